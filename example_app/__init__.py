@@ -1,0 +1,23 @@
+"""An ordinary Flask app with a blockchain node in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask
+
+from flask_noderpc import noderpc_bp
+
+from .explorer import explorer_bp
+
+
+def create_app(config: Mapping[str, Any] | None = None) -> Flask:
+    """The app: the node RPC at ``/``, an explorer at ``/explorer``."""
+    app = Flask(__name__)
+    app.config["NODERPC_EMPTY_BLOCKS"] = True
+    app.config.from_prefixed_env()
+    app.config.from_mapping(config)
+    app.register_blueprint(noderpc_bp)
+    app.register_blueprint(explorer_bp)
+    return app

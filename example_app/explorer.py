@@ -1,0 +1,37 @@
+"""A page of the app's own: the latest blocks and transactions, and a form to send one."""
+
+from __future__ import annotations
+
+from flask import Blueprint, render_template, request
+
+from flask_noderpc import NodeRPCError, get_backend
+
+explorer_bp = Blueprint("explorer", __name__, template_folder="templates")
+
+SHOWN = 20
+
+
+@explorer_bp.get("/explorer")
+def explorer(message: str = "") -> str:
+    """The latest blocks and the latest transactions."""
+    chain = get_backend()
+    latest = chain.latest_height()
+    metas = chain.block_metas(max(1, latest - SHOWN + 1), latest) if latest else ()
+    txs = [
+        (meta.header.height, tx.decode(errors="replace"))
+        for meta in metas
+        if meta.tx_count
+        for tx in chain.block(meta.header.height)[1].txs
+    ]
+    return render_template("explorer.html", blocks=metas, txs=txs[:SHOWN], message=message)
+
+
+@explorer_bp.post("/explorer")
+def send() -> str:
+    """Send ``name=value`` to the chain."""
+    tx = f"{request.form.get('name', '')}={request.form.get('value', '')}"
+    try:
+        refused = get_backend().submit(tx.encode()).code
+    except NodeRPCError as error:
+        return explorer(str(error))
+    return explorer("not a name and a value" if refused else f"sent {tx}")

@@ -1,0 +1,377 @@
+"""The reference backend: one SQLite file that several processes share."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ...canonical.head import Head
+from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
+from ...domain.answers import PendingCount, PendingTxs
+from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.genesis import Genesis
+from ...domain.network import NodeInfo
+from ...domain.params import ConsensusParams
+from ...domain.validator import PublicKey, ValidatorSet
+from ...errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    InvalidBlock,
+    NotSupported,
+    ResultNotFound,
+    StoreError,
+    TxNotFound,
+)
+from ..base import (
+    Application,
+    AppState,
+    ChainStore,
+    CommittedBlock,
+    InitChain,
+    Lease,
+    TxRecord,
+)
+from ..verify import verify_chain
+from . import lease as leases
+from . import ledger, mempool, rows, state
+from .connection import Readers, Store, Writer
+from .mempool import MempoolLimits
+
+# How often a waiting call looks for what other processes wrote.
+_POLL_S = 0.05
+
+
+class _Files:
+    """The open files of one process; no SQLite handle may cross a fork."""
+
+    def __init__(self, store: Store) -> None:
+        self.process = os.getpid()
+        self.readers = Readers(store)
+        self.writer = Writer(store)
+        self.ledger = ledger.Ledger()
+        self.changed = threading.Condition()
+
+    def notify(self) -> None:
+        """Wake those who wait for blocks or transactions."""
+        with self.changed:
+            self.changed.notify_all()
+
+
+class SQLiteBackend(ChainStore):
+    """A chain in one SQLite file: blocks, results, state, index and mempool.
+
+    ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
+    missing, at the first use in each process. ``application`` makes the application of
+    an embedded chain from its committed state; without one the backend is fed by
+    :meth:`append_block` and takes no transactions. Whatever goes wrong with the file is
+    a :exc:`~flask_noderpc.errors.StoreError`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        application: Callable[[AppState], Application] | None = None,
+        limits: MempoolLimits | None = None,
+        max_pages: int | None = None,
+    ) -> None:
+        self._store = Store(path, max_pages)
+        self._opening = threading.Lock()
+        self._files: _Files | None = None
+        self._genesis: Genesis | None = None
+        self._limits = limits or MempoolLimits()
+        self.application = application(self) if application else None
+        self.node: NodeInfo | None = None
+        """How the node introduces itself; the chain's home fills it in."""
+        self.own_key: PublicKey | None = None
+
+    # Opening and closing.
+
+    @property
+    def path(self) -> str:
+        """The file's name or URI, as given."""
+        return self._store.path
+
+    def _open(self) -> _Files:
+        files = self._files
+        if files is not None and files.process == os.getpid():
+            return files
+        with self._opening:
+            if self._files is None or self._files.process != os.getpid():
+                files = _Files(self._store)
+                # The writer recovers the log of a process that was killed, so that
+                # readers, which never wait, find the store ready.
+                files.writer.open()
+                self._files = files
+            return self._files
+
+    def close(self) -> None:
+        files, self._files = self._files, None
+        if files is not None and files.process == os.getpid():
+            files.readers.close()
+            files.writer.close()
+
+    # Blocks.
+
+    def latest_height(self) -> int:
+        row = self._open().readers.one("SELECT max(height) FROM blocks")
+        return row[0] or 0
+
+    def base_height(self) -> int:
+        row = self._open().readers.one("SELECT min(height) FROM blocks")
+        return row[0] or 0
+
+    def _no_block(self, height: int) -> HeightNotAvailable:
+        return HeightNotAvailable(height, self.base_height(), self.latest_height())
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        with self._open().readers.snapshot() as at:
+            row = _block_row(at, rows.META_COLUMNS, height)
+            if row is None:
+                raise self._no_block(height)
+            txs = at.execute(
+                "SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,)
+            ).fetchall()
+            evidence = at.execute(
+                "SELECT body FROM evidence WHERE height = ? ORDER BY position", (height,)
+            ).fetchall()
+            last_commit = state.commit(at, height - 1)
+        meta = rows.meta_from(row, self.genesis().chain_id)
+        block = Block(
+            meta.header,
+            tuple(tx for (tx,) in txs),
+            tuple(rows.evidence_from(body) for (body,) in evidence),
+            last_commit or Commit(),
+        )
+        return meta.block_id, block
+
+    def block_meta(self, height: int) -> BlockMeta:
+        row = self._open().readers.one(
+            f"SELECT {rows.META_COLUMNS} FROM blocks WHERE height = ?", height
+        )
+        if row is None:
+            raise self._no_block(height)
+        return rows.meta_from(row, self.genesis().chain_id)
+
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = at.execute(
+                f"SELECT {rows.META_COLUMNS} FROM blocks WHERE height BETWEEN ? AND ?"
+                " ORDER BY height DESC",
+                (low, high),
+            )
+            return tuple(rows.meta_from(row, chain_id) for row in found)
+
+    def height_of(self, block_hash: bytes) -> int:
+        row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
+        if row is None:
+            raise BlockNotFound(block_hash)
+        return int(row[0])
+
+    def commit(self, height: int) -> Commit:
+        with self._open().readers.snapshot() as at:
+            if _block_row(at, "height", height) is None:
+                raise self._no_block(height)
+            commit = state.commit(at, height)
+        if commit is None:
+            raise ResultNotFound(f"could not find commit for height #{height}")
+        return commit
+
+    def results(self, height: int) -> BlockResults:
+        with self._open().readers.snapshot() as at:
+            row = _block_row(at, rows.RESULT_COLUMNS, height)
+            if row is None:
+                raise self._no_block(height)
+            return rows.results_from(height, row, state.tx_results(at, height))
+
+    def tx(self, tx_hash: bytes) -> TxRecord:
+        row = self._open().readers.one(
+            f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs WHERE hash = ?"
+            # CometBFT: a later failure does not hide an earlier success.
+            " ORDER BY code = 0 DESC, height DESC, position DESC LIMIT 1",
+            tx_hash,
+        )
+        if row is None:
+            raise TxNotFound(tx_hash)
+        height, position, tx, *result = row
+        return TxRecord(height, position, tx, rows.tx_result_from(result))
+
+    # State.
+
+    def genesis(self) -> Genesis:
+        if self._genesis is None:
+            with self._open().readers.snapshot() as at:
+                self._genesis = ledger.stored_genesis(at)
+            if self._genesis is None:
+                raise StoreError(f"{self.path}: no chain here yet, init_chain comes first")
+        return self._genesis
+
+    def has_chain(self) -> bool:
+        """Whether :meth:`init_chain` was done."""
+        return self._open().readers.one("SELECT 1 FROM chain") is not None
+
+    def validators(self, height: int) -> ValidatorSet:
+        with self._open().readers.snapshot() as at:
+            found = state.validators(at, height)
+        if found is None:
+            raise ResultNotFound(f"could not find validator set for height #{height}")
+        return found
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        known = self.genesis().initial_height <= height <= self._next_height()
+        with self._open().readers.snapshot() as at:
+            found = state.params(at, height) if known else None
+        if found is None:
+            raise ResultNotFound(f"could not find consensus params for height #{height}")
+        return found
+
+    def _next_height(self) -> int:
+        return (self.latest_height() or self.genesis().initial_height - 1) + 1
+
+    # Events.
+
+    def wait_for_height(self, after: int, timeout: float) -> int:
+        self._wait_until(lambda: self.latest_height() > after, timeout)
+        return self.latest_height()
+
+    def wait_for_pending(self, timeout: float) -> bool:
+        return self._wait_until(lambda: self.pending_count().total > 0, timeout)
+
+    def _wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        changed = self._open().changed
+        while not holds():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            with changed:
+                changed.wait(min(remaining, _POLL_S))
+        return True
+
+    # Mempool and application.
+
+    def submit(self, tx: bytes) -> TxResult:
+        files = self._open()
+        with files.readers.snapshot() as at:
+            mempool.refuse_unfit(at, tx, self._limits)
+        result = self.check_tx(tx)
+        if result.code == 0:
+            gas = result.gas_wanted
+            files.writer.run(lambda at: mempool.add(at, tx, gas, self._limits))
+            files.notify()
+        return result
+
+    def pending(self, limit: int) -> PendingTxs:
+        with self._open().readers.snapshot() as at:
+            return mempool.pending(at, limit)
+
+    def pending_count(self) -> PendingCount:
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at)
+
+    def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.reap(at, max_bytes, max_gas)
+
+    def drop_pending(self, txs: Sequence[bytes]) -> None:
+        self._open().writer.run(lambda at: mempool.drop(at, txs))
+
+    def _app(self) -> Application:
+        if self.application is None:
+            raise NotSupported("this backend has no application; give SQLiteBackend one")
+        return self.application
+
+    def app_info(self) -> AppInfo:
+        return self._app().info()
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        return self._app().check_tx(tx)
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        return self._app().query(path, data, height, prove)
+
+    def get(self, key: bytes) -> bytes | None:
+        """A value of the application's committed state."""
+        row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
+        return None if row is None else bytes(row[0])
+
+    # Network.
+
+    def node_info(self) -> NodeInfo:
+        return self.node or super().node_info()
+
+    def validator_key(self) -> PublicKey:
+        return self.own_key or super().validator_key()
+
+    # Writing.
+
+    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
+        self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state))
+
+    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
+        files = self._open()
+
+        def work(at: sqlite3.Connection) -> None:
+            if lease is not None:
+                leases.fence(at, lease)
+            files.ledger.append(at, blocks)
+            ledger.forget(at, blocks, self._limits.cache_size)
+
+        files.writer.run(work)
+        files.notify()
+
+    def app_state(self) -> AppState:
+        return self
+
+    def head(self) -> Head:
+        files = self._open()
+        return files.writer.run(files.ledger.head)
+
+    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
+        return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
+
+    def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
+
+    def release_lease(self, lease: Lease) -> None:
+        self._open().writer.run(lambda at: leases.release(at, lease))
+
+    # Keeping.
+
+    def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy the store to a new file while it is in use."""
+        if os.path.exists(target):
+            raise StoreError(f"{os.fspath(target)} is there already, a backup needs a new file")
+
+        def copy(at: sqlite3.Connection) -> None:
+            destination = sqlite3.connect(target)
+            try:
+                at.backup(destination)
+            finally:
+                destination.close()
+
+        self._open().writer.outside(copy)
+
+    def verify(self, progress: Callable[[int], None] | None = None) -> int:
+        """How many blocks were checked, hashes and signatures, beside the file itself.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
+        """
+        found = self._open().readers.one("PRAGMA integrity_check")
+        if found != ("ok",):
+            raise InvalidBlock(f"{self.path}: {found[0]}")
+        return verify_chain(self, progress)
+
+
+def _block_row(at: sqlite3.Connection, columns: str, height: int) -> tuple[object, ...] | None:
+    row: tuple[object, ...] | None = at.execute(
+        f"SELECT {columns} FROM blocks WHERE height = ?", (height,)
+    ).fetchone()
+    return row
+
+
+__all__ = ["MempoolLimits", "SQLiteBackend"]

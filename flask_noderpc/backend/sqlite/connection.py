@@ -1,0 +1,250 @@
+"""Connections to the store: many that read at once, one that writes for all."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from ...concurrency import NativeThread
+from ...errors import NodeRPCError, StoreError
+from .schema import migrate
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+
+# How long a write waits for another program's write to end. It waits on the writer's
+# own thread, so nothing else stands still meanwhile.
+_WRITE_PATIENCE_S = 5.0
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {_cause(error)}") from error
+    except OverflowError:
+        # An integer beyond SQLite's 64 bits.
+        raise StoreError(f"{path}: a number is too large for the store") from None
+
+
+def _cause(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    advice = {
+        sqlite3.SQLITE_BUSY: "another program holds the write lock",
+        sqlite3.SQLITE_FULL: "the disk or the page limit is full, nothing was written",
+        sqlite3.SQLITE_READONLY: "the database is read-only",
+        sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
+        sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+        sqlite3.SQLITE_CANTOPEN: "the file can't be opened, is its folder there?",
+        sqlite3.SQLITE_IOERR: "the disk reports an error",
+    }.get(code & 0xFF)
+    return f"{advice} ({error})" if advice else str(error)
+
+
+class Store:
+    """Opens connections to one file, and makes its folder and tables when needed.
+
+    ``path`` is a file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], max_pages: int | None = None) -> None:
+        self.path = os.fspath(path)
+        self._is_uri = self.path.startswith("file:")
+        self._max_pages = max_pages
+        self.read_only = self._is_uri and ("mode=ro" in self.path or "immutable=1" in self.path)
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies."""
+        name = urlsplit(self.path).path if self._is_uri else self.path
+        return Path(unquote(name) if self._is_uri else name).absolute().parent
+
+    def open_reader(self) -> Connection:
+        """A connection that can't write and never waits."""
+        connection = self._connect(timeout=0)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def open_writer(self) -> Connection:
+        """The connection that writes; the tables are there when it returns."""
+        if not self.read_only:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        connection = self._connect(timeout=_WRITE_PATIENCE_S)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: Connection) -> None:
+        if self.read_only:
+            connection.execute("SELECT height FROM blocks LIMIT 1")
+            migrate(connection)
+            return
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if self._max_pages:
+            connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            migrate(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+    def _connect(self, timeout: float) -> Connection:
+        return sqlite3.connect(
+            self.path,
+            timeout=timeout,
+            isolation_level=None,
+            # A connection moves between threads and is used by one at a time.
+            check_same_thread=False,
+            uri=self._is_uri,
+            cached_statements=256,
+        )
+
+
+class Readers:
+    """Read connections, taken for one query or one snapshot and given back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._idle: deque[Connection] = deque()
+
+    def _take(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._store.open_reader()
+
+    def one(self, sql: str, *args: object) -> Any:
+        """The first row, or ``None``."""
+        with translated(self._store.path):
+            connection = self._take()
+            try:
+                return connection.execute(sql, args).fetchone()
+            finally:
+                self._idle.append(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection on which every query sees the same moment."""
+        with translated(self._store.path):
+            connection = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+                self._idle.append(connection)
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+class _Job(Generic[T]):
+    """A write on its way: what to do, and how it went."""
+
+    def __init__(self, work: Callable[[Connection], T]) -> None:
+        self._work = work
+        self._value: list[T] = []
+        self.error: BaseException | None = None
+
+    def do(self, connection: Connection) -> None:
+        """Work inside a savepoint, so that one failure does not undo its neighbours."""
+        connection.execute("SAVEPOINT job")
+        try:
+            self._value = [self._work(connection)]
+        except BaseException as error:
+            self.error = error
+            # A full disk rolls the whole transaction back, savepoint and all.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+        if connection.in_transaction:
+            connection.execute("RELEASE job")
+
+    def result(self) -> T:
+        """What the work returned; raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._value[0]
+
+
+class Writer:
+    """The one thread and connection that write for this process.
+
+    Writes that arrive together share one transaction, and so one wait for the disk.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread = NativeThread("noderpc-writer")
+        self._connection: Connection | None = None
+        self._waiting: deque[_Job[Any]] = deque()
+
+    def open(self) -> None:
+        """Open the store now, rather than at the first write."""
+        self._thread.run(self._open)
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` returns, once it is on disk."""
+        job = _Job(work)
+        self._waiting.append(job)
+        self._thread.run(self._drain)
+        with translated(self._store.path):
+            return job.result()
+
+    def outside(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` returns, run between transactions: backup, checkpoint."""
+        with translated(self._store.path):
+            return self._thread.run(lambda: work(self._open()))
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            with translated(self._store.path):
+                self._connection = self._store.open_writer()
+        return self._connection
+
+    def _drain(self) -> None:
+        # The job of this call may have been done with its predecessor's.
+        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not jobs:
+            return
+        try:
+            self._commit(self._open(), jobs)
+        except (sqlite3.Error, NodeRPCError) as error:
+            for job in jobs:
+                job.error = job.error or error
+
+    def _commit(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                job.do(connection)
+                if not connection.in_transaction:
+                    raise job.error or sqlite3.OperationalError("the transaction was lost")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Finish what waits, and close the file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._thread.run(connection.close)
+        self._thread.stop()

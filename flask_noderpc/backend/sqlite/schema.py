@@ -1,0 +1,169 @@
+"""The tables, and the steps that led to them.
+
+An operator reads them with any SQL tool: hashes and keys are BLOBs, times are integer
+nanoseconds since 1970, lists that are only ever read whole are JSON text.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database, Migrations
+from sqlite_utils.db import Table
+
+from ...errors import StoreError
+
+migrations = Migrations("flask_noderpc")
+
+_ID = {"block_hash": bytes, "parts_total": int, "parts_hash": bytes}
+
+
+@migrations()
+def m001_chain(db: Database) -> None:
+    """The tables of the first release."""
+    _create(
+        db,
+        "chain",
+        {"id": int, "genesis": str, "app_state": bytes, "app_hash": bytes},
+        pk="id",
+    )
+    _create(
+        db,
+        "blocks",
+        {
+            "height": int,
+            "hash": bytes,
+            "parts_total": int,
+            "parts_hash": bytes,
+            "size": int,
+            "tx_count": int,
+            "version_block": int,
+            "version_app": int,
+            "time": int,
+            "last_block_hash": bytes,
+            "last_parts_total": int,
+            "last_parts_hash": bytes,
+            "last_commit_hash": bytes,
+            "data_hash": bytes,
+            "validators_hash": bytes,
+            "next_validators_hash": bytes,
+            "consensus_hash": bytes,
+            "app_hash": bytes,
+            "last_results_hash": bytes,
+            "evidence_hash": bytes,
+            "proposer_address": bytes,
+            "begin_events": str,
+            "end_events": str,
+            "validator_updates": str,
+            "param_updates": str,
+            "next_app_hash": bytes,
+        },
+        pk="height",
+    ).create_index(["hash"], unique=True)
+    _create(db, "commits", {"height": int, "round": int, **_ID}, pk="height")
+    _create(
+        db,
+        "signatures",
+        {
+            "height": int,
+            "position": int,
+            "flag": int,
+            "validator_address": bytes,
+            "time": int,
+            "signature": bytes,
+        },
+        pk=("height", "position"),
+        optional=("time",),
+    )
+    _create(
+        db,
+        "txs",
+        {
+            "height": int,
+            "position": int,
+            "hash": bytes,
+            "tx": bytes,
+            "code": int,
+            "data": bytes,
+            "log": str,
+            "info": str,
+            "gas_wanted": int,
+            "gas_used": int,
+            "codespace": str,
+            "events": str,
+        },
+        pk=("height", "position"),
+    ).create_index(["hash"])
+    _create(
+        db,
+        "evidence",
+        {"height": int, "position": int, "kind": str, "body": str},
+        pk=("height", "position"),
+    )
+    _create(
+        db,
+        "validator_heights",
+        {"height": int, "members_since": int, "proposer": bytes, "priorities": str},
+        pk="height",
+    )
+    _create(
+        db,
+        "validators",
+        {
+            "members_since": int,
+            "position": int,
+            "address": bytes,
+            "key_type": str,
+            "key": bytes,
+            "voting_power": int,
+        },
+        pk=("members_since", "position"),
+    )
+    _create(db, "consensus_params", {"since": int, "params": str}, pk="since")
+    _create(db, "app_state", {"key": bytes, "value": bytes}, pk="key")
+    # AUTOINCREMENT, which sqlite-utils does not write: a cursor over the mempool must
+    # never see a number twice, not even after the table was empty.
+    db.execute(
+        """CREATE TABLE mempool (
+               seq INTEGER PRIMARY KEY AUTOINCREMENT,
+               hash BLOB NOT NULL UNIQUE,
+               size INTEGER NOT NULL,
+               gas_wanted INTEGER NOT NULL,
+               tx BLOB NOT NULL
+           ) STRICT"""
+    )
+    # Count and bytes of the mempool are read from this index, not from its transactions.
+    db.table("mempool").create_index(["size"])
+    _create(db, "tx_cache", {"seq": int, "hash": bytes}, pk="seq").create_index(
+        ["hash"], unique=True
+    )
+    _create(db, "lease", {"id": int, "owner": str, "epoch": int, "expires": int}, pk="id")
+
+
+def _create(
+    db: Database,
+    name: str,
+    columns: dict[str, type],
+    *,
+    pk: str | tuple[str, ...],
+    optional: tuple[str, ...] = (),
+) -> Table:
+    return db.table(name).create(
+        columns, pk=pk, not_null=set(columns) - set(optional), strict=True
+    )
+
+
+_KNOWN = {m001_chain.__name__}
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the store to this version's tables; raise :exc:`StoreError` for a newer one."""
+    db = Database(connection)
+    unknown = {step.name for step in migrations.applied(db)} - _KNOWN
+    if unknown:
+        raise StoreError(
+            f"the store was made by a newer flask-noderpc ({', '.join(sorted(unknown))}):"
+            " upgrade the package, or use another NODERPC_DATABASE"
+        )
+    if migrations.pending(db):
+        migrations.apply(db)

@@ -1,0 +1,77 @@
+"""Does a chain hold together? Every hash and signature, from the first block to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..canonical.hashes import results_hash, tx_hash
+from ..canonical.head import Head, check_signatures
+from ..canonical.merkle import EMPTY_HASH
+from ..domain.block import NO_BLOCK, NO_COMMIT
+from ..domain.validator import ValidatorSet
+from ..errors import InvalidBlock, NotFound
+from .base import ChainBackend
+
+
+def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None = None) -> int:
+    """How many blocks were checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
+
+    Checks that each block follows its parent, that every hash of its header is that of
+    its content, that more than two thirds of the power signed it, that validator sets
+    follow from the updates, and that each transaction is found by its hash.
+    """
+    low, high = backend.base_height(), backend.latest_height()
+    if high == 0:
+        return 0
+    head = _before(backend, low)
+    for height in range(low, high + 1):
+        head = _check(backend, head, height)
+        if progress is not None:
+            progress(height)
+    return high - low + 1
+
+
+def _before(backend: ChainBackend, height: int) -> Head:
+    """The head that the block at ``height`` must follow, as the backend tells it."""
+    genesis = backend.genesis()
+    header = backend.block(height)[1].header
+    first = height == genesis.initial_height
+    previous = None if first else backend.block_meta(height - 1)
+    return Head(
+        chain_id=genesis.chain_id,
+        initial_height=genesis.initial_height,
+        height=height - 1,
+        block_id=previous.block_id if previous else NO_BLOCK,
+        time=previous.header.time if previous else genesis.genesis_time,
+        app_hash=header.app_hash,
+        results_hash=(
+            EMPTY_HASH if first else results_hash(backend.results(height - 1).tx_results)
+        ),
+        commit=NO_COMMIT if first else backend.commit(height - 1),
+        last_validators=ValidatorSet() if first else backend.validators(height - 1),
+        validators=backend.validators(height),
+        next_validators=backend.validators(height + 1),
+        params=backend.consensus_params(height),
+    )
+
+
+def _check(backend: ChainBackend, head: Head, height: int) -> Head:
+    stored_id, block = backend.block(height)
+    commit, results = backend.commit(height), backend.results(height)
+    block_id, _ = head.check(block, commit, results)
+    if stored_id != block_id or backend.height_of(block_id.hash) != height:
+        raise InvalidBlock(f"block {height}: stored under another id than its own")
+    check_signatures(head.chain_id, commit, head.validators)
+    for tx in block.txs:
+        try:
+            found = backend.tx(tx_hash(tx))
+        except NotFound:
+            found = None
+        if found is None or found.tx != tx:
+            raise InvalidBlock(f"block {height}: tx {tx_hash(tx).hex().upper()} is not indexed")
+    after = head.after(block_id, block.header.time, commit, results)
+    if backend.validators(height + 2) != after.next_validators:
+        raise InvalidBlock(f"block {height}: validators at {height + 2} do not follow from it")
+    if backend.consensus_params(height + 1) != after.params:
+        raise InvalidBlock(f"block {height}: parameters at {height + 1} do not follow from it")
+    return after

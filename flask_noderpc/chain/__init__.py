@@ -1,0 +1,1 @@
+"""The embedded chain: application, home, producer."""

@@ -1,0 +1,38 @@
+"""What time it is for the chain."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from ..domain.time import SECOND
+
+
+class Clock(Protocol):
+    """Gives nanoseconds since 1970."""
+
+    def now(self) -> int:
+        """The time."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> int:
+        """The time."""
+        return time.time_ns()
+
+
+class ManualClock:
+    """A clock that moves when told to; for tests."""
+
+    def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
+        self._now = start
+
+    def now(self) -> int:
+        """The time."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now += int(seconds * SECOND)

@@ -1,0 +1,124 @@
+"""A whole chain in one SQLite file: store, application, home and producer."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ..backend.base import Application, AppState
+from ..backend.sqlite import MempoolLimits, SQLiteBackend
+from ..domain.block import Evidence
+from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
+from ..errors import ConfigurationError
+from . import home as homes
+from .clock import Clock, SystemClock
+from .kvstore import KVStore
+from .producer import Pace, Producer, replay
+
+APPLICATIONS: dict[str, Callable[[AppState], Application]] = {"kvstore": KVStore}
+"""The applications that NODERPC_APPLICATION names."""
+
+# CometBFT: the channels that a full node speaks.
+_CHANNELS = bytes.fromhex("40202122233038606100")
+
+
+class EmbeddedChain(SQLiteBackend):
+    """A :class:`SQLiteBackend` that makes its own blocks.
+
+    Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
+    process makes no block by itself; :meth:`produce` still makes one by hand.
+    """
+
+    def __init__(  # noqa: PLR0913  # keywords, each with a default
+        self,
+        database: str | os.PathLike[str],
+        *,
+        home: str | os.PathLike[str] | None = None,
+        application: Callable[[AppState], Application] = KVStore,
+        chain_id: str | None = None,
+        moniker: str = "flask-noderpc",
+        rpc_address: str = "tcp://127.0.0.1:26657",
+        clock: Clock | None = None,
+        pace: Pace | None = None,
+        produce: bool = True,
+        limits: MempoolLimits | None = None,
+        max_pages: int | None = None,
+    ) -> None:
+        super().__init__(database, application=application, limits=limits, max_pages=max_pages)
+        self.home = Path(home) if home is not None else self._store.folder
+        self.clock = clock or SystemClock()
+        self._chain_id_wanted = chain_id
+        self._moniker = moniker
+        self._rpc_address = rpc_address
+        self._pace = pace or Pace()
+        self._produces = produce
+        self._starting = threading.Lock()
+        self._started_in = 0
+        self._producer: Producer | None = None
+
+    def start(self) -> None:
+        """Open the store and the home, making what is missing, and begin to produce.
+
+        Once in each process. Raise :exc:`~flask_noderpc.errors.ConfigurationError` or
+        :exc:`~flask_noderpc.errors.StoreError`.
+        """
+        if self._started_in == os.getpid():
+            return
+        with self._starting:
+            if self._started_in == os.getpid():
+                return
+            home = self.open_home()
+            if not self._store.read_only:
+                self.init_chain(home.genesis, self._app().init_chain(home.genesis))
+                replay(self, self._app())
+            self._introduce(home)
+            self._producer = Producer(
+                self, self._app(), home.validator_keys, self.clock, self._pace
+            )
+            if self._produces and not self._store.read_only:
+                self._producer.start()
+            self._started_in = os.getpid()
+
+    def open_home(self) -> homes.Home:
+        """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""
+        if not homes.exists(self.home) and self.has_chain():
+            raise ConfigurationError(
+                f"{self.path} holds a chain, and its keys are not in {self.home}/config:"
+                " point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
+            )
+        home = homes.create(self.home, self._chain_id_wanted, self.clock.now())
+        wanted, found = self._chain_id_wanted, home.genesis.chain_id
+        if wanted is not None and wanted != found:
+            raise ConfigurationError(
+                f"NODERPC_CHAIN_ID is {wanted!r} and the genesis in {self.home} says {found!r}"
+            )
+        return home
+
+    def _introduce(self, home: homes.Home) -> None:
+        """Fill in the node's card from its keys and its application."""
+        self.own_key = home.validator_keys[0].public
+        self.node = NodeInfo(
+            id=home.node_key.address,
+            network=home.genesis.chain_id,
+            moniker=self._moniker,
+            protocol_version=ProtocolVersion(app=self._app().info().app_version),
+            listen_addr="tcp://0.0.0.0:26656",
+            channels=_CHANNELS,
+            other=NodeOther(rpc_address=self._rpc_address),
+        )
+
+    def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
+        """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
+        self.start()
+        assert self._producer is not None
+        return self._producer.produce(evidence)
+
+    def close(self) -> None:
+        """Stop producing, give the lease back, and close the files."""
+        producer, self._producer = self._producer, None
+        if producer is not None and self._started_in == os.getpid():
+            producer.stop()
+        self._started_in = 0
+        super().close()

@@ -1,0 +1,186 @@
+"""CometBFT's JSON files: genesis document, validator key, node key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import json
+from ..canonical import keys
+from ..domain.genesis import Genesis, GenesisValidator
+from ..domain.params import BlockParams, ConsensusParams, EvidenceParams, ValidatorParams
+from ..domain.time import ZERO_TIME, from_text, to_text
+from ..domain.validator import ED25519, SECP256K1, PublicKey
+from ..errors import ConfigurationError
+
+# CometBFT: names of its JSON key types.
+KEY_NAMES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
+_PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
+_MAX_CHAIN_ID = 50
+
+
+class _Key(json.Struct):
+    type: str
+    value: bytes
+
+
+class _Validator(json.Struct):
+    pub_key: _Key
+    power: str | int
+    address: str = ""
+    name: str = ""
+
+
+class _Genesis(json.Struct):
+    chain_id: str
+    genesis_time: str = "0001-01-01T00:00:00Z"
+    initial_height: str | int = 0
+    consensus_params: dict[str, dict[str, Any]] | None = None
+    validators: list[_Validator] | None = None
+    app_hash: str = ""
+    app_state: json.Raw = json.Raw(b"")
+
+
+class _KeyFile(json.Struct):
+    priv_key: _Key
+
+
+def read_genesis(document: bytes, now: int) -> Genesis:
+    """The genesis; ``now`` stands in for a missing time.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming what is wrong.
+    """
+    try:
+        raw = json.decode(document, _Genesis)
+        genesis_time = from_text(raw.genesis_time)
+        return Genesis(
+            chain_id=_checked_chain_id(raw.chain_id),
+            genesis_time=now if genesis_time == ZERO_TIME else genesis_time,
+            # CometBFT: init writes 0, which means 1.
+            initial_height=int(raw.initial_height) or 1,
+            consensus_params=_params(raw.consensus_params or {}),
+            validators=tuple(_validator(v) for v in raw.validators or ()),
+            app_hash=bytes.fromhex(raw.app_hash),
+            app_state=bytes(raw.app_state),
+        )
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(f"genesis document: {error}") from None
+
+
+def _checked_chain_id(chain_id: str) -> str:
+    if not 0 < len(chain_id) <= _MAX_CHAIN_ID:
+        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID} characters, not {len(chain_id)}")
+    return chain_id
+
+
+def _validator(raw: _Validator) -> GenesisValidator:
+    names = {name: kind for kind, name in KEY_NAMES.items()}
+    if raw.pub_key.type not in names:
+        raise ValueError(f"validator key type {raw.pub_key.type!r} is not supported")
+    key = PublicKey(names[raw.pub_key.type], raw.pub_key.value)
+    address, power = keys.address(key), int(raw.power)
+    if raw.address and bytes.fromhex(raw.address) != address:
+        raise ValueError(f"validator address {raw.address} is not that of its key")
+    if power <= 0:
+        raise ValueError(f"validator {address.hex().upper()} has voting power {power}")
+    return GenesisValidator(address, key, power, raw.name)
+
+
+def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
+    def number(group: str, name: str, default: int) -> int:
+        return int(raw.get(group, {}).get(name, default))
+
+    block, evidence, default = BlockParams(), EvidenceParams(), ConsensusParams()
+    version = raw.get("version", {})
+    return ConsensusParams(
+        BlockParams(
+            number("block", "max_bytes", block.max_bytes),
+            number("block", "max_gas", block.max_gas),
+            number("block", "time_iota_ms", block.time_iota_ms),
+        ),
+        EvidenceParams(
+            number("evidence", "max_age_num_blocks", evidence.max_age_num_blocks),
+            number("evidence", "max_age_duration", evidence.max_age_duration),
+            number("evidence", "max_bytes", evidence.max_bytes),
+        ),
+        ValidatorParams(
+            tuple(
+                raw.get("validator", {}).get("pub_key_types", default.validator.pub_key_types)
+            )
+        ),
+        # CometBFT 0.34 writes app_version.
+        int(version.get("app", version.get("app_version", 0))),
+        number("abci", "vote_extensions_enable_height", 0),
+    )
+
+
+def genesis_document(genesis: Genesis) -> bytes:
+    """The genesis as CometBFT 0.38 writes it."""
+    params = genesis.consensus_params
+    document: dict[str, Any] = {
+        "genesis_time": to_text(genesis.genesis_time),
+        "chain_id": genesis.chain_id,
+        "initial_height": str(genesis.initial_height),
+        "consensus_params": {
+            "block": {
+                "max_bytes": str(params.block.max_bytes),
+                "max_gas": str(params.block.max_gas),
+            },
+            "evidence": {
+                "max_age_num_blocks": str(params.evidence.max_age_num_blocks),
+                "max_age_duration": str(params.evidence.max_age_duration),
+                "max_bytes": str(params.evidence.max_bytes),
+            },
+            "validator": {"pub_key_types": params.validator.pub_key_types},
+            "version": {"app": str(params.app_version)},
+            "abci": {
+                "vote_extensions_enable_height": str(params.vote_extensions_enable_height)
+            },
+        },
+        "validators": [
+            {
+                "address": v.address.hex().upper(),
+                "pub_key": {"type": KEY_NAMES[v.pub_key.type], "value": v.pub_key.value},
+                "power": str(v.power),
+                "name": v.name,
+            }
+            for v in genesis.validators
+        ],
+        "app_hash": genesis.app_hash.hex().upper(),
+    }
+    if genesis.app_state:
+        document["app_state"] = json.Raw(genesis.app_state)
+    return json.pretty(document)
+
+
+def read_key(document: bytes) -> keys.PrivateKey:
+    """The key of a validator or node key file; raise ``ConfigurationError``."""
+    try:
+        key = json.decode(document, _KeyFile).priv_key
+    except json.NotJSON as error:
+        raise ConfigurationError(f"key file: {error}") from None
+    if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
+        raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
+    private = keys.PrivateKey(key.value[:32])
+    if private.public.value != key.value[32:]:
+        raise ConfigurationError("key file: the public half is not that of the seed")
+    return private
+
+
+def _private(key: keys.PrivateKey) -> dict[str, Any]:
+    return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
+
+
+def validator_key_document(key: keys.PrivateKey) -> bytes:
+    """A ``priv_validator_key.json``."""
+    return json.pretty(
+        {
+            "address": key.address.hex().upper(),
+            "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
+            "priv_key": _private(key),
+        }
+    )
+
+
+def node_key_document(key: keys.PrivateKey) -> bytes:
+    """A ``node_key.json``."""
+    return json.encode({"priv_key": _private(key)})

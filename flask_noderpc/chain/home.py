@@ -1,0 +1,103 @@
+"""The folder of a node: ``config/`` with its genesis and its keys."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import string
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..canonical.keys import PrivateKey
+from ..domain.genesis import Genesis, GenesisValidator
+from ..errors import ConfigurationError
+from . import files
+
+_GENESIS = "genesis.json"
+_VALIDATOR_KEY = "priv_validator_key.json"
+_MORE_KEYS = "priv_validator_key*.json"
+_NODE_KEY = "node_key.json"
+# CometBFT: the power that init gives the one validator.
+_POWER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a node's home holds."""
+
+    genesis: Genesis
+    validator_keys: tuple[PrivateKey, ...]
+    """The node's own first, then those of other ``priv_validator_key*.json``."""
+    node_key: PrivateKey
+
+
+def random_chain_id() -> str:
+    """A chain id as CometBFT's ``init`` makes it."""
+    letters = string.ascii_letters + string.digits
+    return "test-chain-" + "".join(secrets.choice(letters) for _ in range(6))
+
+
+def exists(folder: Path) -> bool:
+    """Whether a genesis is there."""
+    return (folder / "config" / _GENESIS).exists()
+
+
+def create(folder: Path, chain_id: str | None, now: int) -> Home:
+    """Write what is missing, and load it; a file that is there is never changed.
+
+    Several processes may do this at once: each file appears whole, and once.
+    """
+    config = folder / "config"
+    config.mkdir(parents=True, exist_ok=True)
+    _write_once(config / _VALIDATOR_KEY, files.validator_key_document(PrivateKey.generate()))
+    _write_once(config / _NODE_KEY, files.node_key_document(PrivateKey.generate()))
+    if not exists(folder):
+        own = files.read_key((config / _VALIDATOR_KEY).read_bytes())
+        genesis = Genesis(
+            chain_id=chain_id or random_chain_id(),
+            genesis_time=now,
+            validators=(GenesisValidator(own.address, own.public, _POWER),),
+        )
+        _write_once(config / _GENESIS, files.genesis_document(genesis), mode=0o644)
+    return load(folder, now)
+
+
+def load(folder: Path, now: int) -> Home:
+    """Read a home; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    config = folder / "config"
+    names = sorted(
+        config.glob(_MORE_KEYS), key=lambda path: (path.name != _VALIDATOR_KEY, path)
+    )
+    return Home(
+        genesis=files.read_genesis(_read(config / _GENESIS), now),
+        validator_keys=tuple(files.read_key(_read(name)) for name in names),
+        node_key=files.read_key(_read(config / _NODE_KEY)),
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror}; `flask noderpc init` makes a new home"
+        ) from None
+
+
+def _write_once(path: Path, content: bytes, mode: int = 0o600) -> None:
+    if path.exists():
+        return
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, mode)
+        # A link fails where a rename would overwrite what another process just wrote.
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)

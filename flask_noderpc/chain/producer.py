@@ -1,0 +1,197 @@
+"""Makes the blocks of an embedded chain: one process at a time, under the fenced lease."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..backend.base import (
+    Application,
+    ChainBackend,
+    ChainStore,
+    CommittedBlock,
+    Lease,
+)
+from ..canonical import hashes
+from ..canonical.keys import PrivateKey
+from ..domain.block import Evidence
+from ..errors import BackendError, LeaseLost, StoreError
+from . import proposal
+from .clock import Clock
+
+log = logging.getLogger("flask_noderpc.producer")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often blocks are made, and how long a silent producer keeps its lease."""
+
+    interval_s: float = 1.0
+    empty_blocks: bool = False
+    lease_s: float = 3.0
+
+
+class Producer:
+    """Produces blocks by hand with :meth:`produce`, or in a thread after :meth:`start`."""
+
+    def __init__(
+        self,
+        store: ChainStore,
+        application: Application,
+        keys: Sequence[PrivateKey],
+        clock: Clock,
+        pace: Pace,
+    ) -> None:
+        self._store = store
+        self._app = application
+        self._keys = {key.address: key for key in keys}
+        self._clock = clock
+        self._pace = pace
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._lease: Lease | None = None
+        self._lease_until = 0.0
+        self._last_block_at = 0.0
+        self._complaint = ""
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def produce(self, evidence: Sequence[Evidence] = ()) -> int:
+        """Make one block now; its height.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` when another producer is at work,
+        and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
+        """
+        if self._lease is None and not self._take_lease():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        try:
+            return self._produce(evidence)
+        except LeaseLost:
+            self._lease = None
+            raise
+
+    def _produce(self, evidence: Sequence[Evidence]) -> int:
+        head = self._store.head()
+        round_number, proposer = proposal.first_own_round(head.validators, self._keys)
+        reaped = self._store.reap(proposal.max_data_bytes(head), head.params.block.max_gas)
+        txs = self._app.prepare_proposal(reaped)
+        block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
+        block_id, _ = hashes.block_id(block)
+        execution = self._app.finalize_block(
+            proposal.request(block, block_id.hash, head.validators, head.next_validators)
+        )
+        commit = proposal.precommits(
+            head, block, block_id, round_number, self._keys, self._clock.now()
+        )
+        height = block.header.height
+        self._store.append_block(
+            CommittedBlock(
+                block,
+                commit,
+                proposal.results(height, execution),
+                execution.changes,
+                taken=reaped,
+            ),
+            lease=self._lease,
+        )
+        self._app.commit(height)
+        if self._app.rechecks:
+            self._recheck()
+        return height
+
+    def _recheck(self) -> None:
+        waiting = self._store.pending(self._store.pending_count().total).txs
+        refused = [tx for tx in waiting if self._app.check_tx(tx).code != 0]
+        if refused:
+            self._store.drop_pending(refused)
+
+    # The thread.
+
+    def start(self) -> None:
+        """Produce at the pace that is set, for as long as the lease is ours."""
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._run, name="noderpc-producer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the block at hand, and give the lease back."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            self._store.release_lease(lease)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+                self._complain("")
+            except BackendError as error:
+                self._complain(str(error))
+                self._stopping.wait(self._pace.interval_s)
+            except Exception:
+                # The application is foreign code: its fault must not end the chain.
+                log.exception("the application failed; the block is tried again")
+                self._stopping.wait(self._pace.interval_s)
+
+    def _turn(self) -> None:
+        """One look at whether a block is due."""
+        if not self._hold_lease():
+            self._stopping.wait(self._pace.lease_s / 3)
+            return
+        early = self._last_block_at + self._pace.interval_s - time.monotonic()
+        if early > 0:
+            self._stopping.wait(min(early, self._pace.lease_s / 3))
+            return
+        if self._pace.empty_blocks or self._store.wait_for_pending(self._pace.lease_s / 3):
+            self._last_block_at = time.monotonic()
+            self.produce()
+
+    def _hold_lease(self) -> bool:
+        """Whether the lease is ours, taken or renewed when a third of it is gone."""
+        if self._lease is None:
+            return self._take_lease()
+        if time.monotonic() > self._lease_until - self._pace.lease_s * 2 / 3:
+            if not self._store.renew_lease(self._lease, self._pace.lease_s):
+                self._lease = None
+                raise LeaseLost("another process took over; this one waits its turn")
+            self._lease_until = time.monotonic() + self._pace.lease_s
+        return True
+
+    def _take_lease(self) -> bool:
+        self._lease = self._store.acquire_lease(self._owner, self._pace.lease_s)
+        self._lease_until = time.monotonic() + self._pace.lease_s
+        return self._lease is not None
+
+    def _complain(self, complaint: str) -> None:
+        # Said once, not once a turn.
+        if complaint and complaint != self._complaint:
+            log.error("no block is made: %s", complaint)
+        self._complaint = complaint
+
+
+def replay(store: ChainBackend, application: Application) -> None:
+    """Execute the blocks that an application with a store of its own has missed.
+
+    Raise :exc:`~flask_noderpc.errors.StoreError` when it comes to another state than the
+    one that was stored, or is ahead of the store.
+    """
+    done, latest = application.info().last_block_height, store.latest_height()
+    if done > latest:
+        raise StoreError(f"the application is at height {done}, its store at {latest}")
+    first = max(done + 1, store.base_height())
+    for height in range(first, latest + 1) if latest else ():
+        block_id, block = store.block(height)
+        members, following = store.validators(height), store.validators(height + 1)
+        execution = application.finalize_block(
+            proposal.request(block, block_id.hash, members, following)
+        )
+        if execution.app_hash != store.results(height).app_hash:
+            raise StoreError(f"the application comes to another state at height {height}")
+        application.commit(height)

@@ -1,0 +1,150 @@
+"""Making one block: proposer, header, votes. No store, no thread, no clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..backend.base import BlockExecution, BlockRequest
+from ..canonical import blocktime, hashes, validators
+from ..canonical.head import Head
+from ..canonical.keys import PrivateKey, sign_commit_vote
+from ..domain.abci import BlockResults
+from ..domain.block import (
+    ABSENT,
+    Block,
+    BlockID,
+    Commit,
+    Evidence,
+    Header,
+    Version,
+    Vote,
+    VoteType,
+)
+from ..domain.time import MILLISECOND
+from ..domain.validator import ValidatorSet
+from ..errors import ChainHalted
+
+Keys = Mapping[bytes, PrivateKey]
+"""The validator keys at hand, by address."""
+
+# CometBFT: what a block's bytes hold beside its transactions, at their longest.
+_BLOCK_OVERHEAD = 11
+_MAX_HEADER = 626
+_MAX_COMMIT = 94
+_MAX_SIGNATURE = 109
+
+
+def max_data_bytes(head: Head) -> int:
+    """How many bytes of transactions fit the next block; -1 is no limit."""
+    if head.params.block.max_bytes < 0:
+        return -1
+    commit = _MAX_COMMIT + _MAX_SIGNATURE * len(head.validators.validators)
+    return max(0, head.params.block.max_bytes - _BLOCK_OVERHEAD - _MAX_HEADER - commit)
+
+
+def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
+    """The first round whose proposer's key is at hand, and that proposer.
+
+    Raise :exc:`~flask_noderpc.errors.ChainHalted` when the keys hold two thirds of the
+    power or less: no round could end in a block.
+    """
+    own = sum(v.voting_power for v in members.validators if v.address in keys)
+    if own * 3 <= members.total_power * 2:
+        raise ChainHalted(
+            f"the keys of this home hold {own} of {members.total_power} voting power, more than"
+            " two thirds are needed: put the other validators' priv_validator_key*.json into"
+            " its config folder"
+        )
+    turn, round_number = members, 0
+    while turn.proposer not in keys:
+        turn, round_number = validators.rotated(turn), round_number + 1
+    return round_number, turn.proposer
+
+
+def next_block(
+    head: Head,
+    txs: Sequence[bytes],
+    proposer: bytes,
+    app_version: int,
+    evidence: Sequence[Evidence] = (),
+) -> Block:
+    """The block that follows ``head``."""
+    time = (
+        head.time
+        if head.is_genesis
+        else blocktime.median_time(head.commit, head.last_validators)
+    )
+    header = Header(
+        version=Version(app=app_version),
+        chain_id=head.chain_id,
+        height=head.height + 1,
+        time=time,
+        last_block_id=head.block_id,
+        last_commit_hash=hashes.commit_hash(head.commit),
+        data_hash=hashes.data_hash(txs),
+        validators_hash=hashes.validators_hash(head.validators),
+        next_validators_hash=hashes.validators_hash(head.next_validators),
+        consensus_hash=hashes.consensus_hash(head.params),
+        app_hash=head.app_hash,
+        last_results_hash=head.results_hash,
+        evidence_hash=hashes.evidence_hash(evidence),
+        proposer_address=proposer,
+    )
+    return Block(header, tuple(txs), tuple(evidence), head.commit)
+
+
+def precommits(
+    head: Head, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
+) -> Commit:
+    """The votes of every key at hand for a block; the others are absent."""
+    header = block.header
+    # CometBFT: a vote is later than its block, and one millisecond is the least step.
+    time = max(now, header.time + MILLISECOND)
+    signatures = []
+    for index, validator in enumerate(head.validators.validators):
+        key = keys.get(validator.address)
+        if key is None:
+            signatures.append(ABSENT)
+            continue
+        vote = Vote(
+            VoteType.PRECOMMIT,
+            header.height,
+            round_number,
+            block_id,
+            time,
+            validator.address,
+            index,
+        )
+        signatures.append(sign_commit_vote(vote, header.chain_id, key))
+    return Commit(header.height, round_number, block_id, tuple(signatures))
+
+
+def request(
+    block: Block, block_hash: bytes, members: ValidatorSet, next_members: ValidatorSet
+) -> BlockRequest:
+    """The block as the application executes it."""
+    header = block.header
+    return BlockRequest(
+        height=header.height,
+        time=header.time,
+        txs=block.txs,
+        evidence=block.evidence,
+        proposer_address=header.proposer_address,
+        hash=block_hash,
+        last_commit=block.last_commit,
+        validators=members,
+        next_validators=next_members,
+    )
+
+
+def results(height: int, execution: BlockExecution) -> BlockResults:
+    """What the store keeps of an execution."""
+    return BlockResults(
+        height,
+        execution.tx_results,
+        execution.begin_events,
+        execution.end_events,
+        execution.validator_updates,
+        execution.consensus_param_updates,
+        execution.app_hash,
+    )

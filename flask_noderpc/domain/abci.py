@@ -1,0 +1,88 @@
+"""What an application answers: events, results, queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .params import ConsensusParamsUpdate
+from .validator import ValidatorUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class EventAttribute:
+    """One key and value of an event; ``index`` makes it searchable."""
+
+    key: bytes
+    value: bytes
+    index: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something the application reports of a transaction or a block."""
+
+    type: str
+    attributes: tuple[EventAttribute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TxResult:
+    """The answer to a check or an execution; code 0 is success."""
+
+    code: int = 0
+    data: bytes = b""
+    log: str = ""
+    info: str = ""
+    gas_wanted: int = 0
+    gas_used: int = 0
+    events: tuple[Event, ...] = ()
+    codespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockResults:
+    """What executing one block gave."""
+
+    height: int
+    tx_results: tuple[TxResult, ...] = ()
+    begin_block_events: tuple[Event, ...] = ()
+    end_block_events: tuple[Event, ...] = ()
+    validator_updates: tuple[ValidatorUpdate, ...] = ()
+    consensus_param_updates: ConsensusParamsUpdate | None = None
+    app_hash: bytes = b""
+    """State after this block, which the next header carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppInfo:
+    """Who the application is and how far it has come."""
+
+    data: str = ""
+    version: str = ""
+    app_version: int = 0
+    last_block_height: int = 0
+    last_block_app_hash: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofOp:
+    """One step of a proof that a light client verifies."""
+
+    type: str
+    key: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The answer to an application query."""
+
+    code: int = 0
+    log: str = ""
+    info: str = ""
+    index: int = 0
+    key: bytes = b""
+    value: bytes = b""
+    proof_ops: tuple[ProofOp, ...] = ()
+    height: int = 0
+    codespace: str = ""

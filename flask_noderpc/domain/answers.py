@@ -1,0 +1,174 @@
+"""What the handlers answer with, one class per route that needs its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .abci import AppInfo, QueryResult, TxResult
+from .block import Block, BlockID, BlockMeta, Header, SignedHeader, TxProof
+from .genesis import Genesis
+from .network import NodeInfo
+from .params import ConsensusParams
+from .validator import PublicKey, Validator
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing to say beyond "it worked"."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncInfo:
+    """The first and the latest block of the store."""
+
+    latest_block_hash: bytes
+    latest_app_hash: bytes
+    latest_block_height: int
+    latest_block_time: int
+    earliest_block_hash: bytes
+    earliest_app_hash: bytes
+    earliest_block_height: int
+    earliest_block_time: int
+    catching_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorInfo:
+    """The node's own validator key; power 0 when it is not in the set."""
+
+    address: bytes
+    pub_key: PublicKey
+    voting_power: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The node, its chain and its key."""
+
+    node_info: NodeInfo
+    sync_info: SyncInfo
+    validator_info: ValidatorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """Block metas from high to low."""
+
+    last_height: int
+    block_metas: tuple[BlockMeta, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """A block, or ``None`` where no block is known."""
+
+    block_id: BlockID
+    block: Block | None
+    offenders: tuple[Validator, ...] = ()
+    """Per piece of evidence, the validator it accuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderAnswer:
+    """A header, or ``None`` where no block is known."""
+
+    header: Header | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """A header with its commit."""
+
+    signed_header: SignedHeader
+    canonical: bool
+    """False for the latest height: its commit is the one seen here, and the next
+    block may carry another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorPage:
+    """One page of a validator set."""
+
+    block_height: int
+    validators: tuple[Validator, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisAnswer:
+    """The genesis document."""
+
+    genesis: Genesis
+
+
+@dataclass(frozen=True, slots=True)
+class ParamsAnswer:
+    """The consensus parameters at a height."""
+
+    block_height: int
+    consensus_params: ConsensusParams
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTxs:
+    """Transactions that wait for a block, oldest first."""
+
+    total: int
+    total_bytes: int
+    txs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCount:
+    """How many transactions wait for a block, and their bytes."""
+
+    total: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TxAnswer:
+    """A committed transaction."""
+
+    hash: bytes
+    height: int
+    index: int
+    tx_result: TxResult
+    tx: bytes
+    proof: TxProof | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastAnswer:
+    """What the mempool said of a transaction."""
+
+    code: int
+    data: bytes
+    log: str
+    codespace: str
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastCommitAnswer:
+    """What the check and the execution of a transaction gave."""
+
+    check_tx: TxResult
+    tx_result: TxResult
+    hash: bytes
+    height: int
+    """0 when the check refused it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InfoAnswer:
+    """The application's introduction."""
+
+    response: AppInfo
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """The application's answer to a query."""
+
+    response: QueryResult

@@ -1,0 +1,185 @@
+"""Blocks, commits, votes and evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from .time import ZERO_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class PartSetHeader:
+    """How many parts a serialised block has, and their Merkle root."""
+
+    total: int = 0
+    hash: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockID:
+    """The header hash and the part set; all empty for "no block"."""
+
+    hash: bytes = b""
+    parts: PartSetHeader = PartSetHeader()
+
+
+NO_BLOCK = BlockID()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Protocol versions a header was made under."""
+
+    block: int = 11
+    """CometBFT: 11 in every version from 0.34 to 1.0."""
+    app: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The fourteen hashed fields of a block, in their hashed order."""
+
+    version: Version
+    chain_id: str
+    height: int
+    time: int
+    """Nanoseconds; the genesis time at the first block, then the weighted median."""
+    last_block_id: BlockID
+    last_commit_hash: bytes
+    data_hash: bytes
+    validators_hash: bytes
+    next_validators_hash: bytes
+    consensus_hash: bytes
+    app_hash: bytes
+    """State after the previous block."""
+    last_results_hash: bytes
+    evidence_hash: bytes
+    proposer_address: bytes
+
+
+class BlockIDFlag(IntEnum):
+    """What a validator voted for; 0 is never valid."""
+
+    ABSENT = 1
+    COMMIT = 2
+    NIL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSig:
+    """One validator's precommit in a commit."""
+
+    block_id_flag: int
+    validator_address: bytes = b""
+    timestamp: int = ZERO_TIME
+    signature: bytes = b""
+
+
+ABSENT = CommitSig(BlockIDFlag.ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The precommits for one block, one per validator in set order."""
+
+    height: int = 0
+    round: int = 0
+    block_id: BlockID = NO_BLOCK
+    signatures: tuple[CommitSig, ...] = ()
+
+
+NO_COMMIT = Commit()
+
+
+class VoteType(IntEnum):
+    """The signed message types."""
+
+    PREVOTE = 1
+    PRECOMMIT = 2
+    PROPOSAL = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A signed prevote or precommit."""
+
+    type: int
+    height: int
+    round: int
+    block_id: BlockID
+    timestamp: int
+    validator_address: bytes
+    validator_index: int
+    signature: bytes = b""
+    extension: bytes = b""
+    extension_signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateVoteEvidence:
+    """Two votes of one validator for different blocks at the same step."""
+
+    vote_a: Vote
+    vote_b: Vote
+    total_voting_power: int
+    validator_power: int
+    timestamp: int
+    """Time of the block at the votes' height."""
+
+    @property
+    def height(self) -> int:
+        """Height of the offence."""
+        return self.vote_a.height
+
+
+Evidence = DuplicateVoteEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A whole block."""
+
+    header: Header
+    txs: tuple[bytes, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    last_commit: Commit = NO_COMMIT
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMeta:
+    """What the block list shows of one block."""
+
+    block_id: BlockID
+    size: int
+    """Bytes of the canonical serialisation."""
+    header: Header
+    tx_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHeader:
+    """A header and the commit that finalised it."""
+
+    header: Header
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class MerkleProof:
+    """Where one leaf sits under a Merkle root."""
+
+    total: int
+    index: int
+    leaf_hash: bytes
+    aunts: tuple[bytes, ...] = field(default=())
+    """Sibling hashes from the leaf upwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class TxProof:
+    """That a transaction is in the block with this data hash."""
+
+    root_hash: bytes
+    tx: bytes
+    proof: MerkleProof

@@ -1,0 +1,50 @@
+"""Nanosecond timestamps and their RFC 3339 text.
+
+``datetime`` stops at microseconds, so a time is one integer: nanoseconds since
+1970-01-01T00:00:00Z.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+
+# Go's zero time, which CometBFT prints for "no time": 0001-01-01T00:00:00Z.
+ZERO_TIME = -62135596800 * SECOND
+
+# The last moment that datetime can print.
+_LAST_TIME = 253402300800 * SECOND - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC3339 = re.compile(
+    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def to_text(time_ns: int) -> str:
+    """RFC 3339 in UTC, up to nine fraction digits, trailing zeros trimmed."""
+    seconds, nanos = divmod(time_ns, SECOND)
+    stamp = _EPOCH + timedelta(seconds=seconds)
+    # isoformat pads the year, which strftime("%Y") does not on every platform.
+    text = stamp.replace(tzinfo=None).isoformat(timespec="seconds")
+    if nanos:
+        text += f".{nanos:09d}".rstrip("0")
+    return text + "Z"
+
+
+def from_text(text: str) -> int:
+    """Nanoseconds of an RFC 3339 text; raise :exc:`ValueError` otherwise."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an RFC 3339 time")
+    stamp, fraction, zone = match.groups()
+    moment = datetime.fromisoformat(stamp.upper() + ("+00:00" if zone in "Zz" else zone))
+    delta = moment - _EPOCH
+    seconds = delta.days * 86400 + delta.seconds
+    time_ns = seconds * SECOND + int((fraction or "0").ljust(9, "0"))
+    if not ZERO_TIME <= time_ns <= _LAST_TIME:
+        raise ValueError(f"{text!r} is outside the years 1 to 9999")
+    return time_ns

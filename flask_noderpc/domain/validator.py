@@ -1,0 +1,54 @@
+"""Validators, their sets and their updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+ED25519 = "ed25519"
+SECP256K1 = "secp256k1"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A validator's key: its ABCI type name and raw bytes."""
+
+    type: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """A member of a validator set."""
+
+    address: bytes
+    pub_key: PublicKey
+    voting_power: int
+    proposer_priority: int = 0
+
+
+@dataclass(frozen=True)
+class ValidatorSet:
+    """Validators ordered by power, highest first, then by address."""
+
+    validators: tuple[Validator, ...] = ()
+    proposer: bytes = b""
+    """Address of the one whose turn round 0 is; the priorities alone do not tell."""
+
+    @cached_property
+    def total_power(self) -> int:
+        """Sum of the voting powers."""
+        return sum(validator.voting_power for validator in self.validators)
+
+    @cached_property
+    def by_address(self) -> dict[bytes, tuple[int, Validator]]:
+        """Position and validator of each address."""
+        return {v.address: (i, v) for i, v in enumerate(self.validators)}
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorUpdate:
+    """A validator's new power; 0 removes it from the set."""
+
+    pub_key: PublicKey
+    power: int

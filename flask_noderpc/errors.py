@@ -1,0 +1,212 @@
+"""The exception tree.
+
+::
+
+    NodeRPCError
+    ├── ConfigurationError          raised at start, never on the wire
+    ├── BackendError                raised by backends and the chain; knows no code
+    │   ├── NotFound                what was asked for does not exist
+    │   │   ├── HeightNotAvailable(height, lowest, latest)
+    │   │   ├── BlockNotFound(hash)
+    │   │   ├── TxNotFound(hash)
+    │   │   └── ResultNotFound(what)
+    │   ├── Refused                 the caller asked for something that can't be granted
+    │   │   ├── ValueNotAllowed(reason)
+    │   │   ├── GenesisTooLarge(size, limit)
+    │   │   ├── TxRejected(reason)
+    │   │   │   ├── TxInCache · TxTooLarge(size, limit)
+    │   │   └── NotSupported(what)
+    │   ├── MempoolFull(txs, max_txs, size, max_bytes)
+    │   ├── WaitTimedOut(what)
+    │   ├── Busy(what, setting)     a cap of this server is reached
+    │   ├── InvalidBlock(reason)    append_block refused it
+    │   ├── LeaseLost(reason)       another producer took over
+    │   ├── ChainHalted(reason)     our keys hold too little voting power
+    │   └── StoreError(reason)      the store is missing, corrupt, locked, full or too new
+    └── RPCError(code, message, data)   what goes on the wire
+        └── ParseError -32700 · InvalidRequest -32600 · MethodNotFound -32601
+            · InvalidParams -32602 · InternalError -32603
+"""
+
+from __future__ import annotations
+
+
+class NodeRPCError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class ConfigurationError(NodeRPCError):
+    """A setting, a home or a mount is wrong; the message names the cure."""
+
+
+class BackendError(NodeRPCError):
+    """Root of what a backend raises; its text reaches the caller."""
+
+
+class NotFound(BackendError):
+    """What was asked for does not exist here."""
+
+
+class HeightNotAvailable(NotFound):
+    """No block at this height: below the lowest kept or above the latest."""
+
+    def __init__(self, height: int, lowest: int, latest: int) -> None:
+        self.height, self.lowest, self.latest = height, lowest, latest
+        # CometBFT: light clients match both sentences with regular expressions.
+        if height > latest:
+            text = (
+                f"height {height} must be less than or equal to"
+                f" the current blockchain height {latest}"
+            )
+        else:
+            text = f"height {height} is not available, lowest height is {lowest}"
+        super().__init__(text)
+
+
+class BlockNotFound(NotFound):
+    """No block has this hash."""
+
+    def __init__(self, block_hash: bytes) -> None:
+        self.hash = block_hash
+        super().__init__(f"block ({block_hash.hex().upper()}) not found")
+
+
+class TxNotFound(NotFound):
+    """No committed transaction has this hash."""
+
+    def __init__(self, tx_hash: bytes) -> None:
+        self.hash = tx_hash
+        super().__init__(f"tx ({tx_hash.hex().upper()}) not found")
+
+
+class ResultNotFound(NotFound):
+    """The store holds nothing of this kind at this height."""
+
+
+class Refused(BackendError):
+    """The request is understood and can't be granted as it stands."""
+
+
+class ValueNotAllowed(Refused):
+    """A parameter is well formed, its value is outside what is allowed."""
+
+
+class GenesisTooLarge(Refused):
+    """The genesis document does not fit one chunk."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size, self.limit = size, limit
+        super().__init__(
+            "genesis response is large, please use the genesis_chunked API instead"
+        )
+
+
+class TxRejected(Refused):
+    """The mempool does not take this transaction."""
+
+
+class TxInCache(TxRejected):
+    """The mempool has seen this transaction lately."""
+
+    def __init__(self) -> None:
+        super().__init__("tx already exists in cache")
+
+
+class TxTooLarge(TxRejected):
+    """The transaction is over the mempool's size limit."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size, self.limit = size, limit
+        super().__init__(
+            f"Tx too large. Max size is {limit}, but got {size}"
+            " (NODERPC_MAX_TX_BYTES raises it)"
+        )
+
+
+class NotSupported(Refused):
+    """This backend does not offer the role that the call needs."""
+
+
+class MempoolFull(BackendError):
+    """The mempool has reached its count or its bytes."""
+
+    def __init__(self, txs: int, max_txs: int, size: int, max_bytes: int) -> None:
+        self.txs, self.max_txs, self.size, self.max_bytes = txs, max_txs, size, max_bytes
+        super().__init__(
+            f"mempool is full: number of txs {txs} (max: {max_txs}),"
+            f" total txs bytes {size} (max: {max_bytes})"
+            " (NODERPC_MEMPOOL_SIZE and NODERPC_MEMPOOL_BYTES raise it)"
+        )
+
+
+class WaitTimedOut(BackendError):
+    """What was waited for did not happen in time."""
+
+
+class Busy(BackendError):
+    """A cap of this server is reached; the message names its setting."""
+
+
+class InvalidBlock(BackendError):
+    """The block does not follow the chain or does not match its own hashes."""
+
+
+class LeaseLost(BackendError):
+    """Another process produces blocks now."""
+
+
+class ChainHalted(BackendError):
+    """The keys of this home hold too little voting power to make a block."""
+
+
+class StoreError(BackendError):
+    """The store can't be opened, read or written; the message says what to do."""
+
+
+class RPCError(NodeRPCError):
+    """A JSON-RPC error object; ``data`` is a text or ``None`` for absent."""
+
+    code = -32603
+    message = "Internal error"
+
+    def __init__(
+        self, data: str | None = None, *, code: int | None = None, message: str | None = None
+    ) -> None:
+        if code is not None:
+            self.code = code
+        if message is not None:
+            self.message = message
+        self.data = data
+        super().__init__(self.message if data is None else f"{self.message}: {data}")
+
+
+class ParseError(RPCError):
+    """The body is not JSON."""
+
+    code = -32700
+    message = "Parse error. Invalid JSON"
+
+
+class InvalidRequest(RPCError):
+    """The body is JSON and no JSON-RPC request."""
+
+    code = -32600
+    message = "Invalid Request"
+
+
+class MethodNotFound(RPCError):
+    """No route of this name."""
+
+    code = -32601
+    message = "Method not found"
+
+
+class InvalidParams(RPCError):
+    """A parameter can't be read; ``data`` names it."""
+
+    code = -32602
+    message = "Invalid params"
+
+
+class InternalError(RPCError):
+    """The call failed; ``data`` carries the text where it may be shown."""

@@ -1,0 +1,237 @@
+"""The Flask extension: mounts of the node RPC on an app.
+
+Registering opens nothing: the store, the lease and the producer start at the first
+request that a process answers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from flask import Blueprint, Flask, Response, current_app
+from flask.blueprints import BlueprintSetupState
+
+from .backend.base import ChainBackend
+from .backend.sqlite import MempoolLimits
+from .chain.embedded import APPLICATIONS, EmbeddedChain
+from .chain.producer import Pace
+from .errors import ConfigurationError
+from .node.table import NODE_ROUTES
+from .rpc.context import Context, Seats
+from .rpc.dispatch import Dispatcher
+from .rpc.route import RouteTable
+from .settings import Settings, read_settings
+from .transports.http import answer_get, answer_post
+from .transports.index import index_page
+from .wire.dialects import dialect_named
+
+View = Callable[[], Response | str]
+
+
+class NodeRPC:
+    """Serves a node's RPC from a Flask app.
+
+    ``backend`` answers the calls; without one the app gets an embedded chain in its
+    instance folder. ``routes`` adds rows of your own to those of the node. Further
+    keywords are settings of this mount alone, such as ``dialect`` or ``max_batch``.
+    """
+
+    def __init__(
+        self,
+        app: Flask | None = None,
+        *,
+        backend: ChainBackend | None = None,
+        name: str = "noderpc",
+        url_prefix: str | None = None,
+        routes: RouteTable = NODE_ROUTES,
+        **settings: Any,
+    ) -> None:
+        self._name = name
+        self._url_prefix = url_prefix
+        self._settings = settings
+        self._backend = backend
+        self._routes = routes
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Mount on an app; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        app.register_blueprint(self.blueprint(), url_prefix=self._url_prefix)
+
+    def blueprint(self) -> Blueprint:
+        """A blueprint that mounts itself wherever it is registered."""
+        blueprint = Blueprint(
+            self._name, __name__, template_folder="transports/templates", url_prefix=None
+        )
+        blueprint.record(self._mount)
+        return blueprint
+
+    def _mount(self, state: BlueprintSetupState) -> None:
+        app = cast(Flask, state.app)
+        options = {k: v for k, v in state.options.items() if k not in _BLUEPRINT_OPTIONS}
+        backend = options.pop("backend", self._backend)
+        settings = read_settings(app.config, {**self._settings, **options})
+        mount = Mount(backend or _embedded(app, settings), self._routes, settings)
+        name = f"{state.name_prefix}.{state.name}".lstrip(".")
+        mounts(app)[name] = mount
+        for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
+            state.add_url_rule(rule, endpoint, view, methods=methods)
+        refuse_collisions(app)
+
+
+# What Flask itself takes in register_blueprint().
+_BLUEPRINT_OPTIONS = {
+    "url_prefix",
+    "subdomain",
+    "url_defaults",
+    "name",
+    "name_prefix",
+    "cli_group",
+}
+
+
+class Mount:
+    """One place of an app where the node RPC is served."""
+
+    def __init__(self, backend: ChainBackend, routes: RouteTable, settings: Settings) -> None:
+        dialect = dialect_named(settings.dialect)
+        self.backend = backend
+        self.routes = routes
+        self.settings = settings
+        self._dispatcher = Dispatcher(
+            routes,
+            dialect,
+            Context(
+                backend=backend,
+                settings=settings,
+                rules=dialect.rules,
+                node_version=dialect.node_version,
+                encode=dialect.encode,
+                seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
+            ),
+        )
+        self._ready_in = 0
+        self._lock = threading.Lock()
+        names = routes.by_name()
+        for name in settings.exclude_routes:
+            if name not in names:
+                raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
+
+    def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
+        """What is registered: rule, endpoint, methods, view."""
+        # With a prefix, its bare form answers too: a client's base URL has no slash.
+        for suffix, rule in (("", "/"), ("_bare", ""))[: 2 if has_prefix else 1]:
+            yield rule, f"rpc{suffix}", ["POST"], self._post
+            if self.settings.index:
+                yield rule, f"index{suffix}", ["GET"], self._index
+        for route in self.routes:
+            if route.name not in self.settings.exclude_routes:
+                yield f"/{route.name}", route.name, ["GET"], self._get(route.name)
+
+    def _get(self, name: str) -> View:
+        def view() -> Response:
+            self.prepare()
+            return answer_get(self._dispatcher, name)
+
+        return view
+
+    def _post(self) -> Response:
+        self.prepare()
+        return answer_post(self._dispatcher, self.settings)
+
+    def _index(self) -> str:
+        self.prepare()
+        return index_page(self.routes, self.backend, self.settings.exclude_routes)
+
+    def prepare(self) -> None:
+        """Once in each process, before the first answer."""
+        if self._ready_in == os.getpid():
+            return
+        with self._lock:
+            if self._ready_in != os.getpid():
+                # The host may have added rules after us.
+                refuse_collisions(current_app)
+                self.backend.start()
+                atexit.register(_close, weakref.ref(self.backend))
+                self._ready_in = os.getpid()
+
+
+def _close(reference: weakref.ref[ChainBackend]) -> None:
+    backend = reference()
+    if backend is not None:
+        backend.close()
+
+
+def mounts(app: Flask) -> dict[str, Mount]:
+    """The mounts of an app by the names of their blueprints."""
+    found: dict[str, Mount] = app.extensions.setdefault("noderpc", {})
+    return found
+
+
+def get_backend(name: str = "noderpc") -> ChainBackend:
+    """The backend of a mount of the current app, started; for the app's own views."""
+    mount = mounts(cast(Flask, current_app)).get(name)
+    if mount is None:
+        raise ConfigurationError(f"this app has no node RPC mounted as {name!r}")
+    mount.prepare()
+    return mount.backend
+
+
+def _embedded(app: Flask, settings: Settings) -> EmbeddedChain:
+    """The app's embedded chain; mounts with the same database share it."""
+    database = Path(settings.database or Path(app.instance_path) / "noderpc.db")
+    for mount in mounts(app).values():
+        if isinstance(mount.backend, EmbeddedChain) and mount.backend.path == str(database):
+            return mount.backend
+    if settings.application not in APPLICATIONS:
+        known = ", ".join(APPLICATIONS)
+        raise ConfigurationError(
+            f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
+        )
+    return EmbeddedChain(
+        database,
+        home=settings.home,
+        application=APPLICATIONS[settings.application],
+        chain_id=settings.chain_id,
+        moniker=settings.moniker,
+        rpc_address=settings.rpc_laddr,
+        pace=Pace(settings.block_interval, settings.empty_blocks, settings.lease_seconds),
+        produce=settings.produce,
+        limits=MempoolLimits(
+            settings.max_tx_bytes,
+            settings.mempool_size,
+            settings.mempool_bytes,
+            settings.mempool_cache,
+        ),
+    )
+
+
+def refuse_collisions(app: Flask) -> None:
+    """Raise ``ConfigurationError`` when two rules of the app want the same requests.
+
+    Werkzeug would let the first one win, silently.
+    """
+    ours = tuple(f"{name}." for name in mounts(app))
+    seen: dict[tuple[str, str, bool, str], str] = {}
+    for rule in app.url_map.iter_rules():
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+            key = (rule.rule, rule.subdomain or "", bool(rule.websocket), method)
+            other = seen.setdefault(key, rule.endpoint)
+            if other != rule.endpoint and (
+                rule.endpoint.startswith(ours) or other.startswith(ours)
+            ):
+                raise ConfigurationError(
+                    f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
+                    " mount the node under a url_prefix, or leave the path to the app with"
+                    " NODERPC_INDEX = False or NODERPC_EXCLUDE_ROUTES"
+                )
+
+
+noderpc_bp = NodeRPC().blueprint()
+"""The whole integration: ``app.register_blueprint(noderpc_bp)``."""

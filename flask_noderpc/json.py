@@ -1,0 +1,44 @@
+"""The one place that calls ``msgspec.json``: strict JSON in, compact JSON out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+Raw = msgspec.Raw
+Struct = msgspec.Struct
+T = TypeVar("T")
+
+
+class NotJSON(ValueError):
+    """The bytes are not one JSON document of the wanted type."""
+
+
+@overload
+def decode(document: bytes | str, kind: type[T]) -> T: ...
+@overload
+def decode(document: bytes | str, kind: Any = ...) -> Any: ...
+def decode(document: bytes | str, kind: Any = Any) -> Any:
+    """The document as ``kind``; raise :exc:`NotJSON` for anything else.
+
+    msgspec skips over the text of ``Raw`` values without reading their strings,
+    so bytes are checked to be UTF-8 first.
+    """
+    try:
+        text = document if isinstance(document, str) else str(document, "utf-8")
+        return msgspec.json.decode(text, type=kind)
+    except RecursionError:
+        raise NotJSON("nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NotJSON(str(error)) from None
+
+
+def encode(value: object) -> bytes:
+    """The value as compact JSON."""
+    return msgspec.json.encode(value)
+
+
+def pretty(value: object) -> bytes:
+    """The value as JSON indented by two blanks, as CometBFT writes its files."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)

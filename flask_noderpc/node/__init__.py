@@ -1,0 +1,1 @@
+"""The node's routes: their table and their handlers, by topic."""

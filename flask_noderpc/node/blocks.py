@@ -1,0 +1,121 @@
+"""Blocks, headers, commits and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..domain.abci import BlockResults
+from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
+from ..domain.block import NO_BLOCK, Block, BlockID, SignedHeader
+from ..domain.validator import PublicKey, Validator
+from ..errors import BlockNotFound, NotFound, ValueNotAllowed
+from ..rpc.context import Context
+from ..rpc.params import Params, param
+from ..wire.params import Hash, Int64
+from .heights import AtHeight, block_height
+
+# CometBFT: rpc/core/blocks.go.
+MAX_BLOCKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class HeightRange(Params):
+    """Of ``blockchain``."""
+
+    min_height: int | None = param(
+        Int64(), default=None, wire="minHeight", doc="Lowest block returned."
+    )
+    max_height: int | None = param(
+        Int64(), default=None, wire="maxHeight", doc="Highest block returned."
+    )
+
+
+def blockchain(ctx: Context, params: HeightRange) -> BlockList:
+    """At most 20 block metas, highest first."""
+    backend = ctx.backend
+    latest, base = backend.latest_height(), backend.base_height()
+    low, high = params.min_height or 0, params.max_height or 0
+    if low < 0 or high < 0:
+        raise ValueNotAllowed("heights must be non-negative")
+    high = min(high or latest, latest)
+    low = max(low or 1, base, high - MAX_BLOCKS + 1)
+    if low > high:
+        raise ValueNotAllowed(f"min height {low} can't be greater than max height {high}")
+    return BlockList(latest, backend.block_metas(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class ByHash(Params):
+    """For routes about a block by its hash."""
+
+    hash: bytes = param(Hash(), default=b"", doc="Hash of the block.")
+
+
+def block(ctx: Context, params: AtHeight) -> BlockAnswer:
+    """A block with its id."""
+    height = block_height(ctx.backend, params.height)
+    if height == 0 and ctx.rules.unknown_block_is_null:
+        return BlockAnswer(NO_BLOCK, None)
+    return _answer(ctx, *ctx.backend.block(height))
+
+
+def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
+    """A block with its id, found by its hash."""
+    try:
+        height = ctx.backend.height_of(params.hash)
+    except BlockNotFound:
+        if ctx.rules.unknown_block_is_null:
+            return BlockAnswer(NO_BLOCK, None)
+        raise
+    return _answer(ctx, *ctx.backend.block(height))
+
+
+def _answer(ctx: Context, block_id: BlockID, found: Block) -> BlockAnswer:
+    offenders = tuple(
+        _validator(ctx, piece.height, piece.vote_a.validator_address, piece.validator_power)
+        for piece in found.evidence
+    )
+    return BlockAnswer(block_id, found, offenders)
+
+
+def _validator(ctx: Context, height: int, address: bytes, power: int) -> Validator:
+    """The accused as the set of that height has it."""
+    try:
+        known = ctx.backend.validators(height).by_address.get(address)
+    except NotFound:
+        known = None
+    return known[1] if known else Validator(address, PublicKey("", b""), power)
+
+
+def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
+    """A block's header."""
+    height = block_height(ctx.backend, params.height)
+    if height == 0 and ctx.rules.unknown_block_is_null:
+        return HeaderAnswer(None)
+    return HeaderAnswer(ctx.backend.block_meta(height).header)
+
+
+def header_by_hash(ctx: Context, params: ByHash) -> HeaderAnswer:
+    """A block's header, found by its hash."""
+    try:
+        height = ctx.backend.height_of(params.hash)
+    except BlockNotFound:
+        if ctx.rules.unknown_block_is_null:
+            return HeaderAnswer(None)
+        raise
+    return HeaderAnswer(ctx.backend.block_meta(height).header)
+
+
+def block_results(ctx: Context, params: AtHeight) -> BlockResults:
+    """What executing a block gave."""
+    return ctx.backend.results(block_height(ctx.backend, params.height))
+
+
+def commit(ctx: Context, params: AtHeight) -> CommitAnswer:
+    """A header with the precommits that finalised its block."""
+    backend = ctx.backend
+    height = block_height(backend, params.height)
+    found = backend.commit(height)
+    signed = SignedHeader(backend.block_meta(height).header, found)
+    # Asked after the commit was read: a block that arrived meanwhile makes it canonical.
+    return CommitAnswer(signed, canonical=height < backend.latest_height())

@@ -1,0 +1,61 @@
+"""Which height and which page a caller means, with CometBFT's texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..backend.base import ChainBackend
+from ..errors import HeightNotAvailable, ValueNotAllowed
+from ..rpc.params import Params, param
+from ..wire.params import Int64
+
+# CometBFT: rpc/core/env.go.
+DEFAULT_PER_PAGE = 30
+MAX_PER_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AtHeight(Params):
+    """For routes about one block."""
+
+    height: int | None = param(
+        Int64(), default=None, doc="Height to read; the latest when omitted."
+    )
+
+
+def block_height(backend: ChainBackend, wanted: int | None) -> int:
+    """The height of a block that is there; the latest when none is named."""
+    latest = backend.latest_height()
+    return latest if wanted is None else _checked(backend, wanted, latest)
+
+
+def state_height(backend: ChainBackend, wanted: int | None) -> int:
+    """A height whose state is known: up to one above the latest, the default."""
+    # CometBFT: while blocks are being fetched, the state above the latest is not known.
+    known = backend.latest_height() + (0 if backend.catching_up() else 1)
+    return known if wanted is None else _checked(backend, wanted, known)
+
+
+def _checked(backend: ChainBackend, wanted: int, latest: int) -> int:
+    if wanted <= 0:
+        raise ValueNotAllowed(f"height must be greater than 0, but got {wanted}")
+    base = backend.base_height()
+    if not base <= wanted <= latest:
+        raise HeightNotAvailable(wanted, base, latest)
+    return wanted
+
+
+def per_page(wanted: int | None) -> int:
+    """CometBFT: too little means the default, too much the most."""
+    if wanted is None or wanted < 1:
+        return DEFAULT_PER_PAGE
+    return min(wanted, MAX_PER_PAGE)
+
+
+def page_slice(total: int, page: int | None, size: int) -> slice:
+    """The slice of one page; raise ``ValueNotAllowed`` past the last."""
+    pages = max(1, -(-total // size))
+    number = 1 if page is None else page
+    if not 1 <= number <= pages:
+        raise ValueNotAllowed(f"page should be within [1, {pages}] range, given {number}")
+    return slice((number - 1) * size, number * size)

@@ -1,0 +1,80 @@
+"""Every route of the node, one row each, in the order of the interface document."""
+
+from __future__ import annotations
+
+from ..domain import abci, answers, genesis, network
+from ..rpc.params import NoParams
+from ..rpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
+from . import application, blocks, info, state, txs
+from .heights import AtHeight
+
+# The commit seen here at the latest height may not be the one that the next block carries.
+CANONICAL_COMMIT = Cache(given="height", settled=lambda answer: answer.canonical)
+
+# CometBFT: rpc/core/routes.go has the same cache policy, with abci_info and blockchain
+# always cacheable, whose answers do change; ours are not.
+NODE_ROUTES = RouteTable(
+    (
+        Route("health", info.health, NoParams, answers.Empty),
+        Route("status", info.status, NoParams, answers.Status),
+        Route("net_info", info.net_info, NoParams, network.NetInfo),
+        Route("blockchain", blocks.blockchain, blocks.HeightRange, answers.BlockList),
+        Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT),
+        Route(
+            "block_by_hash", blocks.block_by_hash, blocks.ByHash, answers.BlockAnswer, ALWAYS
+        ),
+        Route(
+            "block_results",
+            blocks.block_results,
+            AtHeight,
+            abci.BlockResults,
+            AT_HEIGHT,
+        ),
+        Route("commit", blocks.commit, AtHeight, answers.CommitAnswer, CANONICAL_COMMIT),
+        Route(
+            "validators",
+            state.validators,
+            state.PageAtHeight,
+            answers.ValidatorPage,
+            AT_HEIGHT,
+        ),
+        Route("genesis", info.genesis, NoParams, answers.GenesisAnswer, ALWAYS),
+        Route(
+            "genesis_chunked",
+            info.genesis_chunked,
+            info.ChunkParams,
+            genesis.GenesisChunk,
+            ALWAYS,
+        ),
+        Route(
+            "consensus_params",
+            state.consensus_params,
+            AtHeight,
+            answers.ParamsAnswer,
+            AT_HEIGHT,
+        ),
+        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, answers.PendingTxs),
+        Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
+        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer, ALWAYS),
+        Route(
+            "broadcast_tx_sync", txs.broadcast_tx_sync, txs.TxParams, answers.BroadcastAnswer
+        ),
+        Route(
+            "broadcast_tx_async", txs.broadcast_tx_async, txs.TxParams, answers.BroadcastAnswer
+        ),
+        Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
+        Route("abci_info", application.abci_info, NoParams, answers.InfoAnswer),
+        Route("abci_query", application.abci_query, application.Query, answers.QueryAnswer),
+        # Beyond the document: what every real node has.
+        Route("header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT),
+        Route(
+            "header_by_hash", blocks.header_by_hash, blocks.ByHash, answers.HeaderAnswer, ALWAYS
+        ),
+        Route(
+            "broadcast_tx_commit",
+            txs.broadcast_tx_commit,
+            txs.TxParams,
+            answers.BroadcastCommitAnswer,
+        ),
+    )
+)

@@ -1,0 +1,136 @@
+"""Transactions: waiting, sent, committed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from ..backend.base import ChainBackend, TxRecord
+from ..canonical.hashes import tx_hash, tx_proof
+from ..domain.abci import TxResult
+from ..domain.answers import (
+    BroadcastAnswer,
+    BroadcastCommitAnswer,
+    PendingCount,
+    PendingTxs,
+    TxAnswer,
+)
+from ..errors import TxNotFound, TxRejected, ValueNotAllowed, WaitTimedOut
+from ..rpc.context import Context
+from ..rpc.params import NoParams, Params, param
+from ..wire.params import Bytes, Flag, Hash, Int64
+from .heights import per_page
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Params):
+    """Of ``unconfirmed_txs``."""
+
+    limit: int | None = param(
+        Int64(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
+    )
+
+
+def unconfirmed_txs(ctx: Context, params: Limit) -> PendingTxs:
+    """The oldest transactions that wait for a block."""
+    return ctx.backend.pending(per_page(params.limit))
+
+
+def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
+    """How many transactions wait for a block."""
+    return ctx.backend.pending_count()
+
+
+@dataclass(frozen=True, slots=True)
+class TxByHash(Params):
+    """Of ``tx``."""
+
+    hash: bytes = param(Hash(), default=b"", doc="Hash of the transaction.")
+    prove: bool = param(
+        Flag(), default=False, doc="Whether to add a proof of inclusion in the block."
+    )
+
+
+def tx(ctx: Context, params: TxByHash) -> TxAnswer:
+    """A committed transaction, found by its hash."""
+    if not params.hash:
+        raise ValueNotAllowed("transaction hash cannot be empty")
+    found = ctx.backend.tx(params.hash)
+    proof = None
+    if params.prove:
+        _, block = ctx.backend.block(found.height)
+        proof = tx_proof(block.txs, found.index)
+    return TxAnswer(params.hash, found.height, found.index, found.result, found.tx, proof)
+
+
+@dataclass(frozen=True, slots=True)
+class TxParams(Params):
+    """For routes that take a transaction."""
+
+    tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
+
+
+def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
+    """What the application's check says of a transaction, which then waits for a block."""
+    result = ctx.backend.submit(params.tx)
+    return BroadcastAnswer(
+        result.code, result.data, result.log, result.codespace, tx_hash(params.tx)
+    )
+
+
+def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
+    """The transaction's hash; what the check says is not told."""
+    ctx.backend.submit(params.tx)
+    return BroadcastAnswer(0, b"", "", "", tx_hash(params.tx))
+
+
+def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
+    """What check and execution of a transaction gave, once it is in a block."""
+    own = tx_hash(params.tx)
+    with ctx.seats.one():
+        before = ctx.backend.latest_height()
+        try:
+            check = ctx.backend.submit(params.tx)
+        except TxRejected as error:
+            raise TxRejected(f"error on broadcastTxCommit: {error}") from error
+        if check.code != 0:
+            return BroadcastCommitAnswer(check, TxResult(), own, 0)
+        found = _wait_for(ctx, own, before)
+        return BroadcastCommitAnswer(check, found.result, own, found.height)
+
+
+def _wait_for(ctx: Context, own: bytes, before: int) -> TxRecord:
+    deadline = time.monotonic() + ctx.settings.broadcast_timeout
+    seen = before
+    while True:
+        found = _committed(ctx.backend, own, before)
+        if found is not None:
+            return found
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise WaitTimedOut(
+                f"timed out waiting for tx to be included in a block: {own.hex().upper()}"
+                " may still get into one (NODERPC_BROADCAST_TIMEOUT waits longer)"
+            )
+        seen = ctx.backend.wait_for_height(seen, remaining)
+
+
+def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:
+    """The transaction in a block above ``before``; an earlier one of its hash is another."""
+    try:
+        found = backend.tx(own)
+    except TxNotFound:
+        return None
+    if found.height > before:
+        return found
+    for height in range(before + 1, backend.latest_height() + 1):
+        txs = backend.block(height)[1].txs
+        if found.tx in txs:
+            index = txs.index(found.tx)
+            return TxRecord(height, index, found.tx, backend.results(height).tx_results[index])
+    return None
+
+
+def check_tx(ctx: Context, params: TxParams) -> TxResult:
+    """What the application's check says of a transaction; nothing is kept."""
+    return ctx.backend.check_tx(params.tx)

@@ -1,0 +1,47 @@
+"""What a handler may use: the backend, the settings, and the dialect's few rules."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..backend.base import ChainBackend
+from ..errors import Busy
+from ..settings import Settings
+from ..wire.dialect import Rules
+
+
+class Seats:
+    """A bounded number of calls that wait at the same time."""
+
+    def __init__(self, limit: int, setting: str) -> None:
+        self._limit = limit
+        self._setting = setting
+        self._free = threading.BoundedSemaphore(limit)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Sit down; raise :exc:`~flask_noderpc.errors.Busy` when every seat is taken."""
+        if not self._free.acquire(blocking=False):
+            raise Busy(f"{self._limit} calls wait already, {self._setting} raises this")
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One mount as its handlers see it."""
+
+    backend: ChainBackend
+    settings: Settings
+    rules: Rules
+    node_version: str
+    encode: Callable[[object], bytes]
+    """A result as the dialect's JSON; for documents that are served in slices."""
+    seats: Seats
+    memo: dict[str, bytes] = field(default_factory=dict)
+    """Encoded documents that never change."""

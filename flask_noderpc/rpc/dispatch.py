@@ -1,0 +1,160 @@
+"""From a call to its encoded answer, the same way for every transport.
+
+1. A transport reads bytes, or the name and values of a GET.
+2. :mod:`.messages` makes calls of a body.
+3. The dispatcher finds the route's endpoint, reads its parameters, and calls the handler.
+4. The dialect encodes the result, and the envelope is put around it.
+
+Whatever a handler or a backend raises becomes an error object in :func:`to_rpc_error`,
+the only place that catches everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from ..errors import (
+    BackendError,
+    InternalError,
+    InvalidRequest,
+    MethodNotFound,
+    NodeRPCError,
+    ParseError,
+    RPCError,
+)
+from ..wire.dialect import Dialect
+from . import messages
+from .context import Context
+from .messages import BadCall, Call
+from .params import ParamLoader
+from .route import Route, RouteTable
+
+log = logging.getLogger("flask_noderpc.rpc")
+
+_LONGEST_NAME_SHOWN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a transport sends."""
+
+    status: HTTPStatus
+    body: bytes
+    cacheable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A route, ready to be called in one dialect."""
+
+    route: Route[Any]
+    loader: ParamLoader[Any]
+    error_member: bool
+
+
+class Dispatcher:
+    """Answers calls of one mount."""
+
+    def __init__(self, routes: RouteTable, dialect: Dialect, context: Context) -> None:
+        dialect.require({route.name: route.result for route in routes})
+        self._dialect = dialect
+        self._context = context
+        self._endpoints = {
+            route.name: Endpoint(
+                route, ParamLoader(route.params), route.result in dialect.error_member
+            )
+            for route in routes
+        }
+
+    def get(self, name: str, values: Mapping[str, str]) -> Reply:
+        """The answer to a GET."""
+        try:
+            endpoint = self._endpoint(name)
+            params = endpoint.loader.from_uri(values)
+            answer = endpoint.route.call(self._context, params)
+            body = self._reply(endpoint, answer, messages.URI_ID)
+            return Reply(HTTPStatus.OK, body, endpoint.route.cache.allows(params, answer))
+        except Exception as error:
+            status = self._dialect.status_of(error) if isinstance(error, NodeRPCError) else None
+            return Reply(
+                status or HTTPStatus.INTERNAL_SERVER_ERROR,
+                messages.failure(messages.URI_ID, to_rpc_error(error)),
+            )
+
+    def post(self, body: bytes) -> Reply:
+        """The answer to a JSON-RPC body; empty when it holds notifications only."""
+        try:
+            calls = messages.parse(body, self._context.settings.max_batch)
+        except (ParseError, InvalidRequest) as error:
+            return Reply(HTTPStatus.BAD_REQUEST, messages.failure(messages.NO_ID, error))
+        replies = self._replies(calls)
+        if not replies:
+            return Reply(HTTPStatus.OK, b"")
+        lone = len(replies) == 1 and self._context.rules.lone_reply_is_bare
+        if lone or not calls.is_batch:
+            bad = not calls.is_batch and isinstance(calls.items[0], BadCall)
+            return Reply(HTTPStatus.BAD_REQUEST if bad else HTTPStatus.OK, replies[0])
+        return Reply(HTTPStatus.OK, messages.batch(replies))
+
+    def _replies(self, calls: messages.Calls) -> list[bytes]:
+        replies: list[bytes] = []
+        room = self._context.settings.max_batch_response_bytes
+        for item in calls.items:
+            reply = self._answer(item, room if calls.is_batch else None)
+            if reply is not None:
+                room -= len(reply)
+                replies.append(reply)
+        return replies
+
+    def _answer(self, item: Call | BadCall, room: int | None) -> bytes | None:
+        if isinstance(item, BadCall):
+            return messages.failure(item.id, item.error)
+        if item.id is None:
+            # CometBFT: a notification is not even executed.
+            return None
+        if room is not None and room <= 0:
+            return messages.failure(item.id, _too_much())
+        reply = self.call(item.method, item.params, item.id)
+        if room is not None and len(reply) > room:
+            return messages.failure(item.id, _too_much())
+        return reply
+
+    def call(self, method: str, params: bytes, own_id: bytes) -> bytes:
+        """The reply to one call."""
+        try:
+            endpoint = self._endpoint(method)
+            answer = endpoint.route.call(self._context, endpoint.loader.from_json(params))
+            return self._reply(endpoint, answer, own_id)
+        except Exception as error:
+            return messages.failure(own_id, to_rpc_error(error))
+
+    def _endpoint(self, name: str) -> Endpoint:
+        try:
+            return self._endpoints[name]
+        except KeyError:
+            raise MethodNotFound(f"no method {name[:_LONGEST_NAME_SHOWN]!r}") from None
+
+    def _reply(self, endpoint: Endpoint, answer: object, own_id: bytes) -> bytes:
+        return messages.success(own_id, self._dialect.encode(answer), endpoint.error_member)
+
+
+def _too_much() -> RPCError:
+    return InternalError(
+        "the answer to the batch is too large (NODERPC_MAX_BATCH_RESPONSE_BYTES raises it)"
+    )
+
+
+def to_rpc_error(error: Exception) -> RPCError:
+    """The error object of an exception; only what we raised ourselves shows its text."""
+    match error:
+        case RPCError():
+            return error
+        case BackendError():
+            return InternalError(str(error))
+        case _:
+            log.error("a call failed", exc_info=error)
+            return InternalError("the call failed; the server's log says why")

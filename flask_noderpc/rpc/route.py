@@ -1,0 +1,74 @@
+"""A route is one row; everything about it is derived from that row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import getdoc
+from typing import Any, Generic, TypeVar
+
+from ..errors import ConfigurationError
+from .context import Context
+from .params import Params
+
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """When an answer may be kept by others."""
+
+    always: bool = False
+    given: str | None = None
+    """The parameter that, when given, makes the answer one that never changes."""
+    settled: Callable[[Any], bool] | None = None
+    """Whether this very answer is final."""
+
+    def allows(self, params: Params, answer: object) -> bool:
+        """Whether an answer to these parameters may be kept."""
+        asked = self.given is not None and getattr(params, self.given) is not None
+        return (self.always or asked) and (self.settled is None or self.settled(answer))
+
+
+NEVER = Cache()
+ALWAYS = Cache(always=True)
+AT_HEIGHT = Cache(given="height")
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[P]):
+    """One method of the interface; mypy holds its handler to its parameters and result."""
+
+    name: str
+    call: Callable[[Context, P], Any]
+    params: type[P]
+    result: type
+    cache: Cache = NEVER
+
+    @property
+    def doc(self) -> str:
+        """The handler's first sentence."""
+        return (getdoc(self.call) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+class RouteTable(tuple[Route[Any], ...]):
+    """Routes in the order of the document; names are unique."""
+
+    __slots__ = ()
+
+    def __new__(cls, routes: Iterable[Route[Any]]) -> RouteTable:
+        """A table; raise :exc:`ConfigurationError` for a name that is there twice."""
+        table = super().__new__(cls, routes)
+        seen: set[str] = set()
+        for route in table:
+            if route.name in seen:
+                raise ConfigurationError(f"route {route.name!r} is declared twice")
+            seen.add(route.name)
+        return table
+
+    def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]
+        return RouteTable((*self, *more))
+
+    def by_name(self) -> dict[str, Route[Any]]:
+        """The routes by their names."""
+        return {route.name: route for route in self}

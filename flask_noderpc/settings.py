@@ -1,0 +1,179 @@
+"""Every setting, declared once: key, type, default and what it does.
+
+Each field of :class:`Settings` is one setting. Its key in ``app.config`` is
+``NODERPC_`` and the field's name in capitals; with
+``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and
+that key. Nothing else in the package reads ``app.config``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .errors import ConfigurationError
+
+PREFIX = "NODERPC_"
+
+
+def _text(value: object) -> str:
+    # from_prefixed_env reads values as JSON, so a chain id of digits arrives as int.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text is needed (quote a value that looks like a JSON number)")
+    return value
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in (0, 1):
+        return bool(value)
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    raise ValueError("true or false is needed")
+
+
+def _whole(least: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdecimal():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"a whole number of at least {least} is needed")
+        return value
+
+    return read
+
+
+def _seconds(value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | str) else math.nan
+    except ValueError:
+        number = math.nan
+    if isinstance(value, bool) or not (math.isfinite(number) and number > 0):
+        raise ValueError("a number of seconds above 0 is needed")
+    return number
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",") if name.strip()]
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("a list of names is needed, or names joined by commas")
+    return tuple(value)
+
+
+def setting(default: Any, read: Callable[[object], Any], doc: str) -> Any:
+    """One row of the table: its default, its reader and its sentence for the docs."""
+    return field(default=default, metadata={"read": read, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one mount, read once when it is registered."""
+
+    database: str | None = setting(
+        None, _text, "SQLite file of the embedded chain; `noderpc.db` in the instance folder."
+    )
+    home: str | None = setting(
+        None, _text, "Folder of `config/` with genesis and keys; the database's folder."
+    )
+    dialect: str = setting("document", _text, "Which node's wire shapes are served.")
+    application: str = setting("kvstore", _text, "Application of the embedded chain.")
+    chain_id: str | None = setting(
+        None, _text, "Chain id of a new chain; `test-chain-` and six letters when not given."
+    )
+    moniker: str = setting("flask-noderpc", _text, "Name that the node gives itself.")
+    produce: bool = setting(
+        True, _switch, "Whether this process may produce blocks; one of all processes does."
+    )
+    block_interval: float = setting(1.0, _seconds, "Seconds between two blocks.")
+    empty_blocks: bool = setting(
+        False, _switch, "Whether blocks are made while no transaction waits."
+    )
+    lease_seconds: float = setting(
+        3.0, _seconds, "How long a silent producer keeps others from taking over."
+    )
+    max_body_bytes: int = setting(
+        1_000_000, _whole(1), "Largest request body; the host's `MAX_CONTENT_LENGTH` if lower."
+    )
+    max_batch: int = setting(10, _whole(1), "Most calls in one JSON-RPC batch.")
+    max_batch_response_bytes: int = setting(
+        25_000_000, _whole(1), "Largest answer to a batch; the calls beyond it get an error."
+    )
+    max_tx_bytes: int = setting(1_048_576, _whole(1), "Largest transaction the mempool takes.")
+    mempool_size: int = setting(5_000, _whole(1), "Most transactions that wait for a block.")
+    mempool_bytes: int = setting(
+        1_073_741_824, _whole(1), "Most bytes of transactions that wait for a block."
+    )
+    mempool_cache: int = setting(
+        10_000, _whole(1), "How many transactions are remembered, to refuse them twice."
+    )
+    broadcast_timeout: float = setting(
+        10.0, _seconds, "Seconds that `broadcast_tx_commit` waits for its block."
+    )
+    max_waiting_calls: int = setting(
+        100, _whole(1), "Most `broadcast_tx_commit` calls that wait at once in a process."
+    )
+    genesis_chunk_bytes: int = setting(
+        16 * 1024 * 1024, _whole(1), "Size of a chunk of `genesis_chunked`."
+    )
+    rpc_laddr: str = setting(
+        "tcp://127.0.0.1:26657", _text, "Address of the node RPC, as shown in `status`."
+    )
+    index: bool = setting(True, _switch, "Whether `GET /` shows the list of endpoints.")
+    exclude_routes: tuple[str, ...] = setting(
+        (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of :data:`SETTINGS`."""
+
+    name: str
+    key: str
+    type: str
+    default: object
+    doc: str
+    read: Callable[[object], Any]
+
+
+SETTINGS: tuple[Setting, ...] = tuple(
+    Setting(
+        name=row.name,
+        key=PREFIX + row.name.upper(),
+        type=str(row.type),
+        default=row.default,
+        doc=row.metadata["doc"],
+        read=row.metadata["read"],
+    )
+    for row in fields(Settings)
+)
+
+
+def read_settings(config: Mapping[str, object], overrides: Mapping[str, object]) -> Settings:
+    """The settings of a mount: its own overrides, then ``app.config``, then defaults.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
+    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override.
+    """
+    known = {row.key for row in SETTINGS}
+    given_keys = [key for key in config if key.startswith(PREFIX)]
+    for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
+        if key not in known:
+            raise ConfigurationError(f"{key} is no setting; see docs/settings for the list")
+    values: dict[str, Any] = {}
+    for row in SETTINGS:
+        given = overrides.get(row.name, config.get(row.key))
+        if given is None:
+            continue
+        try:
+            values[row.name] = row.read(given)
+        except ValueError as error:
+            raise ConfigurationError(f"{row.key} = {given!r}: {error}") from None
+    return Settings(**values)

@@ -1,0 +1,173 @@
+"""What every backend must do, as tests: subclass it and give it your backend.
+
+.. code-block:: python
+
+    class TestMine(ChainBackendContract):
+        def make_backend(self, chain):
+            return MyBackend(chain.genesis, chain.blocks)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from ..backend.base import ChainBackend
+from ..backend.verify import verify_chain
+from ..canonical import hashes
+from ..domain.time import SECOND
+from ..errors import BlockNotFound, HeightNotAvailable, NotFound, ResultNotFound, TxNotFound
+from .chains import SampleChain, make_chain
+
+
+@cache
+def _the_chain() -> SampleChain:
+    return make_chain()
+
+
+class ChainBackendContract(ABC):
+    """Inherit from this in a test class whose name starts with ``Test``."""
+
+    @abstractmethod
+    def make_backend(self, chain: SampleChain) -> ChainBackend:
+        """A backend that holds this chain."""
+
+    @pytest.fixture
+    def chain(self) -> SampleChain:
+        """The chain under test."""
+        return _the_chain()
+
+    @pytest.fixture
+    def backend(self, chain: SampleChain) -> Iterator[ChainBackend]:
+        """The backend under test."""
+        backend = self.make_backend(chain)
+        yield backend
+        backend.close()
+
+    @pytest.fixture
+    def empty(self, chain: SampleChain) -> Iterator[ChainBackend]:
+        """A backend of the same genesis with no block yet."""
+        backend = self.make_backend(SampleChain(chain.genesis, chain.state, ()))
+        yield backend
+        backend.close()
+
+    def test_heights_span_the_chain(self, backend: ChainBackend, chain: SampleChain) -> None:
+        """The base and the latest height are those of the first and the last block."""
+        assert backend.base_height() == chain.blocks[0].block.header.height
+        assert backend.latest_height() == chain.blocks[-1].block.header.height
+
+    def test_blocks_come_back_as_they_went_in(
+        self, backend: ChainBackend, chain: SampleChain
+    ) -> None:
+        """Every block, id and meta is the one that was given."""
+        for item in chain.blocks:
+            height = item.block.header.height
+            block_id, size = hashes.block_id(item.block)
+            assert backend.block(height) == (block_id, item.block)
+            meta = backend.block_meta(height)
+            assert (meta.block_id, meta.size) == (block_id, size)
+            assert (meta.header, meta.tx_count) == (item.block.header, len(item.block.txs))
+            assert backend.height_of(block_id.hash) == height
+
+    def test_metas_come_highest_first(self, backend: ChainBackend) -> None:
+        """A range of metas holds both ends, from high to low."""
+        low, high = backend.base_height(), backend.latest_height()
+        metas = backend.block_metas(low, high)
+        assert [meta.header.height for meta in metas] == list(range(high, low - 1, -1))
+        assert metas[0] == backend.block_meta(high)
+
+    def test_commits_are_those_of_the_next_block(
+        self, backend: ChainBackend, chain: SampleChain
+    ) -> None:
+        """A block's commit is what its child carries; the last one's is what was seen."""
+        for item, child in zip(chain.blocks, chain.blocks[1:], strict=False):
+            assert backend.commit(item.block.header.height) == child.block.last_commit
+        assert backend.commit(backend.latest_height()) == chain.blocks[-1].commit
+
+    def test_results_come_back_as_they_went_in(
+        self, backend: ChainBackend, chain: SampleChain
+    ) -> None:
+        """Results keep their order, their events and their bytes."""
+        for item in chain.blocks:
+            assert backend.results(item.block.header.height) == item.results
+
+    def test_transactions_are_found_by_hash(
+        self, backend: ChainBackend, chain: SampleChain
+    ) -> None:
+        """Each transaction is found with its place and its result."""
+        for item in chain.blocks:
+            for index, tx in enumerate(item.block.txs):
+                found = backend.tx(hashes.tx_hash(tx))
+                assert (found.height, found.index) == (item.block.header.height, index)
+                assert (found.tx, found.result) == (tx, item.results.tx_results[index])
+
+    def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
+        """Hashes, signatures, validator sets and parameters follow from each other."""
+        assert verify_chain(backend) == len(chain.blocks)
+
+    def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
+        """Sets are known for every height up to two above the latest, and not beyond."""
+        low, high = backend.base_height(), backend.latest_height()
+        for height in range(low, high + 3):
+            assert backend.validators(height).total_power > 0
+        for height in (low - 1, high + 3, 1 << 62):
+            with pytest.raises(ResultNotFound):
+                backend.validators(height)
+
+    def test_parameters_are_known_one_height_ahead(self, backend: ChainBackend) -> None:
+        """Parameters are known for every height up to one above the latest."""
+        low, high = backend.base_height(), backend.latest_height()
+        assert backend.consensus_params(low) == backend.genesis().consensus_params
+        backend.consensus_params(high + 1)
+        for height in (low - 1, high + 2):
+            with pytest.raises(ResultNotFound):
+                backend.consensus_params(height)
+
+    def test_the_genesis_is_kept(self, backend: ChainBackend, chain: SampleChain) -> None:
+        """The genesis comes back whole."""
+        assert backend.genesis() == chain.genesis
+
+    def test_what_is_not_there_is_a_typed_error(self, backend: ChainBackend) -> None:
+        """Heights and hashes that are not there raise, and never give ``None``."""
+        for height in (-1, 0, backend.latest_height() + 1, (1 << 63) - 1):
+            for read in (backend.block, backend.block_meta, backend.commit, backend.results):
+                with pytest.raises(HeightNotAvailable):
+                    read(height)
+        for unknown in (b"", b"\x00" * 32, b"short"):
+            with pytest.raises(BlockNotFound):
+                backend.height_of(unknown)
+            with pytest.raises(TxNotFound):
+                backend.tx(unknown)
+
+    def test_an_empty_chain_has_no_heights(self, empty: ChainBackend) -> None:
+        """Before the first block both heights are 0, and the first set is known."""
+        assert (empty.base_height(), empty.latest_height()) == (0, 0)
+        first = empty.genesis().initial_height
+        assert empty.validators(first).total_power > 0
+        with pytest.raises(NotFound):
+            empty.block(first)
+
+    def test_a_wait_ends_at_once_when_there_is_news(self, backend: ChainBackend) -> None:
+        """Waiting for a height that is there does not wait."""
+        latest = backend.latest_height()
+        assert backend.wait_for_height(latest - 1, timeout=60) == latest
+
+    def test_a_wait_ends_at_its_timeout(self, backend: ChainBackend) -> None:
+        """Waiting without news gives the latest height after the timeout."""
+        latest = backend.latest_height()
+        assert backend.wait_for_height(latest, timeout=0.01) == latest
+
+    def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
+        """The card names the chain; the key and the peers have their types."""
+        assert backend.node_info().network == backend.genesis().chain_id
+        assert len(backend.validator_key().value) == 32
+        assert isinstance(backend.net_info().peers, tuple)
+
+    def test_times_keep_their_nanoseconds(self, backend: ChainBackend) -> None:
+        """A header's time is not rounded."""
+        first, second = backend.base_height(), backend.base_height() + 1
+        step = backend.block_meta(second).header.time - backend.block_meta(first).header.time
+        assert step == SECOND

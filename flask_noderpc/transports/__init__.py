@@ -1,0 +1,1 @@
+"""From Flask's requests to the sans-I/O core and back."""

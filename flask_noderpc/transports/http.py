@@ -1,0 +1,58 @@
+"""GET with a query string, and POST with a JSON-RPC body."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from flask import Response, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from ..errors import InvalidRequest
+from ..rpc.dispatch import Dispatcher, Reply
+from ..rpc.messages import NO_ID, failure
+from ..settings import Settings
+
+# CometBFT: what cacheable answers carry.
+_CACHE_CONTROL = "public, max-age=86400"
+
+
+def answer_get(dispatcher: Dispatcher, name: str) -> Response:
+    """The answer to ``GET /<route>?…``."""
+    return _response(dispatcher.get(name, request.args))
+
+
+def answer_post(dispatcher: Dispatcher, settings: Settings) -> Response:
+    """The answer to a JSON-RPC body; its content type does not matter."""
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        return _refusal(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"send the body without Content-Encoding: {encoding}",
+        )
+    limit = min(settings.max_body_bytes, request.max_content_length or settings.max_body_bytes)
+    request.max_content_length = limit
+    try:
+        body = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        return _refusal(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the body is larger than {limit} bytes (NODERPC_MAX_BODY_BYTES raises it,"
+            " MAX_CONTENT_LENGTH of the app lowers it)",
+        )
+    except (HTTPException, OSError):
+        return _refusal(HTTPStatus.BAD_REQUEST, "the body could not be read to its end")
+    return _response(dispatcher.post(body))
+
+
+def _refusal(status: HTTPStatus, reason: str) -> Response:
+    return _response(Reply(status, failure(NO_ID, InvalidRequest(reason))))
+
+
+def _response(reply: Reply) -> Response:
+    response = Response(reply.body, reply.status, mimetype="application/json")
+    if reply.cacheable:
+        response.headers["Cache-Control"] = _CACHE_CONTROL
+    if not reply.body:
+        # CometBFT: notifications are answered with nothing, not even a type.
+        del response.headers["Content-Type"]
+    return response

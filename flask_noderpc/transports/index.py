@@ -1,0 +1,75 @@
+"""The page at ``GET /``: every endpoint as a link that works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import render_template, request, url_for
+
+from ..backend.base import ChainBackend
+from ..canonical.hashes import tx_hash
+from ..rpc.params import specs
+from ..rpc.route import Route, RouteTable
+
+_RECENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One line of the page."""
+
+    name: str
+    doc: str
+    parameters: str
+    href: str | None
+    """``None`` while the chain has nothing that the link could show."""
+
+
+def index_page(routes: RouteTable, backend: ChainBackend, left_out: tuple[str, ...]) -> str:
+    """The page."""
+    examples = _examples(backend)
+    links = [_link(route, examples) for route in routes if route.name not in left_out]
+    return render_template("noderpc/index.html", links=links)
+
+
+def _link(route: Route[Any], examples: dict[str, dict[str, Any] | None]) -> Link:
+    values = examples.get(route.name, {})
+    href = None if values is None else url_for(f"{request.blueprint}.{route.name}", **values)
+    names = ", ".join(spec.wire for spec in specs(route.params))
+    return Link(route.name, route.doc, names, href)
+
+
+def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
+    """Values for the routes that can't do without, taken from the chain itself."""
+    latest = backend.latest_height()
+    sample = {"tx": f'"name{latest}=satoshi"'}
+    by_hash = None
+    if latest:
+        by_hash = {"hash": "0x" + backend.block_meta(latest).block_id.hash.hex().upper()}
+    recent_tx = _recent_tx(backend, latest)
+    return {
+        "block_by_hash": by_hash,
+        "header_by_hash": by_hash,
+        "block": {} if latest else None,
+        "header": {} if latest else None,
+        "commit": {} if latest else None,
+        "block_results": {} if latest else None,
+        "blockchain": {} if latest else None,
+        "tx": {"hash": "0x" + recent_tx.hex().upper(), "prove": "true"} if recent_tx else None,
+        "check_tx": sample,
+        "broadcast_tx_sync": sample,
+        "broadcast_tx_async": sample,
+        "broadcast_tx_commit": sample,
+        "abci_query": {"data": '"name"'},
+    }
+
+
+def _recent_tx(backend: ChainBackend, latest: int) -> bytes | None:
+    if not latest:
+        return None
+    lowest = max(backend.base_height(), latest - _RECENT + 1)
+    for meta in backend.block_metas(lowest, latest):
+        if meta.tx_count:
+            return tx_hash(backend.block(meta.header.height)[1].txs[0])
+    return None

@@ -1,0 +1,247 @@
+"""Shapes that every dialect shares."""
+
+from __future__ import annotations
+
+from ..domain import block as blocks
+from ..domain import network
+from .fields import (
+    Base64,
+    Base64OrNull,
+    Flag,
+    Hex,
+    IntString,
+    LowerHex,
+    Number,
+    Text,
+    Timestamp,
+)
+from .schema import ListOf, Shape, WireSchema
+
+
+class PartSetHeader(WireSchema):
+    """BlockID.parts."""
+
+    domain = blocks.PartSetHeader
+    total = Number()
+    hash = Hex()
+
+
+class BlockID(WireSchema):
+    """BlockID."""
+
+    domain = blocks.BlockID
+    hash = Hex()
+    parts = Shape(PartSetHeader)
+
+
+class Version(WireSchema):
+    """Header.version."""
+
+    domain = blocks.Version
+    block = IntString()
+    app = IntString()
+
+
+class Header(WireSchema):
+    """Header."""
+
+    domain = blocks.Header
+    version = Shape(Version)
+    chain_id = Text()
+    height = IntString()
+    time = Timestamp()
+    last_block_id = Shape(BlockID)
+    last_commit_hash = Hex()
+    data_hash = Hex()
+    validators_hash = Hex()
+    next_validators_hash = Hex()
+    consensus_hash = Hex()
+    app_hash = Hex()
+    last_results_hash = Hex()
+    evidence_hash = Hex()
+    proposer_address = Hex()
+
+
+class HeaderAnswer(WireSchema):
+    """Result of ``header`` and ``header_by_hash``."""
+
+    header = Shape(Header, nullable=True)
+
+
+class CommitSignature(WireSchema):
+    """CommitSignature; a signature that is absent is null."""
+
+    domain = blocks.CommitSig
+    block_id_flag = Number()
+    validator_address = Hex()
+    timestamp = Timestamp()
+    signature = Base64OrNull()
+
+
+class Commit(WireSchema):
+    """The commit of a signed header."""
+
+    domain = blocks.Commit
+    height = IntString()
+    round = Number()
+    block_id = Shape(BlockID)
+    signatures = ListOf(CommitSignature)
+
+
+class SignedHeader(WireSchema):
+    """SignedHeader."""
+
+    domain = blocks.SignedHeader
+    header = Shape(Header)
+    commit = Shape(Commit)
+
+
+class CommitAnswer(WireSchema):
+    """Result of ``commit``."""
+
+    signed_header = Shape(SignedHeader)
+    canonical = Flag()
+
+
+class MerkleProof(WireSchema):
+    """The Merkle branch of a transaction."""
+
+    domain = blocks.MerkleProof
+    total = IntString()
+    index = IntString()
+    leaf_hash = Base64()
+    aunts = ListOf(Base64())
+
+
+class TxProof(WireSchema):
+    """``proof`` of ``tx``."""
+
+    domain = blocks.TxProof
+    root_hash = Hex()
+    tx = Base64(data_key="data")
+    proof = Shape(MerkleProof)
+
+
+class Empty(WireSchema):
+    """An empty object."""
+
+
+class ProtocolVersion(WireSchema):
+    """NodeInfo.protocol_version."""
+
+    domain = network.ProtocolVersion
+    p2p = IntString()
+    block = IntString()
+    app = IntString()
+
+
+class NodeOther(WireSchema):
+    """NodeInfo.other."""
+
+    domain = network.NodeOther
+    tx_index = Text()
+    rpc_address = Text()
+
+
+class NodeInfo(WireSchema):
+    """NodeInfo."""
+
+    domain = network.NodeInfo
+    protocol_version = Shape(ProtocolVersion)
+    id = LowerHex()
+    listen_addr = Text()
+    network = Text()
+    version = Text()
+    channels = Hex()
+    moniker = Text()
+    other = Shape(NodeOther)
+
+
+class SyncInfo(WireSchema):
+    """SyncInfo."""
+
+    latest_block_hash = Hex()
+    latest_app_hash = Hex()
+    latest_block_height = IntString()
+    latest_block_time = Timestamp()
+    earliest_block_hash = Hex()
+    earliest_app_hash = Hex()
+    earliest_block_height = IntString()
+    earliest_block_time = Timestamp()
+    catching_up = Flag()
+
+
+class Monitor(WireSchema):
+    """Monitor."""
+
+    domain = network.Monitor
+    active = Flag(data_key="Active")
+    start = Timestamp(data_key="Start")
+    duration = IntString(data_key="Duration")
+    idle = IntString(data_key="Idle")
+    bytes = IntString(data_key="Bytes")
+    samples = IntString(data_key="Samples")
+    inst_rate = IntString(data_key="InstRate")
+    cur_rate = IntString(data_key="CurRate")
+    avg_rate = IntString(data_key="AvgRate")
+    peak_rate = IntString(data_key="PeakRate")
+    bytes_rem = IntString(data_key="BytesRem")
+    time_rem = IntString(data_key="TimeRem")
+    progress = Number(data_key="Progress")
+
+
+class ChannelStatus(WireSchema):
+    """ChannelStatus."""
+
+    domain = network.ChannelStatus
+    id = Number(data_key="ID")
+    send_queue_capacity = IntString(data_key="SendQueueCapacity")
+    send_queue_size = IntString(data_key="SendQueueSize")
+    priority = IntString(data_key="Priority")
+    recently_sent = IntString(data_key="RecentlySent")
+
+
+class ConnectionStatus(WireSchema):
+    """Peer.connection_status."""
+
+    domain = network.ConnectionStatus
+    duration = IntString(data_key="Duration")
+    send_monitor = Shape(Monitor, data_key="SendMonitor")
+    recv_monitor = Shape(Monitor, data_key="RecvMonitor")
+    channels = ListOf(ChannelStatus, data_key="Channels")
+
+
+class Peer(WireSchema):
+    """Peer."""
+
+    domain = network.Peer
+    node_info = Shape(NodeInfo)
+    is_outbound = Flag()
+    connection_status = Shape(ConnectionStatus)
+    remote_ip = Text()
+
+
+class NetInfo(WireSchema):
+    """Result of ``net_info``."""
+
+    listening = Flag()
+    listeners = ListOf(Text())
+    n_peers = IntString(get=lambda answer: len(answer.peers))
+    peers = ListOf(Peer)
+
+
+class GenesisChunk(WireSchema):
+    """Result of ``genesis_chunked`` with numbers, as the interface document has it."""
+
+    chunk = Number()
+    total = Number()
+    content = Base64(data_key="data")
+
+
+class PendingTxs(WireSchema):
+    """Result of ``unconfirmed_txs``."""
+
+    n_txs = IntString(get=lambda answer: len(answer.txs))
+    total = IntString()
+    total_bytes = IntString()
+    txs = ListOf(Base64())

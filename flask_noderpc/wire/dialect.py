@@ -1,0 +1,90 @@
+"""A dialect: one node's way of saying what the handlers answer.
+
+Handlers return domain values and never learn the dialect. A dialect is a frozen value;
+a new one is a parent with entries replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+from .. import json
+from ..errors import (
+    ConfigurationError,
+    InvalidParams,
+    MethodNotFound,
+    NodeRPCError,
+    NotFound,
+    Refused,
+)
+from .schema import Dump, WireSchema, compiled
+
+SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
+"""The schema of a result, or a function that chooses it by the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The few behaviours, beside shapes, in which dialects differ."""
+
+    unknown_block_is_null: bool = False
+    """``block_by_hash`` of an unknown hash is a null block, and no error."""
+    lone_reply_is_bare: bool = True
+    """CometBFT: a batch with one reply is answered with that reply, not a list."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Shapes, status codes and rules of one kind of node."""
+
+    name: str
+    node_version: str
+    """What ``node_info.version`` says, by which clients choose their decoder."""
+    schemas: Mapping[type, SchemaChoice]
+    error_member: tuple[type, ...] = ()
+    """Results whose envelope also carries an empty ``error``."""
+    rules: Rules = field(default_factory=Rules)
+
+    @cached_property
+    def _dumps(self) -> dict[type, Dump]:
+        return {result: _dump(choice) for result, choice in self.schemas.items()}
+
+    def require(self, results: Mapping[str, type]) -> None:
+        """Raise :exc:`ConfigurationError` unless every route's result has a schema."""
+        for route, result in results.items():
+            if result not in self.schemas:
+                raise ConfigurationError(
+                    f"dialect {self.name} has no shape for {result.__name__} of {route}"
+                )
+
+    def encode(self, result: object) -> bytes:
+        """The result as JSON."""
+        return json.encode(self._dumps[type(result)](result))
+
+    def status_of(self, error: NodeRPCError) -> HTTPStatus:
+        """The status of a GET that failed."""
+        # document: silent; 400 for what the caller can mend, 404 for what does not
+        # exist, 500 for what is our fault.
+        if isinstance(error, InvalidParams | Refused):
+            return HTTPStatus.BAD_REQUEST
+        if isinstance(error, NotFound | MethodNotFound):
+            return HTTPStatus.NOT_FOUND
+        return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _dump(choice: SchemaChoice) -> Dump:
+    if isinstance(choice, type):
+        return compiled(choice)
+    made: dict[type[WireSchema], Dump] = {}
+
+    def dump(value: Any) -> Any:
+        schema = choice(value)
+        if schema not in made:
+            made[schema] = compiled(schema)
+        return made[schema](value)
+
+    return dump

@@ -1,0 +1,404 @@
+"""The ``document`` dialect: the shapes of the interface document to the letter.
+
+Each constant is a point that the document leaves open or where it differs from real
+nodes; docs/dialects.rst lists them with their reasons.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..canonical.keys import commit_vote
+from ..canonical.protobuf import blob, message, string
+from ..domain import abci, answers, block, genesis, network
+from ..domain.time import SECOND
+from ..domain.validator import ED25519, SECP256K1
+from . import common
+from .dialect import Dialect, Rules
+from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
+from .schema import ListOf, Shape, WireSchema
+
+# document: PubKey.type is «of the form engine/PubKeyEd25519».
+KEY_TYPES = {ED25519: "engine/PubKeyEd25519", SECP256K1: "engine/PubKeySecp256k1"}
+
+# document: Evidence.type is a string; CometBFT's name behind the document's prefix.
+EVIDENCE_TYPE = "engine/DuplicateVoteEvidence"
+
+# document: Evidence.time is a number; the whole seconds of the time of the offence.
+EVIDENCE_TIME_UNIT = SECOND
+
+# document: results with a top-level ``error``, empty in all examples.
+ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
+
+# document: abci_info has these three fields and no more.
+# document: tags are {key, value, index}; the key is the searchable name, «type.key».
+
+
+class PubKey(WireSchema):
+    """PubKey."""
+
+    type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
+    value = Base64()
+
+
+class Validator(WireSchema):
+    """Validator."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    voting_power = IntString()
+    proposer_priority = IntString()
+
+
+class Attribute(WireSchema):
+    """One key and value."""
+
+    key = Base64()
+    value = Base64()
+    index = Flag()
+
+
+class Event(WireSchema):
+    """Event."""
+
+    type = Text()
+    attributes = ListOf(Attribute)
+
+
+class TxExecResult(WireSchema):
+    """TxExecResult."""
+
+    code = IntString()
+    data = Base64()
+    log = Text()
+    info = Text()
+    gas_wanted = IntString()
+    gas_used = IntString()
+    events = ListOf(Event)
+    codespace = Text()
+
+
+class BlockParams(WireSchema):
+    """ConsensusParams.block."""
+
+    max_bytes = IntString()
+    max_gas = IntString()
+    time_iota_ms = IntString()
+
+
+class EvidenceParams(WireSchema):
+    """ConsensusParams.evidence; the document's ``max_age`` counts blocks."""
+
+    max_age_num_blocks = IntString(data_key="max_age")
+
+
+class ValidatorParams(WireSchema):
+    """ConsensusParams.validator."""
+
+    pub_key_types = ListOf(Text())
+
+
+class ConsensusParams(WireSchema):
+    """ConsensusParams; in an update, a group that does not change is null."""
+
+    block = Shape(BlockParams, nullable=True)
+    evidence = Shape(EvidenceParams, nullable=True)
+    validator = Shape(ValidatorParams, nullable=True)
+
+
+class EvidenceValidator(WireSchema):
+    """Evidence.validator."""
+
+    pub_key = Shape(PubKey)
+    voting_power = Number()
+    address = Hex()
+
+
+class Evidence(WireSchema):
+    """Evidence, of a pair: what happened, and the validator it accuses."""
+
+    type = Text(get=lambda _: EVIDENCE_TYPE)
+    height = Number(get=lambda pair: pair[0].height)
+    time = Number(get=lambda pair: pair[0].timestamp // EVIDENCE_TIME_UNIT)
+    total_voting_power = Number(get=lambda pair: pair[0].total_voting_power)
+    validator = Shape(EvidenceValidator, get=lambda pair: pair[1])
+
+
+class BlockSignature(WireSchema):
+    """BlockSignature: the whole vote, as nodes before 0.33 printed it."""
+
+    type = Number()
+    height = IntString()
+    round = Number()
+    block_id = Shape(common.BlockID)
+    timestamp = Timestamp()
+    validator_address = Hex()
+    validator_index = Number()
+    signature = Base64()
+
+
+def _votes(commit: block.Commit) -> list[block.Vote | None]:
+    # document: silent on validators that did not vote; as before 0.33 they are null.
+    return [
+        None if sig.block_id_flag == block.BlockIDFlag.ABSENT else commit_vote(commit, index)
+        for index, sig in enumerate(commit.signatures)
+    ]
+
+
+class LastCommit(WireSchema):
+    """LastCommit."""
+
+    height = Number()
+    round = Number()
+    block_id = Shape(common.BlockID)
+    signatures = ListOf(Shape(BlockSignature, nullable=True), get=_votes)
+
+
+class Block(WireSchema):
+    """Block, of the answer that carries it and the validators its evidence accuses."""
+
+    header = Shape(common.Header, get=lambda answer: answer.block.header)
+    data = ListOf(Base64(), get=lambda answer: answer.block.txs)
+    evidence = ListOf(
+        Evidence,
+        get=lambda answer: tuple(zip(answer.block.evidence, answer.offenders, strict=True)),
+    )
+    last_commit = Shape(LastCommit, get=lambda answer: answer.block.last_commit)
+
+
+class BlockAnswer(WireSchema):
+    """Result of ``block`` and ``block_by_hash``."""
+
+    block_id = Shape(common.BlockID)
+    block = Shape(Block, get=lambda answer: answer)
+
+
+class BlockMeta(WireSchema):
+    """BlockMeta."""
+
+    block_id = Shape(common.BlockID)
+    size = Number(data_key="block_size")
+    header = Shape(common.Header)
+    tx_count = IntString(data_key="num_txs")
+
+
+class BlockList(WireSchema):
+    """Result of ``blockchain``."""
+
+    last_height = IntString()
+    block_metas = ListOf(BlockMeta)
+
+
+class ValidatorUpdate(WireSchema):
+    """Element of BlockResults.validator_updates."""
+
+    pub_key = Shape(PubKey)
+    power = IntString()
+
+
+class BlockResults(WireSchema):
+    """BlockResults."""
+
+    height = IntString()
+    total_gas_used = IntString(get=lambda r: sum(tx.gas_used for tx in r.tx_results))
+    tx_results = ListOf(TxExecResult, data_key="txs_results")
+    begin_block_events = ListOf(Event)
+    end_block_events = ListOf(Event, data_key="end_block")
+    validator_updates = ListOf(ValidatorUpdate)
+    consensus_param_updates = Shape(
+        ConsensusParams, data_key="consensus_params_updates", nullable=True
+    )
+
+
+class ValidatorPage(WireSchema):
+    """Result of ``validators``."""
+
+    block_height = IntString()
+    validators = ListOf(Validator)
+    count = IntString(get=lambda page: len(page.validators))
+    total = IntString()
+
+
+class ValidatorInfo(WireSchema):
+    """ValidatorInfo."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    voting_power = IntString()
+
+
+class Status(WireSchema):
+    """Result of ``status``."""
+
+    node_info = Shape(common.NodeInfo)
+    sync_info = Shape(common.SyncInfo)
+    validator_info = Shape(ValidatorInfo)
+
+
+class GenesisValidator(WireSchema):
+    """Element of Genesis.validators."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    power = IntString()
+    name = Text()
+
+
+class Genesis(WireSchema):
+    """Genesis document; ``app_state`` is the application's own JSON."""
+
+    genesis_time = Timestamp()
+    chain_id = Text()
+    initial_height = IntString()
+    consensus_params = Shape(ConsensusParams)
+    validators = ListOf(GenesisValidator)
+    app_hash = Hex()
+    app_state = RawJSON()
+
+
+class GenesisAnswer(WireSchema):
+    """Result of ``genesis``."""
+
+    genesis = Shape(Genesis)
+
+
+class ParamsAnswer(WireSchema):
+    """Result of ``consensus_params``."""
+
+    block_height = IntString()
+    consensus_params = Shape(ConsensusParams)
+
+
+class PendingCount(WireSchema):
+    """Result of ``num_unconfirmed_txs``."""
+
+    n_txs = IntString(get=lambda answer: answer.total)
+    total = IntString()
+    total_bytes = IntString()
+
+
+def _tags(result: abci.TxResult) -> list[abci.EventAttribute]:
+    return [
+        abci.EventAttribute(event.type.encode() + b"." + tag.key, tag.value, tag.index)
+        for event in result.events
+        for tag in event.attributes
+    ]
+
+
+class TxLookupResult(WireSchema):
+    """TxLookup.tx_result."""
+
+    log = Text()
+    gas_wanted = IntString()
+    gas_used = IntString()
+    tags = ListOf(Attribute, get=_tags)
+
+
+class TxLookup(WireSchema):
+    """Result of ``tx`` without a proof."""
+
+    hash = Hex()
+    height = IntString()
+    index = Number()
+    tx_result = Shape(TxLookupResult)
+    tx = Base64()
+
+
+class ProvenTxLookup(TxLookup):
+    """Result of ``tx`` with ``prove=true``."""
+
+    proof = Shape(common.TxProof)
+
+
+class Broadcast(WireSchema):
+    """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``."""
+
+    code = IntString()
+    data = Hex()
+    log = Text()
+    codespace = Text()
+    hash = Hex()
+
+
+class BroadcastCommit(WireSchema):
+    """Result of ``broadcast_tx_commit``, which the document does not have."""
+
+    check_tx = Shape(TxExecResult)
+    tx_result = Shape(TxExecResult)
+    hash = Hex()
+    height = IntString()
+
+
+class AppInfo(WireSchema):
+    """``response`` of ``abci_info``."""
+
+    data = Text()
+    version = Text()
+    app_version = IntString()
+
+
+class InfoAnswer(WireSchema):
+    """Result of ``abci_info``."""
+
+    response = Shape(AppInfo)
+
+
+def _proof(result: abci.QueryResult) -> bytes:
+    # document: the proof is hex; CometBFT's ProofOps{1* {1 type, 2 key, 3 data}}.
+    return b"".join(
+        message(1, string(1, op.type) + blob(2, op.key) + blob(3, op.data))
+        for op in result.proof_ops
+    )
+
+
+class QueryResult(WireSchema):
+    """``response`` of ``abci_query``."""
+
+    log = Text()
+    height = IntString()
+    proof = Hex(get=_proof)
+    value = Hex()
+    key = Hex()
+    index = IntString()
+    code = IntString()
+
+
+class QueryAnswer(WireSchema):
+    """Result of ``abci_query``."""
+
+    response = Shape(QueryResult)
+
+
+def _tx_schema(answer: Any) -> type[WireSchema]:
+    return TxLookup if answer.proof is None else ProvenTxLookup
+
+
+DOCUMENT = Dialect(
+    name="document",
+    node_version="0.38.25",
+    schemas={
+        answers.Empty: common.Empty,
+        answers.Status: Status,
+        network.NetInfo: common.NetInfo,
+        answers.BlockList: BlockList,
+        answers.BlockAnswer: BlockAnswer,
+        answers.HeaderAnswer: common.HeaderAnswer,
+        abci.BlockResults: BlockResults,
+        answers.CommitAnswer: common.CommitAnswer,
+        answers.ValidatorPage: ValidatorPage,
+        genesis.Genesis: Genesis,
+        answers.GenesisAnswer: GenesisAnswer,
+        genesis.GenesisChunk: common.GenesisChunk,
+        answers.ParamsAnswer: ParamsAnswer,
+        answers.PendingTxs: common.PendingTxs,
+        answers.PendingCount: PendingCount,
+        answers.TxAnswer: _tx_schema,
+        answers.BroadcastAnswer: Broadcast,
+        answers.BroadcastCommitAnswer: BroadcastCommit,
+        abci.TxResult: TxExecResult,
+        answers.InfoAnswer: InfoAnswer,
+        answers.QueryAnswer: QueryAnswer,
+    },
+    error_member=ERROR_MEMBER,
+    rules=Rules(),
+)

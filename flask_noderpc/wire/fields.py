@@ -1,0 +1,180 @@
+"""One class per encoding; each is a marshmallow field with two plain functions.
+
+``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
+them to load and to document; the compiled dump of :mod:`.schema` calls ``encode``
+directly.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Any
+
+from marshmallow import ValidationError, fields
+
+from .. import json
+from ..domain.time import from_text, to_text
+
+Json = Any
+"""A JSON value: the only ``Any`` that crosses a module boundary."""
+
+_INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
+
+
+class WireField(fields.Field[Any]):
+    """A value with one encoding.
+
+    ``get`` reads the value from the whole object where it is not simply an attribute.
+    """
+
+    json_type = "string"
+    json_format: str | None = None
+
+    def __init__(
+        self, *, get: Callable[[Any], Any] | None = None, nullable: bool = False, **options: Any
+    ) -> None:
+        super().__init__(allow_none=nullable, **options)
+        self.get = get
+        self.nullable = nullable
+
+    def encode(self, value: Any) -> Json:
+        """The value as JSON."""
+        raise NotImplementedError
+
+    def decode(self, value: Json) -> Any:
+        """The value of a JSON; raise :exc:`ValueError`."""
+        raise NotImplementedError
+
+    def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
+        """What is encoded: ``get`` of the object, or its attribute."""
+        return self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
+        return None if value is None and self.nullable else self.encode(value)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
+        try:
+            return self.decode(value)
+        except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+            raise ValidationError(str(error)) from None
+
+
+class IntString(WireField):
+    """An integer as decimal text: the form of every 64-bit integer."""
+
+    def encode(self, value: int) -> Json:
+        return str(value)
+
+    def decode(self, value: Json) -> int:
+        if not isinstance(value, str) or not _INTEGER.fullmatch(value):
+            raise ValueError(f"{value!r} is no integer in text")
+        return int(value)
+
+
+class Number(WireField):
+    """An integer as a JSON number."""
+
+    json_type = "integer"
+
+    def encode(self, value: int) -> Json:
+        return int(value)
+
+    def decode(self, value: Json) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError(f"{value!r} is no integer")
+        return value
+
+
+class Text(WireField):
+    """A text as it is."""
+
+    def encode(self, value: str) -> Json:
+        return value
+
+    def decode(self, value: Json) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r} is no text")
+        return value
+
+
+class Flag(WireField):
+    """True or false."""
+
+    json_type = "boolean"
+
+    def encode(self, value: bool) -> Json:
+        return value
+
+    def decode(self, value: Json) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{value!r} is neither true nor false")
+        return value
+
+
+class Hex(WireField):
+    """Bytes as upper-case hex, without a prefix."""
+
+    def encode(self, value: bytes) -> Json:
+        return value.hex().upper()
+
+    def decode(self, value: Json) -> bytes:
+        return bytes.fromhex(value)
+
+
+class LowerHex(Hex):
+    """Bytes as lower-case hex: the form of node ids."""
+
+    def encode(self, value: bytes) -> Json:
+        return value.hex()
+
+
+class Base64(WireField):
+    """Bytes as padded base64."""
+
+    json_format = "byte"
+
+    def encode(self, value: bytes) -> Json:
+        return binascii.b2a_base64(value, newline=False).decode()
+
+    def decode(self, value: Json) -> bytes:
+        return base64.b64decode(value, validate=True)
+
+
+class Base64OrNull(Base64):
+    """Bytes as base64, null where there are none: Go's nil slice."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(nullable=True, **options)
+
+    def encode(self, value: bytes) -> Json:
+        return super().encode(value) if value else None
+
+    def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        return b"" if value is None else super().deserialize(value, *args, **options)
+
+
+class Timestamp(WireField):
+    """Nanoseconds as RFC 3339 text in UTC, trailing zeros trimmed."""
+
+    json_format = "date-time"
+
+    def encode(self, value: int) -> Json:
+        return to_text(value)
+
+    def decode(self, value: Json) -> int:
+        return from_text(value)
+
+
+class RawJSON(WireField):
+    """A JSON document that passes through byte for byte; an empty object when absent."""
+
+    json_type = "object"
+
+    def encode(self, value: bytes) -> Json:
+        return json.Raw(value or b"{}")
+
+    def decode(self, value: Json) -> bytes:
+        return json.encode(value)

@@ -1,0 +1,199 @@
+"""Parameter kinds: what a caller may write, as a URI value and as JSON.
+
+The readers of this module are those of the document dialect: lenient in what they take,
+as far as no two readings collide. A stricter dialect replaces them kind by kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from marshmallow import ValidationError, fields
+
+from .. import json
+
+_DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
+_HASH_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_MAX_INTEGER_TEXT = 40
+
+
+class ParamField(fields.Field[Any]):
+    """A parameter with two readers, both raising :exc:`ValueError`."""
+
+    json_type = "string"
+    takes = "a value"
+    """What is named when the value is of another kind."""
+
+    def from_json(self, value: Any) -> Any:
+        """The value of a JSON parameter."""
+        raise NotImplementedError
+
+    def from_uri(self, text: str) -> Any:
+        """The value of a URI parameter."""
+        raise NotImplementedError
+
+    def refuse(self) -> ValueError:
+        """The error for a value of another kind."""
+        return ValueError(f"{self.takes} is needed")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
+        try:
+            return self.from_json(value)
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+
+
+class Int64(ParamField):
+    """An integer of 64 bits, as digits or as digits in quotes."""
+
+    json_type = "integer"
+    takes = "a 64-bit integer"
+    least = -(1 << 63)
+    most = (1 << 63) - 1
+
+    def from_json(self, value: Any) -> int:
+        if isinstance(value, str):
+            value = self._parsed(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.refuse()
+        if not self.least <= value <= self.most:
+            raise ValueError(f"{self.takes} from {self.least} to {self.most} is needed")
+        return value
+
+    def from_uri(self, text: str) -> int:
+        if len(text) > 2 and text[0] == text[-1] == '"':
+            text = text[1:-1]
+        return self.from_json(text)
+
+    def _parsed(self, text: str) -> int:
+        if len(text) > _MAX_INTEGER_TEXT or not _DIGITS.fullmatch(text):
+            raise self.refuse()
+        return int(text)
+
+
+class UInt64(Int64):
+    """An integer from zero."""
+
+    takes = "a whole number"
+    least = 0
+
+
+class Flag(ParamField):
+    """``true`` or ``false``."""
+
+    json_type = "boolean"
+    takes = "true or false, without quotes,"
+
+    def from_json(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.refuse()
+        return value
+
+    def from_uri(self, text: str) -> bool:
+        if text not in ("true", "false"):
+            raise self.refuse()
+        return text == "true"
+
+
+class Text(ParamField):
+    """A text; in a URI in double quotes, or as the hex of its UTF-8 behind 0x."""
+
+    takes = 'a text in double quotes, such as "/store",'
+
+    def from_json(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("a text is needed")
+        return value
+
+    def from_uri(self, text: str) -> str:
+        if text[:2] in ("0x", "0X"):
+            return _hex(text[2:]).decode("utf-8", "replace")
+        return _unquoted(text, self)
+
+
+class Bytes(ParamField):
+    """Bytes: in a URI hex behind 0x or text in double quotes, in JSON base64."""
+
+    takes = 'hex behind 0x, or a text in double quotes, such as "name=satoshi",'
+
+    def from_json(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise ValueError("a base64 text is needed")
+        return _base64(value)
+
+    def from_uri(self, text: str) -> bytes:
+        if text[:2] in ("0x", "0X"):
+            return _hex(text[2:])
+        return _unquoted(text, self).encode("utf-8", "replace")
+
+
+class Hash(Bytes):
+    """A hash: in addition 64 bare hex digits or base64, which are 32 bytes.
+
+    CometBFT reads 64 hex digits in JSON as base64, which is never what was meant.
+    """
+
+    takes = "a hash as hex behind 0x, as 64 hex digits, or as base64"
+
+    def from_json(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise self.refuse()
+        if value[:2] in ("0x", "0X"):
+            return _hex(value[2:])
+        if _HASH_HEX.fullmatch(value):
+            return bytes.fromhex(value)
+        return _base64(value)
+
+    def from_uri(self, text: str) -> bytes:
+        bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] == '"' else text
+        if _HASH_HEX.fullmatch(bare):
+            return bytes.fromhex(bare)
+        if text[:1] != '"' and text[:2] not in ("0x", "0X"):
+            return self._bare_base64(text)
+        return super().from_uri(text)
+
+    def _bare_base64(self, text: str) -> bytes:
+        # Only the 32 bytes of a hash: a shorter bare word is a mistake, not base64.
+        found = _base64(text) if len(text) == 44 else b""
+        if len(found) != 32:
+            raise self.refuse()
+        return found
+
+
+class QueryData(Bytes):
+    """The data of an application query: in JSON hex, and text where it is no hex."""
+
+    def from_json(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise ValueError("hex, or a text, is needed")
+        try:
+            return _hex(value[2:] if value[:2] in ("0x", "0X") else value)
+        except ValueError:
+            return value.encode("utf-8", "replace")
+
+
+def _hex(digits: str) -> bytes:
+    try:
+        return binascii.unhexlify(digits)
+    except ValueError:
+        raise ValueError("an even number of hex digits is needed behind 0x") from None
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError("base64 with its padding is needed") from None
+
+
+def _unquoted(text: str, field: ParamField) -> str:
+    try:
+        value = json.decode(text)
+    except json.NotJSON:
+        value = None
+    if not isinstance(value, str):
+        raise field.refuse()
+    return value

@@ -1,0 +1,118 @@
+"""Schemas: the one definition of a shape, for loading, dumping and documentation.
+
+A :class:`WireSchema` is a marshmallow schema whose fields are those of :mod:`.fields`.
+Loading goes through marshmallow. Dumping goes through :func:`compiled`, which turns the
+schema into closures once; tests hold both to the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from marshmallow import EXCLUDE, Schema, post_load
+from marshmallow.utils import is_collection
+
+from .fields import Json, WireField
+
+Dump = Callable[[Any], Json]
+
+
+class WireSchema(Schema):
+    """A JSON object; ``domain`` is the class that loading makes."""
+
+    domain: ClassVar[Callable[..., Any] | None] = None
+
+    class Meta:
+        unknown = EXCLUDE
+        # Marshmallow's registry is global to the process, and we look nothing up by name.
+        register = False
+
+    @post_load
+    def _make(self, values: dict[str, Any], **_: Any) -> Any:
+        return self.domain(**values) if self.domain else values
+
+
+class Shape(WireField):
+    """A nested object."""
+
+    json_type = "object"
+
+    def __init__(self, schema: type[WireSchema], **options: Any) -> None:
+        super().__init__(**options)
+        self.schema = schema
+        self._instance = schema()
+        self._dump = compiled(schema)
+
+    def encode(self, value: Any) -> Json:
+        return self._dump(value)
+
+    def decode(self, value: Json) -> Any:
+        return self._instance.load(value)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
+        return None if value is None and self.nullable else self._instance.dump(value)
+
+
+class ListOf(WireField):
+    """A list of values of one encoding; ``null_when_empty`` is Go's nil slice."""
+
+    json_type = "array"
+
+    def __init__(
+        self,
+        item: type[WireSchema] | WireField,
+        *,
+        null_when_empty: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.item = item if isinstance(item, WireField) else Shape(item)
+        self._null_when_empty = null_when_empty
+        self._encode_item = nullable_encode(self.item)
+
+    def encode(self, value: Any) -> Json:
+        if not value and self._null_when_empty:
+            return None
+        encode = self._encode_item
+        return [encode(item) for item in value]
+
+    def decode(self, value: Json) -> Any:
+        if not is_collection(value):
+            raise ValueError(f"{value!r} is no list")
+        return tuple(self.item.deserialize(item) for item in value)
+
+    def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if value is None and self._null_when_empty:
+            return ()
+        return super().deserialize(value, *args, **options)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
+        if value is None and self.nullable:
+            return None
+        if not value and self._null_when_empty:
+            return None
+        return [self.item._serialize(item, attr, obj) for item in value]
+
+
+def nullable_encode(field: WireField) -> Dump:
+    """The field's ``encode``, letting ``None`` through where the field may be null."""
+    encode = field.encode
+    if not field.nullable:
+        return encode
+    return lambda value: None if value is None else encode(value)
+
+
+def compiled(schema: type[WireSchema]) -> Dump:
+    """A function from an object to its JSON, the same as ``schema().dump``."""
+    rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
+    for name, field in schema().dump_fields.items():
+        assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
+        get = field.get or attrgetter(field.attribute or name)
+        rows.append((field.data_key or name, get, nullable_encode(field)))
+
+    def dump(value: Any) -> Json:
+        return {key: encode(get(value)) for key, get, encode in rows}
+
+    return dump

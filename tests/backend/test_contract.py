@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.contract import ChainBackendContract
+
+
+class TestMemory(ChainBackendContract):
+    def make_backend(self, chain: SampleChain) -> ChainBackend:
+        return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+
+
+class TestSQLite(ChainBackendContract):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "chain.db"
+
+    def make_backend(self, chain: SampleChain) -> ChainBackend:
+        backend = SQLiteBackend(self.path)
+        backend.init_chain(chain.genesis, chain.state)
+        backend.append_block(*chain.blocks)
+        return backend

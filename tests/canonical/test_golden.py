@@ -1,0 +1,83 @@
+"""What real nodes printed is what we compute, for all that the captured replies hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from . import rebuild
+from .cases import Case, all_cases
+
+VERSIONS = ("0.34.35", "0.38.25")
+CASES = {version: list(all_cases(rebuild.reply(version))) for version in VERSIONS}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{version} {case.kind} {case.where}")
+        for version in VERSIONS
+        for case in CASES[version]
+    ],
+)
+def test_what_we_compute_is_what_the_node_printed(case: Case) -> None:
+    assert case.ours == case.node
+
+
+# What each of the two files holds; a walk that misses some of it must not pass.
+EXPECTED = {
+    "block hash": 6,
+    "part set": 6,
+    "data hash": 6,
+    "last commit hash": 6,
+    "evidence hash": 6,
+    "block time": 13,
+    "meta hash": 2,
+    "block size": 1,
+    "tx count": 1,
+    "signed header": 3,
+    "parent hash": 5,
+    "same header": 19,
+    "status hash": 2,
+    "commit signature": 8,
+    "evidence signature": 2,
+    "validators hash": 4,
+    "next validators hash": 2,
+    "validator order": 5,
+    "address": 3,
+    "consensus hash": 2,
+    "results hash": 1,
+    "tx hash": 4,
+    "proof leaf": 1,
+    "proof root": 1,
+    "proof in block": 3,
+    "proof made": 3,
+}
+
+
+def test_nothing_in_the_replies_of_0_34_was_missed() -> None:
+    counted = Counter(case.kind for case in CASES["0.34.35"])
+
+    assert counted == EXPECTED
+
+
+def test_nothing_in_the_replies_of_0_38_was_missed() -> None:
+    # CometBFT 0.38 has the header route, which prints the header of one block again.
+    expected = EXPECTED | {"same header": 22, "parent hash": 6}
+
+    counted = Counter(case.kind for case in CASES["0.38.25"])
+
+    assert counted == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_block_of_two_parts_and_one_with_evidence_are_among_them(version: str) -> None:
+    blocks = [
+        (rebuild.block_id(found["block_id"]), rebuild.block(found["block"]))
+        for found in rebuild.reply(version)["validator_evidence_multipart"].values()
+        if "block" in found
+    ]
+
+    assert [block_id.parts.total for block_id, _ in blocks] == [1, 2]
+    assert [len(block.evidence) for _, block in blocks] == [1, 0]
