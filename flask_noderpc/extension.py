@@ -176,7 +176,7 @@ def mounts(app: Flask) -> dict[str, Mount]:
 
 def get_backend(name: str = "noderpc") -> ChainBackend:
     """The backend of a mount of the current app, started; for the app's own views."""
-    mount = mounts(cast(Flask, current_app)).get(name)
+    mount = mounts(current_app).get(name)
     if mount is None:
         raise ConfigurationError(f"this app has no node RPC mounted as {name!r}")
     mount.prepare()

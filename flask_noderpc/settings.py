@@ -77,15 +77,15 @@ class Settings:
     """The settings of one mount, read once when it is registered."""
 
     database: str | None = setting(
-        None, _text, "SQLite file of the embedded chain; `noderpc.db` in the instance folder."
+        None, _text, "SQLite file of the embedded chain; ``noderpc.db`` in the instance folder."
     )
     home: str | None = setting(
-        None, _text, "Folder of `config/` with genesis and keys; the database's folder."
+        None, _text, "Folder of ``config/`` with genesis and keys; the database's folder."
     )
     dialect: str = setting("document", _text, "Which node's wire shapes are served.")
     application: str = setting("kvstore", _text, "Application of the embedded chain.")
     chain_id: str | None = setting(
-        None, _text, "Chain id of a new chain; `test-chain-` and six letters when not given."
+        None, _text, "Chain id of a new chain; ``test-chain-`` and six letters when not given."
     )
     moniker: str = setting("flask-noderpc", _text, "Name that the node gives itself.")
     produce: bool = setting(
@@ -99,7 +99,9 @@ class Settings:
         3.0, _seconds, "How long a silent producer keeps others from taking over."
     )
     max_body_bytes: int = setting(
-        1_000_000, _whole(1), "Largest request body; the host's `MAX_CONTENT_LENGTH` if lower."
+        1_000_000,
+        _whole(1),
+        "Largest request body; the host's ``MAX_CONTENT_LENGTH`` if lower.",
     )
     max_batch: int = setting(10, _whole(1), "Most calls in one JSON-RPC batch.")
     max_batch_response_bytes: int = setting(
@@ -114,18 +116,18 @@ class Settings:
         10_000, _whole(1), "How many transactions are remembered, to refuse them twice."
     )
     broadcast_timeout: float = setting(
-        10.0, _seconds, "Seconds that `broadcast_tx_commit` waits for its block."
+        10.0, _seconds, "Seconds that ``broadcast_tx_commit`` waits for its block."
     )
     max_waiting_calls: int = setting(
-        100, _whole(1), "Most `broadcast_tx_commit` calls that wait at once in a process."
+        100, _whole(1), "Most ``broadcast_tx_commit`` calls that wait at once in a process."
     )
     genesis_chunk_bytes: int = setting(
-        16 * 1024 * 1024, _whole(1), "Size of a chunk of `genesis_chunked`."
+        16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."
     )
     rpc_laddr: str = setting(
-        "tcp://127.0.0.1:26657", _text, "Address of the node RPC, as shown in `status`."
+        "tcp://127.0.0.1:26657", _text, "Address of the node RPC, as shown in ``status``."
     )
-    index: bool = setting(True, _switch, "Whether `GET /` shows the list of endpoints.")
+    index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."
     )

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "flask-noderpc"
+copyright = "2026, the flask-noderpc authors"
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.intersphinx", "tables"]
+html_theme = "furo"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+# The build needs no network: names of other projects stay plain text.
+intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
+# Annotations name what this page does not document: the standard library, Flask, and the
+# domain's dataclasses, which are documented where they stand.
+nitpick_ignore_regex = [
+    ("py:class", r"(flask|collections|pathlib|os|types|typing|abc)\..*"),
+    ("py:class", r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T)"),
+    ("py:class", r"flask_noderpc\.(domain|canonical|rpc|wire|chain|backend)\..*"),
+    (
+        "py:class",
+        r"(AppInfo|BlockResults|BlockID|BlockMeta|Block|Commit|ConsensusParams|Evidence|Event"
+        r"|Genesis|Lease|NetInfo|NodeInfo|PendingCount|PendingTxs|PublicKey|QueryResult|TxResult"
+        r"|ValidatorSet|ValidatorUpdate|ConsensusParamsUpdate|Params|DuplicateVoteEvidence|Home)",
+    ),
+    ("py:class", r"AppState"),
+    ("py:meth", r"Producer\..*"),
+]
