@@ -101,7 +101,10 @@ def main(rounds: int, seconds: int) -> None:
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as start:
         node = start("node")
         for workload in WORKLOADS:
-            peers = [start(kind, node.sample(workload)) for kind in ("pywsgi", "flask")]
+            peers = [
+                start(kind, node.sample(workload.path, workload.post))
+                for kind in ("pywsgi", "flask")
+            ]
             ours, bare, view = measure([node, *peers], workload, rounds, seconds)
             click.echo(
                 f"{workload.name:12} {ours.per_second:8.0f}"

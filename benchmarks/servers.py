@@ -15,10 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .__main__ import Workload
+from typing import Any
 
 LUA_POST = "wrk.method = 'POST'\nwrk.body = '{body}'\n"
 BLOCKS, TXS = 1_000, 10
@@ -31,10 +28,10 @@ class Server:
     url: str
     process: subprocess.Popen[bytes]
 
-    def sample(self, workload: Workload) -> bytes:
+    def sample(self, path: str, post: str | None) -> bytes:
         """What it answers."""
-        body = workload.post.encode() if workload.post is not None else None
-        with urllib.request.urlopen(self.url + workload.path, body) as answer:
+        body = None if post is None else post.encode()
+        with urllib.request.urlopen(self.url + path, body) as answer:
             content: bytes = answer.read()
         return content
 
