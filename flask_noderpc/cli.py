@@ -86,14 +86,17 @@ def init_home() -> None:
 @cli.command("verify")
 def verify_store() -> None:
     """Check every hash and signature of the app's chain."""
-    for mount in _mounts().values():
-        if not isinstance(mount.backend, SQLiteBackend):
+    # Mounts may share a store.
+    for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
+        if not isinstance(backend, SQLiteBackend):
             raise click.ClickException("only a SQLite store can be verified")
-        _verify(mount.backend)
+        _verify(backend)
 
 
 def _verify(backend: SQLiteBackend) -> None:
     def work() -> int:
+        if not backend.has_chain():
+            raise click.ClickException(f"{backend.path} holds no chain")
         with click.progressbar(length=backend.latest_height(), label="verifying") as bar:
             return backend.verify(lambda height: bar.update(1))
 

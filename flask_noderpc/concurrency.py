@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 def is_patched() -> bool:
@@ -22,8 +23,12 @@ def is_patched() -> bool:
     return monkey is not None and bool(monkey.is_module_patched("threading"))
 
 
+class _Promise(Protocol[T_co]):
+    def get(self) -> T_co: ...
+
+
 class _Runner(Protocol):
-    def apply(self, job: Callable[[], T]) -> T: ...
+    def spawn(self, job: Callable[[], T]) -> _Promise[T]: ...
 
     def kill(self) -> None: ...
 
@@ -44,8 +49,10 @@ class NativeThread:
         with self._lock:
             if self._runner is None:
                 self._runner = _gevent_runner() if is_patched() else _ThreadRunner(self._name)
-            runner = self._runner
-        return runner.apply(job)
+            # Handed over before another can stop the runner: a job that comes after the
+            # end would be waited for in vain.
+            promise = self._runner.spawn(job)
+        return promise.get()
 
     def stop(self) -> None:
         """Let the thread end when its jobs are done."""
@@ -62,6 +69,16 @@ def _gevent_runner() -> _Runner:
     return runner
 
 
+class _Result(Generic[T]):
+    """A future, asked as gevent's results are."""
+
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+
+    def get(self) -> T:
+        return self._future.result()
+
+
 class _ThreadRunner:
     """A daemon thread with a queue.
 
@@ -74,10 +91,10 @@ class _ThreadRunner:
         self._jobs = queue.SimpleQueue()
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
-    def apply(self, job: Callable[[], T]) -> T:
+    def spawn(self, job: Callable[[], T]) -> _Promise[T]:
         future: Future[T] = Future()
         self._jobs.put((job, future))
-        return future.result()
+        return _Result(future)
 
     def kill(self) -> None:
         self._jobs.put(None)

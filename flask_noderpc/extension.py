@@ -80,6 +80,8 @@ class NodeRPC:
         mount = Mount(backend or _embedded(app, settings), self._routes, settings)
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
+        # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
+        state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
         refuse_collisions(app)
@@ -115,8 +117,11 @@ class Mount:
                 encode=dialect.encode,
                 seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
             ),
+            # A backend that can't start is an error object of each call.
+            self.prepare,
         )
         self._ready_in = 0
+        self._rules_are_ours = False
         self._lock = threading.Lock()
         names = routes.by_name()
         for name in settings.exclude_routes:
@@ -136,18 +141,25 @@ class Mount:
 
     def _get(self, name: str) -> View:
         def view() -> Response:
-            self.prepare()
+            self._look_at_rules()
             return answer_get(self._dispatcher, name)
 
         return view
 
     def _post(self) -> Response:
-        self.prepare()
+        self._look_at_rules()
         return answer_post(self._dispatcher, self.settings)
 
     def _index(self) -> str:
+        self._look_at_rules()
         self.prepare()
         return index_page(self.routes, self.backend, self.settings.exclude_routes)
+
+    def _look_at_rules(self) -> None:
+        # The host may have added rules after us.
+        if not self._rules_are_ours:
+            refuse_collisions(current_app)
+            self._rules_are_ours = True
 
     def prepare(self) -> None:
         """Once in each process, before the first answer."""
@@ -155,8 +167,6 @@ class Mount:
             return
         with self._lock:
             if self._ready_in != os.getpid():
-                # The host may have added rules after us.
-                refuse_collisions(current_app)
                 self.backend.start()
                 atexit.register(_close, weakref.ref(self.backend))
                 self._ready_in = os.getpid()

@@ -9,6 +9,7 @@ that key. Nothing else in the package reads ``app.config``.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -25,6 +26,10 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("a text is needed (quote a value that looks like a JSON number)")
     return value
+
+
+def _path(value: object) -> str:
+    return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def _switch(value: object) -> bool:
@@ -77,10 +82,10 @@ class Settings:
     """The settings of one mount, read once when it is registered."""
 
     database: str | None = setting(
-        None, _text, "SQLite file of the embedded chain; ``noderpc.db`` in the instance folder."
+        None, _path, "SQLite file of the embedded chain; ``noderpc.db`` in the instance folder."
     )
     home: str | None = setting(
-        None, _text, "Folder of ``config/`` with genesis and keys; the database's folder."
+        None, _path, "Folder of ``config/`` with genesis and keys; the database's folder."
     )
     dialect: str = setting("document", _text, "Which node's wire shapes are served.")
     application: str = setting("kvstore", _text, "Application of the embedded chain.")

@@ -265,7 +265,11 @@ class Application(ABC):
         """Whether the transaction may wait for a block: code 0 says yes."""
 
     def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
-        """The transactions of a block that is about to be proposed."""
+        """The transactions of a block that is about to be proposed.
+
+        Those that are left out wait for another block, unless others are brought in:
+        those have taken their place.
+        """
         return tuple(txs)
 
     @abstractmethod

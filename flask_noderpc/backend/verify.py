@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from ..canonical import validators
 from ..canonical.hashes import results_hash, tx_hash
 from ..canonical.head import Head, check_signatures
 from ..canonical.merkle import EMPTY_HASH
-from ..domain.block import NO_BLOCK, NO_COMMIT
-from ..domain.validator import ValidatorSet
+from ..domain.block import NO_BLOCK, NO_COMMIT, BlockMeta
+from ..domain.validator import ValidatorSet, ValidatorUpdate
 from ..errors import InvalidBlock, NotFound
 from .base import ChainBackend
 
@@ -23,12 +25,20 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
     low, high = backend.base_height(), backend.latest_height()
     if high == 0:
         return 0
-    head = _before(backend, low)
+    head = _told(low, lambda: _before(backend, low))
     for height in range(low, high + 1):
-        head = _check(backend, head, height)
+        head = _told(height, partial(_check, backend, head, height))
         if progress is not None:
             progress(height)
     return high - low + 1
+
+
+def _told(height: int, check: Callable[[], Head]) -> Head:
+    """What the check gives; a gap in the store or a value that can't be read is its fault."""
+    try:
+        return check()
+    except (NotFound, ValueError) as error:
+        raise InvalidBlock(f"block {height}: {error}") from error
 
 
 def _before(backend: ChainBackend, height: int) -> Head:
@@ -37,6 +47,8 @@ def _before(backend: ChainBackend, height: int) -> Head:
     header = backend.block(height)[1].header
     first = height == genesis.initial_height
     previous = None if first else backend.block_meta(height - 1)
+    if first:
+        _check_first_sets(backend, height)
     return Head(
         chain_id=genesis.chain_id,
         initial_height=genesis.initial_height,
@@ -55,12 +67,27 @@ def _before(backend: ChainBackend, height: int) -> Head:
     )
 
 
+def _check_first_sets(backend: ChainBackend, height: int) -> None:
+    """A chain's first two sets follow from the powers alone."""
+    found = backend.validators(height)
+    first = validators.genesis_set(
+        ValidatorUpdate(v.pub_key, v.voting_power) for v in found.validators
+    )
+    if (found, backend.validators(height + 1)) != (first, validators.rotated(first)):
+        raise InvalidBlock(f"block {height}: the first validators are not in their order")
+
+
 def _check(backend: ChainBackend, head: Head, height: int) -> Head:
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), backend.results(height)
-    block_id, _ = head.check(block, commit, results)
-    if stored_id != block_id or backend.height_of(block_id.hash) != height:
-        raise InvalidBlock(f"block {height}: stored under another id than its own")
+    block_id, size = head.check(block, commit, results)
+    meta = BlockMeta(block_id, size, block.header, len(block.txs))
+    if (stored_id, backend.block_meta(height)) != (block_id, meta):
+        raise InvalidBlock(
+            f"block {height}: stored with another id, size or count than its own"
+        )
+    if backend.height_of(block_id.hash) != height:
+        raise InvalidBlock(f"block {height}: found under another hash than its own")
     check_signatures(head.chain_id, commit, head.validators)
     for tx in block.txs:
         try:

@@ -142,6 +142,10 @@ class Head:
                 0 if self.is_genesis else self.height,
             ),
             "last_commit.block_id": (block.last_commit.block_id, self.block_id),
+            "last_commit.signatures": (
+                len(block.last_commit.signatures),
+                len(self.last_validators.validators),
+            ),
             "commit.height": (commit.height, header.height),
             "commit.block_id": (commit.block_id, block_id),
             "commit.signatures": (len(commit.signatures), len(self.validators.validators)),

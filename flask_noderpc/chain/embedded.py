@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backend.base import Application, AppState
+from ..backend.base import Application, AppState, InitChain
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
 from ..domain.block import Evidence
+from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import ConfigurationError
 from . import home as homes
@@ -71,7 +72,7 @@ class EmbeddedChain(SQLiteBackend):
                 return
             home = self.open_home()
             if not self._store.read_only:
-                self.init_chain(home.genesis, self._app().init_chain(home.genesis))
+                self.init_chain(home.genesis, self._initial_state(home.genesis))
                 replay(self, self._app())
             self._introduce(home)
             self._producer = Producer(
@@ -81,9 +82,16 @@ class EmbeddedChain(SQLiteBackend):
                 self._producer.start()
             self._started_in = os.getpid()
 
+    def _initial_state(self, genesis: Genesis) -> InitChain:
+        # ABCI: an application that has kept blocks is not told of the genesis again.
+        if self.latest_height() and self._app().info().last_block_height:
+            return InitChain()
+        return self._app().init_chain(genesis)
+
     def open_home(self) -> homes.Home:
         """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""
-        if not homes.exists(self.home) and self.has_chain():
+        # In this order: another process may be making both, the home before the chain.
+        if self.has_chain() and not homes.exists(self.home):
             raise ConfigurationError(
                 f"{self.path} holds a chain, and its keys are not in {self.home}/config:"
                 " point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"

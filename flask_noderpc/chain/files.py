@@ -55,8 +55,7 @@ def read_genesis(document: bytes, now: int) -> Genesis:
         return Genesis(
             chain_id=_checked_chain_id(raw.chain_id),
             genesis_time=now if genesis_time == ZERO_TIME else genesis_time,
-            # CometBFT: init writes 0, which means 1.
-            initial_height=int(raw.initial_height) or 1,
+            initial_height=_checked_height(int(raw.initial_height)),
             consensus_params=_params(raw.consensus_params or {}),
             validators=tuple(_validator(v) for v in raw.validators or ()),
             app_hash=bytes.fromhex(raw.app_hash),
@@ -70,6 +69,13 @@ def _checked_chain_id(chain_id: str) -> str:
     if not 0 < len(chain_id) <= _MAX_CHAIN_ID:
         raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID} characters, not {len(chain_id)}")
     return chain_id
+
+
+def _checked_height(height: int) -> int:
+    if height < 0:
+        raise ValueError(f"initial_height is negative: {height}")
+    # CometBFT: init writes 0, which means 1.
+    return height or 1
 
 
 def _validator(raw: _Validator) -> GenesisValidator:
@@ -92,10 +98,12 @@ def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
     block, evidence, default = BlockParams(), EvidenceParams(), ConsensusParams()
     version = raw.get("version", {})
     return ConsensusParams(
-        BlockParams(
-            number("block", "max_bytes", block.max_bytes),
-            number("block", "max_gas", block.max_gas),
-            number("block", "time_iota_ms", block.time_iota_ms),
+        _checked_block(
+            BlockParams(
+                number("block", "max_bytes", block.max_bytes),
+                number("block", "max_gas", block.max_gas),
+                number("block", "time_iota_ms", block.time_iota_ms),
+            )
         ),
         EvidenceParams(
             number("evidence", "max_age_num_blocks", evidence.max_age_num_blocks),
@@ -111,6 +119,15 @@ def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
         int(version.get("app", version.get("app_version", 0))),
         number("abci", "vote_extensions_enable_height", 0),
     )
+
+
+def _checked_block(params: BlockParams) -> BlockParams:
+    # CometBFT: ConsensusParams.ValidateBasic.
+    if params.max_bytes == 0 or params.max_bytes < -1:
+        raise ValueError(f"block.max_bytes is -1 or above 0, not {params.max_bytes}")
+    if params.max_gas < -1:
+        raise ValueError(f"block.max_gas is -1 or more, not {params.max_gas}")
+    return params
 
 
 def genesis_document(genesis: Genesis) -> bytes:

@@ -6,13 +6,17 @@ import os
 import secrets
 import string
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ..canonical.keys import PrivateKey
 from ..domain.genesis import Genesis, GenesisValidator
 from ..errors import ConfigurationError
 from . import files
+
+T = TypeVar("T")
 
 _GENESIS = "genesis.json"
 _VALIDATOR_KEY = "priv_validator_key.json"
@@ -49,18 +53,28 @@ def create(folder: Path, chain_id: str | None, now: int) -> Home:
     Several processes may do this at once: each file appears whole, and once.
     """
     config = folder / "config"
-    config.mkdir(parents=True, exist_ok=True)
+    try:
+        config.mkdir(parents=True, exist_ok=True)
+        _write_missing(folder, chain_id, now)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
+        ) from None
+    return load(folder, now)
+
+
+def _write_missing(folder: Path, chain_id: str | None, now: int) -> None:
+    config = folder / "config"
     _write_once(config / _VALIDATOR_KEY, files.validator_key_document(PrivateKey.generate()))
     _write_once(config / _NODE_KEY, files.node_key_document(PrivateKey.generate()))
     if not exists(folder):
-        own = files.read_key((config / _VALIDATOR_KEY).read_bytes())
+        own = _read(config / _VALIDATOR_KEY, files.read_key)
         genesis = Genesis(
             chain_id=chain_id or random_chain_id(),
             genesis_time=now,
             validators=(GenesisValidator(own.address, own.public, _POWER),),
         )
         _write_once(config / _GENESIS, files.genesis_document(genesis), mode=0o644)
-    return load(folder, now)
 
 
 def load(folder: Path, now: int) -> Home:
@@ -70,19 +84,21 @@ def load(folder: Path, now: int) -> Home:
         config.glob(_MORE_KEYS), key=lambda path: (path.name != _VALIDATOR_KEY, path)
     )
     return Home(
-        genesis=files.read_genesis(_read(config / _GENESIS), now),
-        validator_keys=tuple(files.read_key(_read(name)) for name in names),
-        node_key=files.read_key(_read(config / _NODE_KEY)),
+        genesis=_read(config / _GENESIS, lambda content: files.read_genesis(content, now)),
+        validator_keys=tuple(_read(name, files.read_key) for name in names),
+        node_key=_read(config / _NODE_KEY, files.read_key),
     )
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, parse: Callable[[bytes], T]) -> T:
     try:
-        return path.read_bytes()
+        return parse(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
             f"{path}: {error.strerror}; `flask noderpc init` makes a new home"
         ) from None
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 def _write_once(path: Path, content: bytes, mode: int = 0o600) -> None:

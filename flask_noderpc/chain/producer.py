@@ -18,11 +18,15 @@ from ..backend.base import (
     Lease,
 )
 from ..canonical import hashes
+from ..canonical.blocksize import max_data_bytes
+from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..errors import BackendError, LeaseLost, StoreError
 from . import proposal
 from .clock import Clock
+
+_LONGEST_WAIT_S = 1.0
 
 log = logging.getLogger("flask_noderpc.producer")
 
@@ -52,10 +56,15 @@ class Producer:
         self._keys = {key.address: key for key in keys}
         self._clock = clock
         self._pace = pace
+        # The lease is looked after this often; a stop need not wait longer either.
+        self._patience = min(pace.lease_s / 3, _LONGEST_WAIT_S)
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._lease: Lease | None = None
         self._lease_until = 0.0
         self._last_block_at = 0.0
+        self._in_step_at = -1
+        # One at a time makes a block or touches the lease, by hand or from the thread.
+        self._at_work = threading.Lock()
         self._complaint = ""
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -66,18 +75,22 @@ class Producer:
         Raise :exc:`~flask_noderpc.errors.LeaseLost` when another producer is at work,
         and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
         """
-        if self._lease is None and not self._take_lease():
-            raise LeaseLost("another process produces blocks; it holds the lease")
-        try:
-            return self._produce(evidence)
-        except LeaseLost:
-            self._lease = None
-            raise
+        with self._at_work:
+            if self._lease is None and not self._take_lease():
+                raise LeaseLost("another process produces blocks; it holds the lease")
+            try:
+                return self._produce(evidence)
+            except LeaseLost:
+                self._lease = None
+                raise
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
+        self._bring_into_step(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
-        reaped = self._store.reap(proposal.max_data_bytes(head), head.params.block.max_gas)
+        limits = head.params.block
+        room = max_data_bytes(limits, len(head.validators.validators), evidence)
+        reaped = self._store.reap(room, limits.max_gas)
         txs = self._app.prepare_proposal(reaped)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
@@ -94,14 +107,21 @@ class Producer:
                 commit,
                 proposal.results(height, execution),
                 execution.changes,
-                taken=reaped,
+                taken=proposal.left_behind(reaped, txs),
             ),
             lease=self._lease,
         )
         self._app.commit(height)
+        self._in_step_at = height
         if self._app.rechecks:
             self._recheck()
         return height
+
+    def _bring_into_step(self, head: Head) -> None:
+        # Another process made blocks meanwhile, or the application failed to keep one.
+        if self._in_step_at != head.height:
+            replay(self._store, self._app)
+            self._in_step_at = head.height
 
     def _recheck(self) -> None:
         waiting = self._store.pending(self._store.pending_count().total).txs
@@ -123,9 +143,17 @@ class Producer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if self._lease is not None:
-            lease, self._lease = self._lease, None
+        with self._at_work:
+            self._give_lease_back()
+
+    def _give_lease_back(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is None:
+            return
+        try:
             self._store.release_lease(lease)
+        except BackendError as error:
+            log.warning("the lease is not given back, it lapses by itself: %s", error)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -142,14 +170,16 @@ class Producer:
 
     def _turn(self) -> None:
         """One look at whether a block is due."""
-        if not self._hold_lease():
-            self._stopping.wait(self._pace.lease_s / 3)
+        with self._at_work:
+            held = self._hold_lease()
+        if not held:
+            self._stopping.wait(self._patience)
             return
         early = self._last_block_at + self._pace.interval_s - time.monotonic()
         if early > 0:
-            self._stopping.wait(min(early, self._pace.lease_s / 3))
+            self._stopping.wait(min(early, self._patience))
             return
-        if self._pace.empty_blocks or self._store.wait_for_pending(self._pace.lease_s / 3):
+        if self._pace.empty_blocks or self._store.wait_for_pending(self._patience):
             self._last_block_at = time.monotonic()
             self.produce()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..backend.base import BlockExecution, BlockRequest
@@ -27,19 +28,14 @@ from ..errors import ChainHalted
 Keys = Mapping[bytes, PrivateKey]
 """The validator keys at hand, by address."""
 
-# CometBFT: what a block's bytes hold beside its transactions, at their longest.
-_BLOCK_OVERHEAD = 11
-_MAX_HEADER = 626
-_MAX_COMMIT = 94
-_MAX_SIGNATURE = 109
 
+def left_behind(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The reaped transactions that need not wait for another block.
 
-def max_data_bytes(head: Head) -> int:
-    """How many bytes of transactions fit the next block; -1 is no limit."""
-    if head.params.block.max_bytes < 0:
-        return -1
-    commit = _MAX_COMMIT + _MAX_SIGNATURE * len(head.validators.validators)
-    return max(0, head.params.block.max_bytes - _BLOCK_OVERHEAD - _MAX_HEADER - commit)
+    An application that brought in others has put them in the place of those that it left
+    out. One that only left some out has deferred them: they wait on.
+    """
+    return tuple(reaped) if Counter(proposed) - Counter(reaped) else ()
 
 
 def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:

@@ -12,7 +12,7 @@ the only place that catches everything.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -57,12 +57,15 @@ class Endpoint:
 
 
 class Dispatcher:
-    """Answers calls of one mount."""
+    """Answers calls of one mount; ``ready`` is asked before each, and may raise."""
 
-    def __init__(self, routes: RouteTable, dialect: Dialect, context: Context) -> None:
+    def __init__(
+        self, routes: RouteTable, dialect: Dialect, context: Context, ready: Callable[[], None]
+    ) -> None:
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
         self._context = context
+        self._ready = ready
         self._endpoints = {
             route.name: Endpoint(
                 route, ParamLoader(route.params), route.result in dialect.error_member
@@ -73,6 +76,7 @@ class Dispatcher:
     def get(self, name: str, values: Mapping[str, str]) -> Reply:
         """The answer to a GET."""
         try:
+            self._ready()
             endpoint = self._endpoint(name)
             params = endpoint.loader.from_uri(values)
             answer = endpoint.route.call(self._context, params)
@@ -126,6 +130,7 @@ class Dispatcher:
     def call(self, method: str, params: bytes, own_id: bytes) -> bytes:
         """The reply to one call."""
         try:
+            self._ready()
             endpoint = self._endpoint(method)
             answer = endpoint.route.call(self._context, endpoint.loader.from_json(params))
             return self._reply(endpoint, answer, own_id)

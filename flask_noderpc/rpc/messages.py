@@ -74,16 +74,16 @@ def parse(body: bytes, max_batch: int) -> Calls:
 
 def _call(document: bytes) -> Call | BadCall:
     if document.lstrip()[:1] != b"{":
-        json.decode(document)
+        json.decode(document, json.Raw)
         return BadCall(InvalidRequest("a request is a JSON object"))
     message = json.decode(document, _Message)
     own_id = _id(bytes(message.id))
     if isinstance(own_id, BadCall):
         return own_id
-    method = json.decode(message.method) if message.method else None
-    if not isinstance(method, str):
+    # Only a text is read: a number may be JSON and still be out of every range.
+    if bytes(message.method)[:1] != b'"':
         return BadCall(InvalidRequest("method must be a text"), own_id or NO_ID)
-    return Call(method, bytes(message.params), own_id)
+    return Call(json.decode(message.method, str), bytes(message.params), own_id)
 
 
 def _id(raw: bytes) -> bytes | BadCall | None:

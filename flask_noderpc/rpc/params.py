@@ -79,9 +79,9 @@ class ParamLoader(Generic[P]):
 
     def from_json(self, raw: bytes) -> P:
         """Parameters from an object, an array, null, or nothing."""
-        if not raw or raw == b"null" or not self.specs:
+        if not raw or raw == b"null":
             return self._made({})
-        values = json.decode(raw)
+        values = _decoded(raw)
         if isinstance(values, list):
             values = self._positional(values)
         elif not isinstance(values, dict):
@@ -106,6 +106,14 @@ class ParamLoader(Generic[P]):
             if spec.required and spec.name not in given:
                 raise InvalidParams(f"{spec.wire}: is required")
         return self._params(**given)
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return json.decode(raw)
+    except json.NotJSON as error:
+        # Well-formed, as the message was read, and still no value: 1e400.
+        raise InvalidParams(f"params can't be read: {error}") from None
 
 
 def _read(spec: ParamSpec, reader: Any, value: Any) -> Any:

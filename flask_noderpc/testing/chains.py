@@ -133,7 +133,7 @@ def make_chain(
     blocks = [maker.block(), *make_blocks(maker, max(1, heights - 4), txs_per_block)]
     newcomer = PrivateKey(b"\x77" * 32)
     maker.add_key(newcomer)
-    blocks.append(maker.block(_validator_tx(newcomer, 5), b"no pair"))
+    blocks.append(maker.block(_validator_tx(newcomer, 5), b"val=no validator"))
     second = blocks[1].block.header
     blocks.append(maker.block(evidence=[maker.double_vote(0, second.height, second.time)]))
     blocks.append(maker.block(b"last=one"))

@@ -37,7 +37,8 @@ class Node:
 def serve(app: Flask) -> Iterator[str]:
     """Serve an app with threads on a free port; its base URL."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # It notices its shutdown at the next poll, so tests would wait half a second each.
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -30,18 +30,23 @@ def answer_post(dispatcher: Dispatcher, settings: Settings) -> Response:
             f"send the body without Content-Encoding: {encoding}",
         )
     limit = min(settings.max_body_bytes, request.max_content_length or settings.max_body_bytes)
-    request.max_content_length = limit
+    # One more, as werkzeug cuts a body that came without a length, and does not say so.
+    request.max_content_length = limit + 1
     try:
         body = request.get_data(cache=False)
     except RequestEntityTooLarge:
-        return _refusal(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"the body is larger than {limit} bytes (NODERPC_MAX_BODY_BYTES raises it,"
-            " MAX_CONTENT_LENGTH of the app lowers it)",
-        )
+        return _too_large(limit)
     except (HTTPException, OSError):
         return _refusal(HTTPStatus.BAD_REQUEST, "the body could not be read to its end")
-    return _response(dispatcher.post(body))
+    return _response(dispatcher.post(body)) if len(body) <= limit else _too_large(limit)
+
+
+def _too_large(limit: int) -> Response:
+    return _refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body is larger than {limit} bytes (NODERPC_MAX_BODY_BYTES raises it,"
+        " MAX_CONTENT_LENGTH of the app lowers it)",
+    )
 
 
 def _refusal(status: HTTPStatus, reason: str) -> Response:

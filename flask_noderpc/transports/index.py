@@ -43,7 +43,6 @@ def _link(route: Route[Any], examples: dict[str, dict[str, Any] | None]) -> Link
 def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
     """Values for the routes that can't do without, taken from the chain itself."""
     latest = backend.latest_height()
-    sample = {"tx": f'"name{latest}=satoshi"'}
     by_hash = None
     if latest:
         by_hash = {"hash": "0x" + backend.block_meta(latest).block_id.hash.hex().upper()}
@@ -57,10 +56,11 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
         "block_results": {} if latest else None,
         "blockchain": {} if latest else None,
         "tx": {"hash": "0x" + recent_tx.hex().upper(), "prove": "true"} if recent_tx else None,
-        "check_tx": sample,
-        "broadcast_tx_sync": sample,
-        "broadcast_tx_async": sample,
-        "broadcast_tx_commit": sample,
+        "check_tx": {"tx": '"name=satoshi"'},
+        # Each its own: the mempool takes a transaction once.
+        "broadcast_tx_sync": {"tx": f'"sync{latest}=satoshi"'},
+        "broadcast_tx_async": {"tx": f'"async{latest}=satoshi"'},
+        "broadcast_tx_commit": {"tx": f'"commit{latest}=satoshi"'},
         "abci_query": {"data": '"name"'},
     }
 

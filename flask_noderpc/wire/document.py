@@ -32,6 +32,7 @@ ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
 
 # document: abci_info has these three fields and no more.
 # document: tags are {key, value, index}; the key is the searchable name, «type.key».
+# document: CommitSignature.signature is a text; where none is, CometBFT's null is empty.
 
 
 class PubKey(WireSchema):
@@ -171,6 +172,34 @@ class BlockAnswer(WireSchema):
 
     block_id = Shape(common.BlockID)
     block = Shape(Block, get=lambda answer: answer)
+
+
+class CommitSignature(WireSchema):
+    """CommitSignature; of a validator that did not vote, address and signature are empty."""
+
+    domain = block.CommitSig
+    block_id_flag = Number()
+    validator_address = Hex()
+    timestamp = Timestamp()
+    signature = Base64()
+
+
+class Commit(common.Commit):
+    """The commit of a signed header."""
+
+    signatures = ListOf(CommitSignature)
+
+
+class SignedHeader(common.SignedHeader):
+    """SignedHeader."""
+
+    commit = Shape(Commit)
+
+
+class CommitAnswer(common.CommitAnswer):
+    """Result of ``commit``."""
+
+    signed_header = Shape(SignedHeader)
 
 
 class BlockMeta(WireSchema):
@@ -384,7 +413,7 @@ DOCUMENT = Dialect(
         answers.BlockAnswer: BlockAnswer,
         answers.HeaderAnswer: common.HeaderAnswer,
         abci.BlockResults: BlockResults,
-        answers.CommitAnswer: common.CommitAnswer,
+        answers.CommitAnswer: CommitAnswer,
         answers.ValidatorPage: ValidatorPage,
         genesis.Genesis: Genesis,
         answers.GenesisAnswer: GenesisAnswer,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ...canonical.head import Head
+from ...concurrency import NativeThread
 from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ...domain.answers import PendingCount, PendingTxs
 from ...domain.block import Block, BlockID, BlockMeta, Commit
@@ -42,6 +43,10 @@ from .mempool import MempoolLimits
 
 # How often a waiting call looks for what other processes wrote.
 _POLL_S = 0.05
+
+# SQLite: what was open before a fork must not even be closed in the child, where it would
+# tidy up shared memory that the parent is using.
+_inherited: list[_Files] = []
 
 
 class _Files:
@@ -101,6 +106,8 @@ class SQLiteBackend(ChainStore):
             return files
         with self._opening:
             if self._files is None or self._files.process != os.getpid():
+                if self._files is not None:
+                    _inherited.append(self._files)
                 files = _Files(self._store)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.
@@ -110,9 +117,13 @@ class SQLiteBackend(ChainStore):
 
     def close(self) -> None:
         files, self._files = self._files, None
-        if files is not None and files.process == os.getpid():
-            files.readers.close()
-            files.writer.close()
+        if files is None:
+            return
+        if files.process != os.getpid():
+            _inherited.append(files)
+            return
+        files.readers.close()
+        files.writer.close()
 
     # Blocks.
 
@@ -320,6 +331,8 @@ class SQLiteBackend(ChainStore):
                 leases.fence(at, lease)
             files.ledger.append(at, blocks)
             ledger.forget(at, blocks, self._limits.cache_size)
+            if any(item.results.consensus_param_updates for item in blocks):
+                mempool.drop_unfit(at)
 
         files.writer.run(work)
         files.notify()
@@ -347,14 +360,13 @@ class SQLiteBackend(ChainStore):
         if os.path.exists(target):
             raise StoreError(f"{os.fspath(target)} is there already, a backup needs a new file")
 
-        def copy(at: sqlite3.Connection) -> None:
-            destination = sqlite3.connect(target)
-            try:
-                at.backup(destination)
-            finally:
-                destination.close()
-
-        self._open().writer.outside(copy)
+        self._open()
+        thread = NativeThread("noderpc-backup")
+        try:
+            # Not the writer's thread: blocks are made while a large store is copied.
+            thread.run(lambda: self._store.copy_to(target))
+        finally:
+            thread.stop()
 
     def verify(self, progress: Callable[[int], None] | None = None) -> int:
         """How many blocks were checked, hashes and signatures, beside the file itself.
@@ -364,7 +376,16 @@ class SQLiteBackend(ChainStore):
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
             raise InvalidBlock(f"{self.path}: {found[0]}")
-        return verify_chain(self, progress)
+        checked = verify_chain(self, progress)
+        if self.application is not None:
+            self._verify_state(self.application.info())
+        return checked
+
+    def _verify_state(self, info: AppInfo) -> None:
+        """The application's own hash is that which its last block left."""
+        height, own = info.last_block_height, info.last_block_app_hash
+        if height and own and own != self.results(height).app_hash:
+            raise InvalidBlock(f"the application's state is not that of block {height}")
 
 
 def _block_row(at: sqlite3.Connection, columns: str, height: int) -> tuple[object, ...] | None:

@@ -6,13 +6,13 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ...concurrency import NativeThread
-from ...errors import NodeRPCError, StoreError
+from ...errors import StoreError
 from .schema import migrate
 
 T = TypeVar("T")
@@ -33,6 +33,8 @@ def translated(path: str) -> Iterator[None]:
     except OverflowError:
         # An integer beyond SQLite's 64 bits.
         raise StoreError(f"{path}: a number is too large for the store") from None
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror} ({error.filename})") from error
 
 
 def _cause(error: sqlite3.Error) -> str:
@@ -62,14 +64,29 @@ class Store:
         self.read_only = self._is_uri and ("mode=ro" in self.path or "immutable=1" in self.path)
 
     @property
+    def file(self) -> Path:
+        """The file itself."""
+        name = urlsplit(self.path).path if self._is_uri else self.path
+        return Path(unquote(name) if self._is_uri else name).absolute()
+
+    @property
     def folder(self) -> Path:
         """Where the file lies."""
-        name = urlsplit(self.path).path if self._is_uri else self.path
-        return Path(unquote(name) if self._is_uri else name).absolute().parent
+        return self.file.parent
+
+    def identity(self) -> tuple[int, int] | None:
+        """Which file stands under the name now; ``None`` for none."""
+        try:
+            found = self.file.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
     def open_reader(self) -> Connection:
         """A connection that can't write and never waits."""
-        connection = self._connect(timeout=0)
+        # A reader that made a missing file would serve it as an empty chain.
+        name = self.path if self._is_uri else f"{self.file.as_uri()}?mode=rw"
+        connection = self._connect(name, timeout=0, uri=True)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
@@ -77,13 +94,23 @@ class Store:
         """The connection that writes; the tables are there when it returns."""
         if not self.read_only:
             self.folder.mkdir(parents=True, exist_ok=True)
-        connection = self._connect(timeout=_WRITE_PATIENCE_S)
+        connection = self._connect(self.path, timeout=_WRITE_PATIENCE_S, uri=self._is_uri)
         try:
             self._prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def copy_to(self, target: str | os.PathLike[str]) -> None:
+        """Copy one moment of the store to a new file; writers go on meanwhile."""
+        with (
+            translated(os.fspath(target)),
+            closing(sqlite3.connect(target)) as copy,
+            translated(self.path),
+            closing(self.open_reader()) as source,
+        ):
+            source.backup(copy)
 
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:
@@ -102,14 +129,14 @@ class Store:
             connection.rollback()
             raise
 
-    def _connect(self, timeout: float) -> Connection:
+    def _connect(self, name: str, timeout: float, uri: bool) -> Connection:
         return sqlite3.connect(
-            self.path,
+            name,
             timeout=timeout,
             isolation_level=None,
             # A connection moves between threads and is used by one at a time.
             check_same_thread=False,
-            uri=self._is_uri,
+            uri=uri,
             cached_statements=256,
         )
 
@@ -120,6 +147,7 @@ class Readers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._idle: deque[Connection] = deque()
+        self._closed = False
 
     def _take(self) -> Connection:
         try:
@@ -134,7 +162,7 @@ class Readers:
             try:
                 return connection.execute(sql, args).fetchone()
             finally:
-                self._idle.append(connection)
+                self._give_back(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -147,12 +175,19 @@ class Readers:
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
-                self._idle.append(connection)
+                self._give_back(connection)
+
+    def _give_back(self, connection: Connection) -> None:
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
 
     def close(self) -> None:
-        """Close what is idle."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close what is idle now, and what is in use when it is given back."""
+        self._closed = True
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
 
 class _Job(Generic[T]):
@@ -193,6 +228,7 @@ class Writer:
         self._store = store
         self._thread = NativeThread("noderpc-writer")
         self._connection: Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._waiting: deque[_Job[Any]] = deque()
 
     def open(self) -> None:
@@ -207,15 +243,16 @@ class Writer:
         with translated(self._store.path):
             return job.result()
 
-    def outside(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` returns, run between transactions: backup, checkpoint."""
-        with translated(self._store.path):
-            return self._thread.run(lambda: work(self._open()))
-
     def _open(self) -> Connection:
         if self._connection is None:
             with translated(self._store.path):
                 self._connection = self._store.open_writer()
+                self._file = self._store.identity()
+        elif self._file != self._store.identity():
+            # SQLite would go on writing into a file that nobody finds again.
+            raise StoreError(
+                f"{self._store.path}: the file was removed or replaced while in use"
+            )
         return self._connection
 
     def _drain(self) -> None:
@@ -225,7 +262,8 @@ class Writer:
             return
         try:
             self._commit(self._open(), jobs)
-        except (sqlite3.Error, NodeRPCError) as error:
+        except Exception as error:
+            # Whatever it is: none of these jobs may be left without an answer.
             for job in jobs:
                 job.error = job.error or error
 

@@ -138,13 +138,14 @@ def _write_block(
 
 def _write_commit(connection: Connection, height: int, commit: Commit) -> None:
     parts: PartSetHeader = commit.block_id.parts
+    connection.execute("DELETE FROM signatures WHERE height = ?", (height,))
     connection.execute(
         "INSERT OR REPLACE INTO commits (height, round, block_hash, parts_total, parts_hash)"
         " VALUES (?, ?, ?, ?, ?)",
         (height, commit.round, commit.block_id.hash, parts.total, parts.hash),
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO signatures"
+        "INSERT INTO signatures"
         " (height, position, flag, validator_address, time, signature)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (rows.signature_row(height, at, sig) for at, sig in enumerate(commit.signatures)),

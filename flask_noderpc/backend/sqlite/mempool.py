@@ -10,14 +10,13 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...canonical.blocksize import tx_bytes
 from ...canonical.hashes import tx_hash
 from ...domain.answers import PendingCount, PendingTxs
-from ...errors import MempoolFull, TxInCache, TxTooLarge
+from ...errors import MempoolFull, TxInCache, TxRejected, TxTooLarge
+from . import state
 
 Connection = sqlite3.Connection
-
-# Tag and length in front of a transaction in the serialised block, at their longest.
-_FRAME = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,17 @@ def pending(connection: Connection, limit: int) -> PendingTxs:
 def refuse_unfit(connection: Connection, tx: bytes, limits: MempoolLimits) -> None:
     """Raise why the mempool would not take this transaction, if so.
 
-    CometBFT: first full, then too large, then seen before.
+    CometBFT: first full, then too large, for the mempool and for a block, then seen
+    before.
     """
     waiting = count(connection)
     if waiting.total >= limits.max_txs or waiting.total_bytes + len(tx) > limits.max_bytes:
         raise MempoolFull(waiting.total, limits.max_txs, waiting.total_bytes, limits.max_bytes)
     if len(tx) > limits.max_tx_bytes:
         raise TxTooLarge(len(tx), limits.max_tx_bytes)
+    room, _ = state.block_room(connection)
+    if _over(tx_bytes(tx), room):
+        raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {room}")
     own = (tx_hash(tx),)
     for table in ("tx_cache", "mempool"):
         if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", own).fetchone():
@@ -65,6 +68,9 @@ def refuse_unfit(connection: Connection, tx: bytes, limits: MempoolLimits) -> No
 def add(connection: Connection, tx: bytes, gas_wanted: int, limits: MempoolLimits) -> None:
     """Let a checked transaction wait; raise as :func:`refuse_unfit` does."""
     refuse_unfit(connection, tx, limits)
+    _, max_gas = state.block_room(connection)
+    if _over(gas_wanted, max_gas):
+        raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     own = tx_hash(tx)
     connection.execute(
         "INSERT INTO mempool (hash, size, gas_wanted, tx) VALUES (?, ?, ?, ?)",
@@ -78,12 +84,29 @@ def reap(connection: Connection, max_bytes: int, max_gas: int) -> tuple[bytes, .
     taken: list[bytes] = []
     size = gas = 0
     for tx, wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
-        size += len(tx) + _FRAME
+        if _over(tx_bytes(tx), max_bytes) or _over(wanted, max_gas):
+            # No block takes this one, since the limits sank: it must not hold up the rest.
+            continue
+        size += tx_bytes(tx)
         gas += wanted
-        if (0 <= max_bytes < size) or (0 <= max_gas < gas):
+        if _over(size, max_bytes) or _over(gas, max_gas):
             break
         taken.append(tx)
     return tuple(taken)
+
+
+def _over(value: int, limit: int) -> bool:
+    return 0 <= limit < value
+
+
+def drop_unfit(connection: Connection) -> None:
+    """Forget what the block limits, which have just changed, no longer let into a block."""
+    max_bytes, max_gas = state.block_room(connection)
+    found = connection.execute("SELECT tx, gas_wanted FROM mempool")
+    drop(
+        connection,
+        [tx for tx, gas in found if _over(tx_bytes(tx), max_bytes) or _over(gas, max_gas)],
+    )
 
 
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import sqlite3
 
 from ... import json
+from ...canonical.blocksize import max_data_bytes
 from ...domain.abci import TxResult
 from ...domain.block import Commit
 from ...domain.params import ConsensusParams
 from ...domain.validator import ValidatorSet
+from ...errors import StoreError
 from . import rows
 
 Connection = sqlite3.Connection
@@ -79,6 +81,21 @@ def params(connection: Connection, height: int) -> ConsensusParams | None:
         (height,),
     ).fetchone()
     return None if row is None else rows.params_from(row[0])
+
+
+def block_room(connection: Connection) -> tuple[int, int]:
+    """Bytes of transactions and gas that fit the next block; -1 is no limit."""
+    row = connection.execute(
+        "SELECT params FROM consensus_params ORDER BY since DESC LIMIT 1"
+    ).fetchone()
+    if row is None:
+        raise StoreError("the store holds no chain yet: init_chain comes first")
+    (members,) = connection.execute(
+        "SELECT count(*) FROM validators"
+        " WHERE members_since = (SELECT max(members_since) FROM validators)"
+    ).fetchone()
+    block = rows.params_from(row[0]).block
+    return max_data_bytes(block, members), block.max_gas
 
 
 def write_params(connection: Connection, since: int, value: ConsensusParams) -> None:

@@ -1,0 +1,32 @@
+"""How many bytes of transactions fit a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..domain.block import Evidence
+from ..domain.params import BlockParams
+from . import messages
+
+# CometBFT: what a block's bytes hold beside its transactions, at their longest.
+_BLOCK_OVERHEAD = 11
+_MAX_HEADER = 626
+_MAX_COMMIT = 94
+_MAX_SIGNATURE = 109
+
+# Tag and length in front of a transaction or a piece of evidence, at their longest.
+_FRAME = 6
+
+
+def tx_bytes(tx: bytes) -> int:
+    """How much of a block a transaction takes."""
+    return len(tx) + _FRAME
+
+
+def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidence] = ()) -> int:
+    """The room for transactions in a block that so many validators sign; -1 is no limit."""
+    if params.max_bytes < 0:
+        return -1
+    taken = _BLOCK_OVERHEAD + _MAX_HEADER + _MAX_COMMIT + _MAX_SIGNATURE * members
+    taken += sum(len(messages.evidence(item)) + 2 * _FRAME for item in evidence)
+    return max(0, params.max_bytes - taken)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.testing import SampleChain, make_chain
+from flask_noderpc.testing.chains import ChainMaker
+
+SAMPLE = make_chain()
+
+
+class OpenStore(Protocol):
+    def __call__(self, path: object = ..., **options: Any) -> SQLiteBackend: ...
+
+
+@pytest.fixture
+def sample() -> SampleChain:
+    return SAMPLE
+
+
+@pytest.fixture
+def maker() -> ChainMaker:
+    return ChainMaker((10, 7, 3))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chain.db"
+
+
+@pytest.fixture
+def open_store(path: Path) -> Iterator[OpenStore]:
+    """Opens backends, on the test's one file where no other is named; closes them all."""
+    made: list[SQLiteBackend] = []
+
+    def make(file: object = path, **options: Any) -> SQLiteBackend:
+        made.append(SQLiteBackend(file, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for backend in made:
+        backend.close()
+
+
+@pytest.fixture
+def store(open_store: OpenStore, maker: ChainMaker) -> SQLiteBackend:
+    """A store of the maker's chain, with no block yet."""
+    backend = open_store()
+    backend.init_chain(maker.genesis, maker.state)
+    return backend
+
+
+@pytest.fixture
+def full(open_store: OpenStore, sample: SampleChain) -> SQLiteBackend:
+    """A store that holds the sample chain."""
+    backend = open_store()
+    backend.init_chain(sample.genesis, sample.state)
+    backend.append_block(*sample.blocks)
+    return backend

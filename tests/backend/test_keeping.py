@@ -1,0 +1,214 @@
+"""Backups, forks, and many threads on one backend."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.errors import StoreError
+from flask_noderpc.testing.chains import ChainMaker
+
+from .conftest import OpenStore
+
+
+def test_a_backup_made_while_blocks_are_written_is_a_whole_chain(
+    store: SQLiteBackend, open_store: OpenStore, maker: ChainMaker, tmp_path: Path
+) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            store.append_block(maker.block(b"height=%d" % maker.head.height))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    copies = []
+    for number in range(5):
+        store.wait_for_height(number * 3, 30)
+        copies.append(tmp_path / f"copy{number}.db")
+        store.backup(copies[-1])
+    stop.set()
+    writer.join(30)
+
+    heights = [open_store(copy).verify() for copy in copies]
+
+    assert heights == sorted(heights)
+    assert heights[-1] >= 13
+    assert store.verify() == maker.head.height
+
+
+def test_a_backup_goes_on_as_a_chain_of_its_own(
+    store: SQLiteBackend, open_store: OpenStore, maker: ChainMaker, tmp_path: Path
+) -> None:
+    store.append_block(maker.block(b"a=1"))
+    store.backup(tmp_path / "copy.db")
+
+    copy = open_store(tmp_path / "copy.db")
+    copy.append_block(maker.block(b"b=2"))
+
+    assert copy.verify() == 2
+    assert store.verify() == 1
+
+
+def test_a_backup_never_overwrites(store: SQLiteBackend, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("precious")
+
+    with pytest.raises(StoreError, match="there is there already"):
+        store.backup(tmp_path / "there")
+
+    assert (tmp_path / "there").read_text() == "precious"
+
+
+def test_a_backup_to_nowhere_names_its_target(store: SQLiteBackend, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"nowhere.copy\.db: the file can't be opened"):
+        store.backup(tmp_path / "nowhere" / "copy.db")
+
+
+FORK = """
+import os, sys, threading
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.testing.chains import ChainMaker
+
+maker = ChainMaker((10,))
+backend = SQLiteBackend(sys.argv[1])
+backend.init_chain(maker.genesis, maker.state)
+backend.append_block(maker.block(b"parent=1"))
+block = maker.block(b"child=1")
+pid = os.fork()
+if pid == 0:
+    try:
+        assert backend.verify() == 1
+        backend.append_block(block)
+        assert backend.verify() == 2
+        if sys.argv[2] == "closes":
+            backend.close()
+    except BaseException as error:
+        print("child:", repr(error), flush=True)
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+assert backend.latest_height() == 2
+backend.append_block(maker.block(b"parent=2"))
+print(backend.verify())
+backend.close()
+"""
+
+
+@pytest.mark.parametrize("child", ["closes", "leaves"])
+def test_a_forked_child_works_and_its_parent_goes_on(path: Path, child: str) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", FORK, str(path), child],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (made.stdout, made.stderr, made.returncode) == ("3\n", "", 0)
+
+
+UNUSED = """
+import os, sys
+from flask_noderpc import SQLiteBackend
+
+backend = SQLiteBackend(sys.argv[1])
+assert backend.latest_height() == 0
+pid = os.fork()
+if pid == 0:
+    backend.close()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+print(backend.latest_height())
+backend.close()
+"""
+
+
+def test_a_forked_child_that_only_closes_does_no_harm(path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", UNUSED, str(path)], capture_output=True, text=True, timeout=60
+    )
+
+    assert (made.stdout, made.stderr) == ("0\n", "")
+
+
+def test_a_backend_may_be_closed_while_threads_read(
+    full: SQLiteBackend, maker: ChainMaker
+) -> None:
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                assert full.latest_height() > 0
+                assert full.block(2)[1].header.height == 2
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for _ in range(20):
+        full.close()
+        full.latest_height()
+    stop.set()
+    for reader in readers:
+        reader.join(30)
+
+    assert errors == []
+
+
+def test_no_descriptor_is_left_open_after_a_close(
+    open_store: OpenStore, maker: ChainMaker, path: Path
+) -> None:
+    backend = open_store()
+    backend.init_chain(maker.genesis, maker.state)
+    threads = [threading.Thread(target=backend.latest_height) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    with backend._open().readers.snapshot() as at:
+        at.execute("SELECT 1 FROM chain").fetchone()
+        backend.close()
+
+    names = []
+    for handle in os.listdir("/proc/self/fd"):
+        try:
+            names.append(os.readlink(f"/proc/self/fd/{handle}"))
+        except OSError:
+            continue
+    assert [name for name in names if name.startswith(str(path))] == []
+
+
+def test_a_lease_is_kept_until_it_lapses_or_is_given_back(store: SQLiteBackend) -> None:
+    first = store.acquire_lease("one", 3600)
+    assert first is not None
+    assert store.acquire_lease("two", 3600) is None
+    assert store.renew_lease(first, 3600)
+
+    store.release_lease(first)
+    second = store.acquire_lease("two", 0.0)
+
+    assert second is not None
+    assert second.epoch == first.epoch + 1
+    assert not store.renew_lease(first, 3600)
+    assert store.acquire_lease("one", 3600) is not None
+
+
+def test_a_lease_given_back_late_does_not_end_another_s(store: SQLiteBackend) -> None:
+    first = store.acquire_lease("one", 0.0)
+    second = store.acquire_lease("two", 3600)
+    assert first is not None
+    assert second is not None
+
+    store.release_lease(first)
+
+    assert store.acquire_lease("three", 3600) is None
+    assert store.renew_lease(second, 3600)

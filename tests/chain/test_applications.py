@@ -1,0 +1,241 @@
+"""Applications other than the kvstore: what the chain asks of them and takes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.backend.base import (
+    Application,
+    AppState,
+    BlockExecution,
+    BlockRequest,
+    InitChain,
+)
+from flask_noderpc.canonical.hashes import consensus_hash
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.domain.abci import AppInfo, Event, QueryResult, TxResult
+from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
+from flask_noderpc.errors import InvalidBlock
+
+from .conftest import Open
+from .kit import Recorder, key
+
+
+class Counter(Application):
+    """A transaction is the number that must come next: its validity depends on the state."""
+
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+
+    def _count(self) -> int:
+        return int(self._state.get(b"count") or b"0")
+
+    def info(self) -> AppInfo:
+        return AppInfo(last_block_height=int(self._state.get(b"height") or b"0"))
+
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        return InitChain(changes={b"count": b"5"})
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        return TxResult(code=int(int(tx) < self._count()))
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        count = max([self._count(), *(int(tx) + 1 for tx in block.txs)])
+        changes: dict[bytes, bytes | None] = {
+            b"count": b"%d" % count,
+            b"height": b"%d" % block.height,
+        }
+        return BlockExecution(
+            tuple(TxResult() for _ in block.txs),
+            b"%d" % count,
+            begin_events=(Event("begin"),),
+            end_events=(Event("end"),),
+            changes=changes,
+        )
+
+    def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
+        return tuple(txs[:1])
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        return QueryResult(value=b"%d" % self._count())
+
+
+def test_waiting_transactions_are_checked_again_after_each_block(open_chain: Open) -> None:
+    chain = open_chain(application=Counter)
+    for tx in (b"7", b"6", b"9"):
+        chain.submit(tx)
+
+    chain.produce()
+
+    assert chain.pending(10).txs == (b"9",)
+    assert chain.check_tx(b"6").code == 1
+
+
+def test_what_a_recheck_refuses_may_be_sent_again(open_chain: Open) -> None:
+    chain = open_chain(application=Counter)
+    for tx in (b"7", b"6"):
+        chain.submit(tx)
+    chain.produce()
+
+    assert chain.submit(b"6").code == 1
+
+
+def test_transactions_that_an_application_leaves_out_wait_for_another_block(
+    open_chain: Open,
+) -> None:
+    chain = open_chain(application=Counter)
+    for tx in (b"7", b"8", b"9"):
+        chain.submit(tx)
+
+    heights = [chain.produce() for _ in range(3)]
+
+    assert [chain.block(height)[1].txs for height in heights] == [(b"7",), (b"8",), (b"9",)]
+
+
+def test_the_initial_state_is_the_application_s(open_chain: Open) -> None:
+    chain = open_chain(application=Counter)
+
+    assert chain.query("", b"", 0, False).value == b"5"
+
+
+def test_begin_and_end_events_are_kept_apart(open_chain: Open) -> None:
+    chain = open_chain(application=Counter)
+
+    results = chain.results(chain.produce())
+
+    assert results.begin_block_events == (Event("begin"),)
+    assert results.end_block_events == (Event("end"),)
+
+
+class Updating(Recorder):
+    """Gives updates with its blocks."""
+
+    validators: tuple[ValidatorUpdate, ...] = ()
+    params: ConsensusParamsUpdate | None = None
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        return replace(
+            super().finalize_block(block),
+            validator_updates=self.validators,
+            consensus_param_updates=self.params,
+        )
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        (ValidatorUpdate(key(1).public, -1),),
+        (ValidatorUpdate(key(1).public, 0),),
+        (ValidatorUpdate(key(1).public, 1), ValidatorUpdate(key(1).public, 2)),
+        (ValidatorUpdate(PublicKey(SECP256K1, bytes(33)), 1),),
+        (ValidatorUpdate(key(1).public, 1 << 62),),
+    ],
+)
+def test_validator_updates_that_can_t_be_are_refused_and_nothing_is_kept(
+    open_chain: Open, updates: tuple[ValidatorUpdate, ...]
+) -> None:
+    app = Updating()
+    chain = open_chain(application=app)
+    chain.submit(b"1")
+    app.validators = updates
+
+    with pytest.raises(InvalidBlock, match="validator updates at 1"):
+        chain.produce()
+    app.validators = ()
+
+    assert (chain.latest_height(), app.kept) == (0, [])
+    assert chain.block(chain.produce())[1].txs == (b"1",)
+
+
+def test_results_of_another_count_are_refused(open_chain: Open) -> None:
+    class Short(Recorder):
+        def finalize_block(self, block: BlockRequest) -> BlockExecution:
+            return BlockExecution((), b"")
+
+    chain = open_chain(application=Short())
+    chain.submit(b"1")
+
+    with pytest.raises(InvalidBlock, match="tx_results"):
+        chain.produce()
+
+
+def test_new_consensus_parameters_hold_from_the_next_height(open_chain: Open) -> None:
+    app = Updating()
+    chain = open_chain(application=app)
+    app.params = ConsensusParamsUpdate(block=BlockParams(4_194_304, 10_000_000), app_version=7)
+
+    chain.produce()
+    app.params = None
+    chain.produce()
+
+    before, after = chain.consensus_params(1), chain.consensus_params(2)
+    assert before.block == BlockParams()
+    assert (after.block.max_gas, after.app_version) == (10_000_000, 7)
+    assert after.evidence == before.evidence
+    header = chain.block_meta(2).header
+    assert header.consensus_hash == consensus_hash(after)
+    assert header.consensus_hash.hex().upper().startswith("68ECD6F333119CE4")
+    assert chain.verify() == 2
+
+
+def test_the_application_may_bring_its_own_validators_and_parameters(open_chain: Open) -> None:
+    class Founder(Recorder):
+        def init_chain(self, genesis: Genesis) -> InitChain:
+            own = genesis.validators[0].pub_key
+            return InitChain(
+                b"founded",
+                (ValidatorUpdate(own, 20), ValidatorUpdate(key(1).public, 5)),
+                ConsensusParamsUpdate(BlockParams(max_bytes=5000)),
+            )
+
+    chain = open_chain(application=Founder())
+
+    chain.produce()
+
+    assert chain.validators(1).total_power == 25
+    assert chain.consensus_params(1).block.max_bytes == 5000
+    assert chain.block_meta(1).header.app_hash == b"founded"
+    assert chain.verify() == 1
+
+
+def test_the_genesis_app_hash_holds_when_the_application_has_none(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    class Silent(Recorder):
+        def init_chain(self, genesis: Genesis) -> InitChain:
+            return InitChain()
+
+    chain = open_chain(application=Silent())
+    chain.close()
+    for file in tmp_path.glob("chain.db*"):
+        file.unlink()
+    document = tmp_path / "config" / "genesis.json"
+    document.write_text(document.read_text().replace('"app_hash": ""', '"app_hash": "AB12"'))
+
+    again = open_chain(application=Silent())
+
+    assert again.block_meta(again.produce()).header.app_hash == b"\xab\x12"
+
+
+def test_an_application_is_told_the_time_and_the_proposer(open_chain: Open) -> None:
+    asked: list[BlockRequest] = []
+
+    class Curious(Recorder):
+        def finalize_block(self, block: BlockRequest) -> BlockExecution:
+            asked.append(block)
+            return super().finalize_block(block)
+
+    chain = open_chain(application=Curious(), pace=Pace(0.01))
+    chain.produce()
+    chain.produce()
+
+    block_id, block = chain.block(2)
+    assert (asked[1].hash, asked[1].time) == (block_id.hash, block.header.time)
+    assert asked[1].proposer_address == block.header.proposer_address
+    assert asked[1].last_commit == chain.commit(1)

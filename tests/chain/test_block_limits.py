@@ -1,0 +1,154 @@
+"""How much goes into a block, and what happens to what does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.backend.base import BlockExecution, BlockRequest
+from flask_noderpc.canonical.blocksize import max_data_bytes, tx_bytes
+from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.domain.params import BlockParams, ConsensusParams, ConsensusParamsUpdate
+from flask_noderpc.errors import TxRejected
+from flask_noderpc.testing.chains import ChainMaker
+
+from .conftest import Open
+from .kit import Recorder, write_home
+
+
+def limited(folder: Path, **limits: int) -> None:
+    write_home(folder, {1: 10}, [1], ConsensusParams(BlockParams(**limits)))
+
+
+def test_the_room_for_transactions_is_what_cometbft_leaves() -> None:
+    # CometBFT: MaxDataBytes in types/block.go.
+    assert max_data_bytes(BlockParams(max_bytes=-1), 3) == -1
+    assert max_data_bytes(BlockParams(max_bytes=1000), 1) == 1000 - 11 - 626 - 94 - 109
+    assert max_data_bytes(BlockParams(max_bytes=1000), 2) == 1000 - 11 - 626 - 94 - 218
+    assert max_data_bytes(BlockParams(max_bytes=100), 1) == 0
+
+
+def test_evidence_takes_room_from_transactions() -> None:
+    maker = ChainMaker()
+    maker.block()
+    piece = maker.double_vote(0, 1, 1)
+
+    with_it = max_data_bytes(BlockParams(max_bytes=5000), 1, (piece,))
+
+    assert with_it < max_data_bytes(BlockParams(max_bytes=5000), 1) - 300
+
+
+def test_a_block_stays_within_its_bytes_and_the_rest_comes_later(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    limited(tmp_path, max_bytes=1500)
+    chain = open_chain()
+    txs = [b"key%d=" % number + b"v" * 190 for number in range(7)]
+    for tx in txs:
+        chain.submit(tx)
+
+    blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
+
+    assert [len(block) for block in blocks] == [3, 3, 1]
+    assert [tx for block in blocks for tx in block] == txs
+    assert max(chain.block_meta(height).size for height in (1, 2, 3)) <= 1500
+
+
+def test_a_block_stays_within_its_gas(open_chain: Open, tmp_path: Path) -> None:
+    limited(tmp_path, max_gas=10)
+    chain = open_chain(application=Recorder())
+    for tx in (b"4", b"6", b"1", b"10"):
+        chain.submit(tx)
+
+    blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
+
+    assert blocks == [(b"4", b"6"), (b"1",), (b"10",)]
+
+
+def test_no_limit_takes_everything(open_chain: Open, tmp_path: Path) -> None:
+    limited(tmp_path, max_bytes=-1, max_gas=-1)
+    chain = open_chain(application=Recorder())
+    for number in range(50):
+        chain.submit(b"%d" % (number + 1_000_000))
+
+    assert len(chain.block(chain.produce())[1].txs) == 50
+
+
+def test_a_transaction_that_fits_no_block_is_refused(open_chain: Open, tmp_path: Path) -> None:
+    limited(tmp_path, max_bytes=1000)
+    room = max_data_bytes(BlockParams(max_bytes=1000), 1)
+    chain = open_chain()
+    largest = b"a=".ljust(room - tx_bytes(b""), b"x")
+
+    with pytest.raises(
+        TxRejected, match=rf"^tx pre check: tx size is too big: {room + 1}, max: {room}$"
+    ):
+        chain.submit(largest + b"x")
+
+    assert chain.submit(largest).code == 0
+    assert chain.block(chain.produce())[1].txs == (largest,)
+
+
+def test_a_transaction_that_wants_more_gas_than_a_block_has_is_refused(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    limited(tmp_path, max_gas=10)
+    chain = open_chain(application=Recorder())
+
+    with pytest.raises(TxRejected, match=r"^gas wanted 11 is greater than max gas 10$"):
+        chain.submit(b"11")
+
+    assert chain.pending_count().total == 0
+
+
+class Shrinking(Recorder):
+    """Lowers the limits in its first block."""
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        made = super().finalize_block(block)
+        if block.height > 1:
+            return made
+        lower = ConsensusParamsUpdate(BlockParams(max_bytes=1000, max_gas=50))
+        return replace(made, consensus_param_updates=lower)
+
+
+def test_what_no_longer_fits_a_block_is_forgotten_when_the_limits_sink(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    limited(tmp_path, max_gas=60)
+    chain = open_chain(application=Shrinking())
+    large = b"1".zfill(900)
+    for tx in (b"60", b"55", large, b"2"):
+        chain.submit(tx)
+
+    chain.produce()
+
+    assert chain.pending(10).txs == (b"2",)
+    assert chain.block(chain.produce())[1].txs == (b"2",)
+    with pytest.raises(TxRejected, match="too big"):
+        chain.submit(large)
+
+
+def test_what_fits_no_block_does_not_hold_up_the_rest(open_chain: Open, tmp_path: Path) -> None:
+    limited(tmp_path, max_gas=60)
+    chain = open_chain(application=Recorder())
+    for tx in (b"55", b"2"):
+        chain.submit(tx)
+
+    assert chain.reap(-1, 50) == (b"2",)
+    assert chain.reap(tx_bytes(b"2"), -1) == (b"2",)
+    assert chain.reap(0, 0) == ()
+
+
+def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> None:
+    chain = open_chain()
+    tx = b"large=" + b"v" * 200_000
+    chain.submit(tx)
+
+    height = chain.produce()
+
+    assert chain.block_meta(height).block_id.parts.total == 4
+    assert chain.tx(tx_hash(tx)).tx == tx
+    assert chain.verify() == 1

@@ -1,0 +1,242 @@
+"""Starting, stopping and sharing a whole chain."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
+
+from .conftest import Open
+from .kit import key, write_home
+
+PATIENCE = 60.0
+
+
+def test_nothing_is_opened_before_the_start(unstarted: Open, tmp_path: Path) -> None:
+    unstarted(produce=True, pace=Pace(0.01, empty_blocks=True))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_makes_the_folder_the_home_and_the_store(tmp_path: Path) -> None:
+    chain = EmbeddedChain(tmp_path / "deep" / "down" / "chain.db", produce=False)
+    try:
+        chain.start()
+
+        assert (tmp_path / "deep" / "down" / "config" / "genesis.json").exists()
+        assert chain.has_chain()
+    finally:
+        chain.close()
+
+
+def test_a_second_start_changes_nothing(chain: EmbeddedChain) -> None:
+    node = chain.node
+
+    chain.start()
+
+    assert chain.node is node
+
+
+def test_the_node_introduces_itself(open_chain: Open, tmp_path: Path) -> None:
+    chain = open_chain(moniker="me", rpc_address="tcp://1.2.3.4:5", chain_id="known")
+
+    node = chain.node_info()
+
+    node_key = json.loads((tmp_path / "config" / "node_key.json").read_text())
+    assert len(node.id) == 20
+    assert node_key["priv_key"]["type"] == "tendermint/PrivKeyEd25519"
+    assert (node.moniker, node.network) == ("me", "known")
+    assert node.other.rpc_address == "tcp://1.2.3.4:5"
+    assert node.protocol_version.app == 1
+    assert chain.validator_key() == chain.genesis().validators[0].pub_key
+
+
+def test_state_and_mempool_survive_a_restart(open_chain: Open) -> None:
+    chain = open_chain()
+    chain.submit(b"name=satoshi")
+    chain.produce()
+    chain.submit(b"later=one")
+    chain.close()
+
+    again = open_chain()
+
+    assert again.latest_height() == 1
+    assert again.query("", b"name", 0, False).value == b"satoshi"
+    assert again.pending(10).txs == (b"later=one",)
+    with pytest.raises(TxInCache):
+        again.submit(b"name=satoshi")
+    assert again.produce() == 2
+
+
+def test_a_closed_chain_opens_again_when_it_is_used(chain: EmbeddedChain) -> None:
+    chain.produce()
+    chain.close()
+
+    assert chain.produce() == 2
+    assert chain.latest_height() == 2
+
+
+def test_closing_twice_is_closing_once(chain: EmbeddedChain) -> None:
+    chain.close()
+    chain.close()
+
+
+def test_a_home_may_lie_elsewhere(open_chain: Open, tmp_path: Path) -> None:
+    write_home(tmp_path / "home", {1: 10}, [1])
+
+    chain = open_chain(home=tmp_path / "home")
+
+    assert chain.genesis().chain_id == "made-by-hand"
+    assert chain.validator_key() == key(1).public
+    assert not (tmp_path / "config").exists()
+
+
+def test_a_home_made_by_hand_with_another_initial_height_is_continued(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    document.write_text(
+        document.read_text().replace('"initial_height": "1"', '"initial_height": "50"')
+    )
+    chain = open_chain()
+
+    heights = [chain.produce(), chain.produce()]
+
+    assert heights == [50, 51]
+    assert (chain.base_height(), chain.latest_height()) == (50, 51)
+    assert chain.verify() == 2
+
+
+def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open) -> None:
+    open_chain(chain_id="one").close()
+
+    with pytest.raises(ConfigurationError, match=r"NODERPC_CHAIN_ID is 'two'.*says 'one'"):
+        open_chain(chain_id="two")
+
+
+def test_a_database_without_its_home_is_refused(open_chain: Open, tmp_path: Path) -> None:
+    open_chain().close()
+
+    with pytest.raises(ConfigurationError, match="NODERPC_HOME") as refusal:
+        open_chain(home=tmp_path / "empty")
+
+    assert "chain.db holds a chain" in str(refusal.value)
+    assert not (tmp_path / "empty").exists()
+
+
+def test_the_home_of_another_chain_is_refused(open_chain: Open, tmp_path: Path) -> None:
+    open_chain().close()
+    write_home(tmp_path / "other", {1: 10}, [1])
+
+    with pytest.raises(StoreError, match=r"holds chain 'test-chain-.*another genesis"):
+        open_chain(home=tmp_path / "other")
+
+
+def test_a_start_that_failed_can_be_tried_again(unstarted: Open, tmp_path: Path) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    good = document.read_text()
+    document.write_text("{")
+    chain = unstarted()
+    with pytest.raises(ConfigurationError):
+        chain.start()
+    document.write_text(good)
+
+    chain.start()
+
+    assert chain.produce() == 1
+
+
+def test_only_one_of_two_produces(open_chain: Open) -> None:
+    first, second = open_chain(), open_chain()
+    first.produce()
+
+    with pytest.raises(LeaseLost, match="another process produces blocks"):
+        second.produce()
+    first.close()
+
+    assert second.produce() == 2
+
+
+def test_a_store_that_is_only_read_serves_and_makes_nothing(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    writer = open_chain()
+    writer.submit(b"name=satoshi")
+    writer.produce()
+    before = sorted(path.name for path in (tmp_path / "config").iterdir())
+
+    reader = EmbeddedChain(f"file:{tmp_path}/chain.db?mode=ro", pace=Pace(0.01, True))
+    try:
+        reader.start()
+
+        assert reader.query("", b"name", 0, False).value == b"satoshi"
+        assert reader.verify() == 1
+        with pytest.raises(StoreError, match="read-only"):
+            reader.submit(b"a=b")
+        writer.close()
+        with pytest.raises(StoreError, match="read-only"):
+            reader.produce()
+        assert reader.wait_for_height(1, 0.1) == 1
+    finally:
+        reader.close()
+    assert sorted(path.name for path in (tmp_path / "config").iterdir()) == before
+
+
+def test_processes_that_start_one_chain_at_once_share_it(tmp_path: Path) -> None:
+    program = """
+import sys
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+chain = EmbeddedChain(sys.argv[1], pace=Pace(0.02, True, lease_s=1.0))
+sys.stdin.readline()
+chain.start()
+chain.submit(b"from=" + sys.argv[2].encode())
+chain.wait_for_height(3, 30)
+print(chain.genesis().chain_id, flush=True)
+sys.stdin.readline()
+chain.close()
+"""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "chain.db"), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        for number in range(4)
+    ]
+    try:
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        names = {process.stdout.readline() for process in processes if process.stdout}
+    finally:
+        for process in processes:
+            process.communicate("end\n", timeout=PATIENCE)
+
+    chain = EmbeddedChain(tmp_path / "chain.db", produce=False)
+    try:
+        chain.start()
+        txs = {
+            tx
+            for height in range(1, chain.latest_height() + 1)
+            for tx in chain.block(height)[1].txs
+        } | set(chain.pending(10).txs)
+        assert len(names) == 1
+        assert [process.returncode for process in processes] == [0] * 4
+        assert txs == {b"from=%d" % number for number in range(4)}
+        assert chain.verify() >= 4
+    finally:
+        chain.close()

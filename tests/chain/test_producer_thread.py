@@ -1,0 +1,188 @@
+"""The producer's thread: its pace, its faults, its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.backend.base import BlockExecution, BlockRequest
+from flask_noderpc.chain.producer import Pace
+
+from .conftest import Open
+from .kit import Recorder, write_home
+
+PATIENCE = 20.0
+
+
+def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.01, empty_blocks=True))
+
+    assert chain.wait_for_height(4, PATIENCE) >= 5
+    assert chain.block(2)[1].txs == ()
+
+
+def test_without_empty_blocks_a_block_is_made_when_a_transaction_waits(
+    open_chain: Open,
+) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.01, empty_blocks=False))
+    for number in range(1, 4):
+        chain.submit(b"key%d=value" % number)
+
+        assert chain.wait_for_height(number - 1, PATIENCE) == number
+
+    assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_without_empty_blocks_nothing_is_made_for_nothing(open_chain: Open) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.001, empty_blocks=False))
+
+    assert chain.wait_for_height(0, 0.3) == 0
+
+
+def test_blocks_are_an_interval_apart(open_chain: Open) -> None:
+    began = time.monotonic()
+    chain = open_chain(produce=True, pace=Pace(0.2, empty_blocks=True))
+
+    chain.wait_for_height(3, PATIENCE)
+
+    assert time.monotonic() - began >= 3 * 0.2
+
+
+def test_an_interval_longer_than_the_lease_keeps_the_lease(
+    open_chain: Open, unstarted: Open
+) -> None:
+    chain = open_chain(produce=True, pace=Pace(60, empty_blocks=True, lease_s=0.3))
+    chain.wait_for_height(0, PATIENCE)
+    rival = unstarted()
+
+    for _ in range(8):
+        assert rival.acquire_lease("rival", 0.1) is None
+        assert not rival.wait_for_pending(0.1)
+
+
+def test_the_thread_and_the_hand_make_blocks_together(open_chain: Open) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.001, empty_blocks=True))
+
+    made = [chain.produce() for _ in range(30)]
+
+    assert made == sorted(set(made))
+    assert chain.verify() >= 30
+
+
+def test_hands_in_several_threads_make_blocks_together(open_chain: Open) -> None:
+    chain = open_chain()
+    made: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: made.extend(chain.produce() for _ in range(10)))
+        for _ in range(4)
+    ]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    assert sorted(made) == list(range(1, 41))
+    assert chain.verify() == 40
+
+
+class Moody(Recorder):
+    """Raises in the middle of a block as long as it is told to."""
+
+    raises = True
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        if self.raises:
+            raise RuntimeError("not today")
+        return super().finalize_block(block)
+
+
+def test_an_application_that_raises_does_not_end_the_producer(
+    open_chain: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    moody = Moody()
+    chain = open_chain(application=moody, produce=True, pace=Pace(0.01))
+    chain.submit(b"7")
+    _until(lambda: "not today" in caplog.text)
+
+    moody.raises = False
+
+    assert chain.wait_for_height(0, PATIENCE) == 1
+    assert chain.block(1)[1].txs == (b"7",)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.005)
+
+
+def test_a_halt_is_said_once(
+    open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_home(tmp_path, {1: 10, 2: 10}, [1])
+    chain = open_chain(produce=True, pace=Pace(0.001, empty_blocks=True))
+    _until(lambda: "two thirds are needed" in caplog.text)
+
+    chain.wait_for_height(0, 0.2)
+
+    assert caplog.text.count("two thirds are needed") == 1
+
+
+def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path: Path) -> None:
+    write_home(tmp_path, {1: 10, 2: 10}, [1])
+    chain = open_chain(produce=True, pace=Pace(0.01))
+
+    assert chain.submit(b"a=b").code == 0
+    assert chain.pending(10).txs == (b"a=b",)
+    assert len(chain.validators(1).validators) == 2
+
+
+def test_a_stop_gives_the_lease_back(open_chain: Open) -> None:
+    first = open_chain(produce=True, pace=Pace(0.01, empty_blocks=True, lease_s=3600))
+    first.wait_for_height(0, PATIENCE)
+    first.close()
+
+    made = open_chain().produce()
+
+    assert made == first.latest_height()
+
+
+def test_a_stop_does_not_wait_for_a_long_lease(open_chain: Open) -> None:
+    chain = open_chain(produce=True, pace=Pace(3600, lease_s=3600))
+    began = time.monotonic()
+
+    chain.close()
+
+    assert time.monotonic() - began < 5
+
+
+def test_a_stop_is_not_held_up_by_a_store_that_is_gone(
+    open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = open_chain()
+    chain.produce()
+    (tmp_path / "chain.db").rename(tmp_path / "elsewhere.db")
+
+    chain.close()
+
+    assert "lapses by itself" in caplog.text
+
+
+def test_the_thread_says_what_is_wrong_with_the_store_and_goes_on(
+    open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.01, empty_blocks=True))
+    chain.wait_for_height(0, PATIENCE)
+    (tmp_path / "chain.db").rename(tmp_path / "elsewhere.db")
+    _until(lambda: "removed or replaced" in caplog.text)
+    height = chain.latest_height()
+
+    (tmp_path / "elsewhere.db").rename(tmp_path / "chain.db")
+
+    assert chain.wait_for_height(height, PATIENCE) > height

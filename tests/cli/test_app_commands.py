@@ -1,0 +1,155 @@
+"""``flask noderpc …``, in the process of the app."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from flask import Flask
+
+from flask_noderpc import NODE_ROUTES, EmbeddedChain, MemoryBackend, noderpc_bp
+from flask_noderpc.cli import cli
+from flask_noderpc.extension import mounts
+from flask_noderpc.settings import SETTINGS
+from flask_noderpc.testing import make_chain
+
+
+def run(app: Flask, *words: str) -> Result:
+    # Flask's own command loads the group by its entry point, as the next module shows.
+    return app.test_cli_runner().invoke(cli, words)
+
+
+def chain_of(app: Flask, name: str = "noderpc") -> EmbeddedChain:
+    backend = mounts(app)[name].backend
+    assert isinstance(backend, EmbeddedChain)
+    return backend
+
+
+def test_routes_lists_every_route_with_path_parameters_and_sentence(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+
+    found = run(app, "routes")
+
+    first, *lines = found.output.splitlines()
+    assert found.exit_code == 0
+    assert first == "noderpc: dialect document, POST /"
+    assert [line.split()[0] for line in lines] == [f"/{route.name}" for route in NODE_ROUTES]
+    (blockchain,) = (line for line in lines if "/blockchain" in line)
+    assert "minHeight, maxHeight" in blockchain
+    assert blockchain.endswith("At most 20 block metas, highest first.")
+
+
+def test_routes_lists_every_mount_and_what_is_left_to_the_host(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp, exclude_routes=["status"])
+    app.register_blueprint(noderpc_bp, name="second", url_prefix="/second")
+
+    output = run(app, "routes").output
+
+    assert "noderpc: dialect document, POST /\n" in output
+    assert "second: dialect document, POST /second/\n" in output
+    assert "/second/status" in output
+    assert output.count("(JSON-RPC only)") == 1
+
+
+@pytest.mark.parametrize("command", ["routes", "config"])
+def test_to_look_starts_nothing(app: Flask, tmp_path: Path, command: str) -> None:
+    app.register_blueprint(noderpc_bp)
+
+    assert run(app, command).exit_code == 0
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_config_lists_every_setting_and_marks_those_that_were_set(app: Flask) -> None:
+    app.config["NODERPC_MAX_BATCH"] = 3
+    app.register_blueprint(noderpc_bp)
+
+    lines = run(app, "config").output.splitlines()
+
+    assert lines[0] == "noderpc:"
+    assert [line[2:].split(" = ")[0] for line in lines[1:]] == [row.key for row in SETTINGS]
+    assert "* NODERPC_MAX_BATCH = 3" in lines
+    assert "  NODERPC_MONIKER = 'flask-noderpc'" in lines
+    marked = [line for line in lines if line.startswith("*")]
+    assert len(marked) == 3
+
+
+def test_init_writes_a_home_once(app: Flask, tmp_path: Path) -> None:
+    app.register_blueprint(noderpc_bp, chain_id="mine")
+    config = tmp_path / "data" / "config"
+
+    first = run(app, "init")
+    written = {path.name: path.read_bytes() for path in config.iterdir()}
+    second = run(app, "init")
+
+    assert first.output == second.output == f"chain mine in {tmp_path / 'data'}\n"
+    assert written.keys() == {"genesis.json", "node_key.json", "priv_validator_key.json"}
+    assert {path.name: path.read_bytes() for path in config.iterdir()} == written
+    assert json.loads(written["genesis.json"])["chain_id"] == "mine"
+
+
+def test_init_says_in_one_line_what_is_wrong(app: Flask, tmp_path: Path) -> None:
+    app.register_blueprint(noderpc_bp, chain_id="one")
+    app.register_blueprint(
+        noderpc_bp, name="other", url_prefix="/o", database=tmp_path / "data" / "2.db"
+    )
+    run(app, "init")
+    again = Flask("again")
+    again.config.update(app.config)
+    again.register_blueprint(noderpc_bp, chain_id="two")
+
+    found = run(again, "init")
+
+    chain_of(again).close()
+    assert found.exit_code == 1
+    assert found.output.startswith("Error: NODERPC_CHAIN_ID is 'two' and the genesis")
+
+
+def test_verify_checks_each_store_once(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+    app.register_blueprint(noderpc_bp, name="second", url_prefix="/second")
+    chain = chain_of(app)
+    for index in range(3):
+        chain.start()
+        chain.submit(b"k%d=v" % index)
+        chain.produce()
+
+    found = run(app, "verify")
+
+    assert found.exit_code == 0, found.output
+    assert found.output.count("3 blocks verified") == 1
+
+
+def test_verify_says_where_no_chain_is(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+
+    found = run(app, "verify")
+
+    assert found.exit_code == 1
+    assert found.output.endswith("chain.db holds no chain\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("init", "this app serves a backend of its own, not an embedded chain"),
+        ("verify", "only a SQLite store can be verified"),
+    ],
+)
+def test_a_backend_of_the_host_s_own_is_left_alone(app: Flask, command: str, text: str) -> None:
+    chain = make_chain(5)
+    app.register_blueprint(noderpc_bp, backend=MemoryBackend(chain.genesis))
+
+    found = run(app, command)
+
+    assert (found.exit_code, found.output) == (1, f"Error: {text}\n")
+
+
+@pytest.mark.parametrize("command", ["routes", "config", "init", "verify"])
+def test_an_app_without_the_node_is_told_how_to_get_it(app: Flask, command: str) -> None:
+    found = run(app, command)
+
+    assert found.exit_code == 1
+    assert "register noderpc_bp on it" in found.output

@@ -1,0 +1,227 @@
+"""The host app around the node: its routes, hooks, error handlers and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask, Response, abort, g, request
+from flask_wtf import CSRFProtect
+
+from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, noderpc_bp
+from flask_noderpc.testing import make_chain
+
+from .conftest import MakeApp
+
+HEALTH = {"jsonrpc": "2.0", "id": 1, "method": "health"}
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Flask:
+    """A host with a chain of five blocks in it."""
+    chain = make_chain(5)
+    host = make_app()
+    NodeRPC(host, backend=MemoryBackend(chain.genesis, chain.blocks, state=chain.state))
+    return host
+
+
+def test_the_host_s_own_routes_keep_working(app: Flask) -> None:
+    app.add_url_rule("/hello", view_func=lambda: "hello")
+
+    assert app.test_client().get("/hello").text == "hello"
+    assert app.test_client().get("/nosuch").status_code == 404
+
+
+def test_hooks_of_the_host_see_every_call(app: Flask) -> None:
+    seen: list[str] = []
+    app.before_request(lambda: seen.append(f"before {request.endpoint}"))
+
+    @app.after_request
+    def stamp(response: Response) -> Response:
+        seen.append(f"after {response.status_code}")
+        response.headers["X-Host"] = "here"
+        return response
+
+    client = app.test_client()
+    answers = [
+        client.get("/health"),
+        client.get("/block?height=x"),
+        client.post("/", json=HEALTH),
+    ]
+
+    assert seen == [
+        "before noderpc.health",
+        "after 200",
+        "before noderpc.block",
+        "after 400",
+        "before noderpc.rpc",
+        "after 200",
+    ]
+    assert all(answer.headers["X-Host"] == "here" for answer in answers)
+
+
+def test_a_hook_may_turn_a_call_away(app: Flask) -> None:
+    @app.before_request
+    def guard() -> None:
+        g.user = request.headers.get("X-User")
+        if g.user is None:
+            abort(401)
+
+    client = app.test_client()
+
+    assert client.get("/health").status_code == 401
+    assert client.get("/health", headers={"X-User": "me"}).status_code == 200
+
+
+def test_a_hook_may_read_the_body_first(app: Flask) -> None:
+    bodies: list[bytes] = []
+    app.before_request(lambda: bodies.append(request.get_data()))
+
+    answer = app.test_client().post("/", json=HEALTH)
+
+    assert b"health" in bodies[0]
+    assert answer.get_json()["result"] == {}
+
+
+def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask) -> None:
+    def page(error: Any) -> tuple[str, int]:
+        return "<h1>host</h1>", getattr(error, "code", 500)
+
+    for kind in (400, 404, 413, 415, 500, Exception):
+        app.register_error_handler(kind, page)
+    client = app.test_client()
+
+    answers = {
+        client.get("/block?height=x"): (400, -32602),
+        client.get("/block?height=99"): (404, -32603),
+        client.post("/", data="x"): (400, -32700),
+        client.post("/", data=b"x" * 1_000_001): (413, -32600),
+        client.post("/", data="x", headers={"Content-Encoding": "gzip"}): (415, -32600),
+    }
+
+    for answer, (status, code) in answers.items():
+        assert (answer.status_code, answer.content_type) == (status, "application/json")
+        assert answer.get_json()["error"]["code"] == code
+    # And what is not ours is the host's.
+    assert client.get("/nosuch").text == "<h1>host</h1>"
+
+
+def test_csrf_protection_is_lifted_by_exempting_the_blueprint(make_app: MakeApp) -> None:
+    app = make_app(SECRET_KEY="x")
+    csrf = CSRFProtect(app)
+    app.register_blueprint(noderpc_bp)
+    app.add_url_rule("/form", view_func=lambda: "", methods=["POST"])
+    client = app.test_client()
+    assert client.post("/", json=HEALTH).status_code == 400
+
+    csrf.exempt(noderpc_bp)
+
+    assert client.post("/", json=HEALTH).get_json()["result"] == {}
+    # curl -d says it is a form; that does not matter either.
+    curl = client.post("/", data=b'{"id":1,"method":"health"}', content_type=FORM)
+    assert curl.get_json()["result"] == {}
+    assert client.post("/form").status_code == 400
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(("ours", "host", "limit"), [(500, 100, 100), (100, 500, 100)])
+def test_the_lower_of_two_body_limits_counts(
+    make_app: MakeApp, ours: int, host: int, limit: int
+) -> None:
+    app = make_app(NODERPC_MAX_BODY_BYTES=ours, MAX_CONTENT_LENGTH=host)
+    app.register_blueprint(noderpc_bp)
+    client = app.test_client()
+    body = b'{"id":1,"method":"health"}'
+
+    fits = client.post("/", data=body.ljust(limit))
+    over = client.post("/", data=body.ljust(limit + 1))
+
+    assert fits.status_code == 200
+    assert (over.status_code, over.content_type) == (413, "application/json")
+    assert f"larger than {limit} bytes" in over.get_json()["error"]["data"]
+    assert "MAX_CONTENT_LENGTH" in over.get_json()["error"]["data"]
+
+
+# Two rules for one request.
+
+
+def test_a_rule_of_the_host_that_was_there_first_is_a_collision(make_app: MakeApp) -> None:
+    app = make_app()
+    app.add_url_rule("/status", "own_status", lambda: "mine")
+
+    with pytest.raises(ConfigurationError) as caught:
+        app.register_blueprint(noderpc_bp)
+
+    assert "GET /status is wanted by" in str(caught.value)
+    assert "'own_status'" in str(caught.value)
+    assert "'noderpc.status'" in str(caught.value)
+    assert "NODERPC_EXCLUDE_ROUTES" in str(caught.value)
+
+
+def test_a_rule_of_the_host_that_came_later_is_a_collision_too(make_app: MakeApp) -> None:
+    app = make_app(TESTING=True)
+    app.register_blueprint(noderpc_bp)
+    app.add_url_rule("/", "home", lambda: "mine")
+    client = app.test_client()
+
+    for path in ("/", "/health"):
+        with pytest.raises(ConfigurationError) as caught:
+            client.get(path)
+        assert "GET / is wanted by 'noderpc.index' and by 'home'" in str(caught.value)
+        assert "NODERPC_INDEX" in str(caught.value)
+
+
+def test_two_mounts_at_one_place_are_a_collision(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+
+    with pytest.raises(ConfigurationError, match=r"'noderpc\.\w+' and by 'second\.\w+'"):
+        app.register_blueprint(noderpc_bp, name="second")
+
+
+def test_collisions_among_the_host_s_own_rules_are_the_host_s(make_app: MakeApp) -> None:
+    app = make_app()
+    app.add_url_rule("/own", "first", lambda: "1")
+    app.add_url_rule("/own", "second", lambda: "2")
+
+    app.register_blueprint(noderpc_bp)
+
+    assert app.test_client().get("/own").text == "1"
+
+
+def test_other_methods_and_converters_are_no_collision(make_app: MakeApp) -> None:
+    app = make_app()
+    app.add_url_rule("/status", "put", lambda: "put", methods=["PUT"])
+    app.add_url_rule("/<path:rest>", "pages", lambda rest: rest)
+    app.register_blueprint(noderpc_bp)
+    client = app.test_client()
+
+    assert client.put("/status").text == "put"
+    assert client.get("/some/page").text == "some/page"
+    assert client.get("/status").content_type == "application/json"
+
+
+def test_the_index_can_be_left_to_the_host(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_INDEX=False)
+    app.add_url_rule("/", "home", lambda: "mine")
+    app.register_blueprint(noderpc_bp)
+    client = app.test_client()
+
+    assert client.get("/").text == "mine"
+    assert client.post("/", json=HEALTH).get_json()["result"] == {}
+
+
+def test_single_routes_can_be_left_to_the_host(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_EXCLUDE_ROUTES=["status", "block"])
+    app.add_url_rule("/status", "own_status", lambda: "mine")
+    app.register_blueprint(noderpc_bp)
+    client = app.test_client()
+
+    assert client.get("/status").text == "mine"
+    assert client.get("/block").status_code == 404
+    assert "result" in client.post("/", json={**HEALTH, "method": "status"}).get_json()
+    page = client.get("/").text
+    assert 'href="/health"' in page
+    assert ">status<" not in page

@@ -1,0 +1,117 @@
+"""The page at ``/``: every endpoint, each a link that works."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from flask_noderpc import NODE_ROUTES, EmbeddedChain, get_backend, noderpc_bp
+
+from .conftest import MakeApp
+
+
+def links(client: FlaskClient, path: str = "/") -> dict[str, str]:
+    """Each route that is a link, and where it leads."""
+    page = client.get(path)
+    assert (page.status_code, page.mimetype) == (200, "text/html")
+    found = re.findall(r'<td><a href="([^"]+)">(\w+)</a></td>', page.text)
+    return {name: unescape(href) for href, name in found}
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Flask:
+    # Nobody makes blocks while broadcast_tx_commit waits.
+    host = make_app(NODERPC_BROADCAST_TIMEOUT=0.05)
+    host.register_blueprint(noderpc_bp)
+    return host
+
+
+def grown(app: Flask, *txs: bytes, blocks: int = 1) -> None:
+    with app.app_context():
+        chain = get_backend()
+    assert isinstance(chain, EmbeddedChain)
+    for tx in txs:
+        chain.submit(tx)
+    for _ in range(blocks):
+        chain.produce()
+
+
+def assert_links_work(client: FlaskClient, found: dict[str, str]) -> None:
+    for name, href in found.items():
+        answer = client.get(href)
+        if name == "broadcast_tx_commit":
+            assert "timed out waiting" in answer.get_json()["error"]["data"]
+        else:
+            assert answer.status_code == 200, (href, answer.data)
+
+
+def test_every_route_has_its_line_with_parameters_and_a_sentence(app: Flask) -> None:
+    page = app.test_client().get("/").text
+
+    assert page.count("<tr>") == len(NODE_ROUTES)
+    for route in NODE_ROUTES:
+        assert f">{route.name}<" in page
+    assert "<code>minHeight, maxHeight</code>" in page
+    assert "The genesis document, if it fits one chunk." in page
+
+
+def test_on_a_new_chain_what_has_nothing_to_show_is_no_link(app: Flask) -> None:
+    found = links(app.test_client())
+
+    missing = {route.name for route in NODE_ROUTES} - found.keys()
+    assert missing == {
+        "blockchain",
+        "block",
+        "block_by_hash",
+        "block_results",
+        "commit",
+        "tx",
+        "header",
+        "header_by_hash",
+    }
+    assert app.test_client().get("/").text.count("nothing to show yet") == len(missing)
+
+
+def test_on_a_new_chain_every_link_works(app: Flask) -> None:
+    client = app.test_client()
+
+    assert_links_work(client, links(client))
+
+
+def test_on_a_chain_with_transactions_every_route_is_a_link_that_works(app: Flask) -> None:
+    grown(app, b"name=satoshi", blocks=3)
+    client = app.test_client()
+
+    found = links(client)
+
+    assert found.keys() == {route.name for route in NODE_ROUTES}
+    assert_links_work(client, found)
+    assert client.get(found["tx"]).get_json()["result"]["proof"]
+
+
+def test_a_transaction_is_looked_for_in_the_latest_blocks_only(app: Flask) -> None:
+    grown(app, b"name=satoshi", blocks=21)
+
+    assert "tx" not in links(app.test_client())
+    assert "block" in links(app.test_client())
+
+
+def test_links_keep_to_their_mount(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp, url_prefix="/node")
+    client = app.test_client()
+
+    for path in ("/node", "/node/"):
+        found = links(client, path)
+        assert all(href.startswith("/node/") for href in found.values())
+    assert client.get(found["status"]).status_code == 200
+
+
+def test_links_keep_to_the_place_where_the_app_is_served(app: Flask) -> None:
+    page = app.test_client().get("/", base_url="http://x/app/")
+
+    assert 'href="/app/health"' in page.text

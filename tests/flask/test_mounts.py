@@ -1,0 +1,219 @@
+"""Where the node can be mounted, and what mounts share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from flask import Blueprint, Flask
+
+from flask_noderpc import (
+    NODE_ROUTES,
+    ConfigurationError,
+    EmbeddedChain,
+    MemoryBackend,
+    NodeRPC,
+    Route,
+    get_backend,
+    noderpc_bp,
+)
+from flask_noderpc.domain.answers import Empty
+from flask_noderpc.extension import mounts
+from flask_noderpc.rpc.context import Context
+from flask_noderpc.rpc.params import NoParams
+from flask_noderpc.testing import SampleChain, make_chain
+
+from .conftest import MakeApp
+
+HEALTH = b'{"id":1,"method":"health"}'
+
+
+def memory(chain: SampleChain | None = None) -> MemoryBackend:
+    chain = chain or make_chain(5)
+    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+
+
+def posted(app: Flask, path: str, method: str = "health") -> int:
+    body = json.dumps({"id": 1, "method": method})
+    return app.test_client().post(path, data=body).status_code
+
+
+def test_registering_the_blueprint_is_the_whole_integration(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+
+    status = app.test_client().get("/status").get_json()
+
+    assert status["result"]["node_info"]["network"].startswith("test-chain-")
+    assert (Path(app.instance_path) / "noderpc.db").exists()
+
+
+def test_registering_opens_and_writes_nothing(make_app: MakeApp) -> None:
+    app = make_app()
+
+    app.register_blueprint(noderpc_bp)
+
+    assert not Path(app.instance_path).exists()
+
+
+@pytest.mark.parametrize("prefix", ["/node", "/node/", "/deep/down"])
+def test_with_a_prefix_posts_are_answered_with_and_without_a_slash(
+    make_app: MakeApp, prefix: str
+) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp, url_prefix=prefix)
+    bare = prefix.rstrip("/")
+
+    assert [posted(app, bare), posted(app, bare + "/"), posted(app, "/")] == [200, 200, 404]
+    client = app.test_client()
+    assert [client.get(bare + end).status_code for end in ("", "/", "/health")] == [200] * 3
+
+
+@pytest.mark.parametrize("prefix", [None, "", "/"])
+def test_without_a_prefix_the_node_is_at_the_root(
+    make_app: MakeApp, prefix: str | None
+) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp, url_prefix=prefix)
+
+    assert posted(app, "/") == 200
+    assert app.test_client().get("/health").status_code == 200
+
+
+def test_the_extension_mounts_like_the_blueprint(make_app: MakeApp) -> None:
+    now, later = make_app(), make_app()
+    extension = NodeRPC(backend=memory(), url_prefix="/node", moniker="x")
+
+    NodeRPC(now, backend=memory(), url_prefix="/node")
+    extension.init_app(later)
+
+    assert [posted(app, "/node") for app in (now, later)] == [200, 200]
+
+
+def test_two_mounts_share_the_embedded_chain_and_differ_in_settings(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+    app.register_blueprint(noderpc_bp, name="small", url_prefix="/small", max_batch=1)
+    batch = [{"id": 1, "method": "health"}] * 2
+
+    found = mounts(app)
+    client = app.test_client()
+
+    assert found["noderpc"].backend is found["small"].backend
+    assert client.post("/", json=batch).status_code == 200
+    assert client.post("/small", json=batch).status_code == 400
+    client.get('/broadcast_tx_sync?tx="shared=1"')
+    assert client.get("/small/num_unconfirmed_txs").get_json()["result"]["total"] == "1"
+
+
+def test_mounts_with_different_stores_share_nothing(make_app: MakeApp, tmp_path: Path) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp, chain_id="one")
+    app.register_blueprint(
+        noderpc_bp,
+        name="two",
+        url_prefix="/2",
+        database=tmp_path / "b" / "b.db",
+        chain_id="two",
+    )
+    client = app.test_client()
+
+    networks = [
+        client.get(path).get_json()["result"]["node_info"]["network"]
+        for path in ("/status", "/2/status")
+    ]
+
+    assert networks == ["one", "two"]
+
+
+def test_a_mount_takes_the_backend_it_is_given(make_app: MakeApp) -> None:
+    app = make_app()
+    chain = make_chain(7)
+    app.register_blueprint(noderpc_bp, backend=memory(chain), url_prefix="/archive")
+
+    status = app.test_client().get("/archive/status").get_json()
+
+    assert status["result"]["sync_info"]["latest_block_height"] == "7"
+
+
+def test_two_apps_in_one_process_share_nothing(make_app: MakeApp) -> None:
+    apps = [make_app(NODERPC_CHAIN_ID=name) for name in ("left", "right")]
+    for app in apps:
+        app.register_blueprint(noderpc_bp)
+    left, right = (app.test_client() for app in apps)
+
+    left.get('/broadcast_tx_sync?tx="a=1"')
+
+    counts = [client.get("/num_unconfirmed_txs").get_json() for client in (left, right)]
+    networks = [client.get("/genesis").get_json() for client in (left, right)]
+    assert [count["result"]["total"] for count in counts] == ["1", "0"]
+    assert [found["result"]["genesis"]["chain_id"] for found in networks] == ["left", "right"]
+
+
+def test_the_node_mounts_inside_another_blueprint(make_app: MakeApp) -> None:
+    app = make_app()
+    outer = Blueprint("outer", __name__, url_prefix="/outer")
+    outer.register_blueprint(noderpc_bp, url_prefix="/node")
+    app.register_blueprint(outer)
+
+    page = app.test_client().get("/outer/node/").text
+
+    assert [posted(app, "/outer/node"), posted(app, "/outer/node/")] == [200, 200]
+    assert 'href="/outer/node/health"' in page
+    with app.app_context():
+        assert get_backend("outer.noderpc").latest_height() == 0
+
+
+def test_a_backend_is_asked_for_by_the_name_of_its_mount(make_app: MakeApp) -> None:
+    app = make_app()
+    backend = memory()
+    app.register_blueprint(noderpc_bp, backend=backend, name="archive")
+
+    with app.app_context():
+        assert get_backend("archive") is backend
+        with pytest.raises(ConfigurationError, match="no node RPC mounted as 'noderpc'"):
+            get_backend()
+
+
+def test_routes_of_one_s_own_stand_beside_those_of_the_node(make_app: MakeApp) -> None:
+    def ping(ctx: Context, params: NoParams) -> Empty:
+        """Answers."""
+        return Empty()
+
+    app = make_app()
+    own = (Route("ping", ping, NoParams, Empty),)
+    NodeRPC(app, backend=memory(), routes=NODE_ROUTES + own)
+
+    assert app.test_client().get("/ping").get_json()["result"] == {}
+    assert app.test_client().post("/", json={"id": 1, "method": "ping"}).status_code == 200
+    assert 'href="/ping"' in app.test_client().get("/").text
+
+
+def test_a_route_whose_answer_has_no_shape_is_refused_at_once(make_app: MakeApp) -> None:
+    def odd(ctx: Context, params: NoParams) -> int:
+        return 1
+
+    own = (Route("odd", odd, NoParams, int),)
+    with pytest.raises(ConfigurationError, match="no shape for int of odd"):
+        NodeRPC(make_app(), backend=memory(), routes=NODE_ROUTES + own)
+
+
+def test_a_name_is_taken_once(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+
+    with pytest.raises(ValueError, match="already registered"):
+        app.register_blueprint(noderpc_bp, url_prefix="/again")
+
+
+def test_the_chain_is_started_once_however_many_ask(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+
+    with app.app_context():
+        first, second = get_backend(), get_backend()
+
+    assert first is second
+    assert isinstance(first, EmbeddedChain)
+    assert first.genesis().chain_id.startswith("test-chain-")

@@ -1,0 +1,172 @@
+"""Settings from the app's configuration, its environment, and the mount itself."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import ConfigurationError, noderpc_bp
+from flask_noderpc.extension import mounts
+from flask_noderpc.settings import SETTINGS, Settings, read_settings
+
+from .conftest import MakeApp
+
+
+def read(**config: Any) -> Settings:
+    return read_settings({"NODERPC_" + key.upper(): value for key, value in config.items()}, {})
+
+
+def test_every_setting_has_a_default_a_type_and_a_sentence() -> None:
+    assert [row.name for row in SETTINGS] == [row.name for row in fields(Settings)]
+    assert all(row.doc.endswith(".") and row.type for row in SETTINGS)
+    assert read() == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("chain_id", 12345, "12345"),
+        ("chain_id", "007", "007"),
+        ("database", Path("/x/y.db"), "/x/y.db"),
+        ("database", "file:x.db?mode=ro", "file:x.db?mode=ro"),
+        ("home", Path("/x"), "/x"),
+        ("empty_blocks", True, True),
+        ("empty_blocks", 1, True),
+        ("empty_blocks", "yes", True),
+        ("empty_blocks", "OFF", False),
+        ("block_interval", 1, 1.0),
+        ("block_interval", "0.5", 0.5),
+        ("max_batch", "20", 20),
+        ("max_batch", 1, 1),
+        ("exclude_routes", "block, tx,", ("block", "tx")),
+        ("exclude_routes", ["block"], ("block",)),
+        ("exclude_routes", "", ()),
+        ("home", None, None),
+    ],
+)
+def test_values_are_read_in_the_forms_that_people_write(
+    name: str, given: object, value: object
+) -> None:
+    assert getattr(read(**{name: given}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "needed"),
+    [
+        ("chain_id", 1.5, "a text is needed"),
+        ("chain_id", True, "a text is needed"),
+        ("chain_id", "", "a text is needed"),
+        ("database", 3.0, "a text is needed"),
+        ("empty_blocks", "perhaps", "true or false is needed"),
+        ("empty_blocks", 2, "true or false is needed"),
+        ("empty_blocks", [], "true or false is needed"),
+        ("block_interval", 0, "above 0"),
+        ("block_interval", -1, "above 0"),
+        ("block_interval", "soon", "above 0"),
+        ("block_interval", "nan", "above 0"),
+        ("block_interval", "inf", "above 0"),
+        ("block_interval", True, "above 0"),
+        ("block_interval", [1], "above 0"),
+        ("max_batch", 0, "at least 1"),
+        ("max_batch", 1.5, "at least 1"),
+        ("max_batch", True, "at least 1"),
+        ("max_batch", "-1", "at least 1"),
+        ("max_batch", "²", "at least 1"),
+        ("exclude_routes", 5, "a list of names"),
+        ("exclude_routes", [5], "a list of names"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_key(
+    name: str, given: object, needed: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**{name: given})
+
+    assert str(caught.value).startswith(f"NODERPC_{name.upper()} = {given!r}: ")
+    assert needed in str(caught.value)
+
+
+def test_a_key_that_is_no_setting_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="NODERPC_DATABSE is no setting"):
+        read(databse="x")
+
+
+def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
+    with pytest.raises(ConfigurationError, match="NODERPC_COLOUR is no setting"):
+        make_app().register_blueprint(noderpc_bp, colour="red")
+
+
+def test_keys_of_others_are_not_looked_at() -> None:
+    assert read_settings({"NODE": 1, "SECRET_KEY": "x", "noderpc_home": 5}, {}) == Settings()
+
+
+def test_a_mount_s_own_settings_go_before_those_of_the_app() -> None:
+    found = read_settings({"NODERPC_MAX_BATCH": 2, "NODERPC_MONIKER": "app"}, {"max_batch": 3})
+
+    assert (found.max_batch, found.moniker) == (3, "app")
+
+
+def test_the_environment_is_read_by_flask(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, value in {
+        "CHAIN_ID": "20261120",
+        "BLOCK_INTERVAL": "0.25",
+        "EMPTY_BLOCKS": "true",
+        "MAX_BATCH": "3",
+        "EXCLUDE_ROUTES": '["genesis"]',
+        "MONIKER": "plain words",
+    }.items():
+        monkeypatch.setenv(f"FLASK_NODERPC_{key}", value)
+    app = make_app()
+    app.config.from_prefixed_env()
+    app.register_blueprint(noderpc_bp)
+
+    found = mounts(app)["noderpc"].settings
+
+    assert (found.chain_id, found.block_interval, found.empty_blocks) == (
+        "20261120",
+        0.25,
+        True,
+    )
+    assert (found.max_batch, found.moniker) == (3, "plain words")
+    assert found.exclude_routes == ("genesis",)
+    genesis = app.test_client().post("/", json={"id": 1, "method": "genesis"}).get_json()
+    assert genesis["result"]["genesis"]["chain_id"] == "20261120"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("NODERPC_DIALECT", "klingon", "NODERPC_DIALECT = 'klingon': known are document"),
+        ("NODERPC_APPLICATION", "forth", "NODERPC_APPLICATION = 'forth': known are kvstore"),
+        ("NODERPC_EXCLUDE_ROUTES", "blok", "NODERPC_EXCLUDE_ROUTES: no route 'blok'"),
+    ],
+)
+def test_a_name_that_is_not_known_is_refused_with_those_that_are(
+    make_app: MakeApp, key: str, value: str, text: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        make_app(**{key: value}).register_blueprint(noderpc_bp)
+
+    assert text in str(caught.value)
+
+
+def test_settings_reach_the_node(make_app: MakeApp) -> None:
+    app = make_app(
+        NODERPC_MONIKER="m", NODERPC_RPC_LADDR="tcp://1.2.3.4:5", NODERPC_CHAIN_ID="chain-7"
+    )
+    app.register_blueprint(noderpc_bp)
+
+    card = _status(app)["node_info"]
+
+    assert (card["moniker"], card["network"]) == ("m", "chain-7")
+    assert card["other"]["rpc_address"] == "tcp://1.2.3.4:5"
+
+
+def _status(app: Flask) -> Any:
+    return app.test_client().get("/status").get_json()["result"]

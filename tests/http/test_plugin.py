@@ -1,0 +1,88 @@
+"""What users of the test kit get: the plugin's fixtures, and light imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.testing import Node, run_node
+
+from .talk import get, post
+
+# The README's example.
+README_TEST = """
+import urllib.request
+
+def test_my_client(noderpc_chain, noderpc_url):
+    noderpc_chain.submit(b"name=satoshi")
+    noderpc_chain.produce()
+
+    assert urllib.request.urlopen(noderpc_url + "/block?height=1").status == 200
+
+def test_each_test_has_a_chain_of_its_own(noderpc_chain):
+    assert noderpc_chain.latest_height() == 0
+"""
+
+
+def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
+    (tmp_path / "test_readme.py").write_text(README_TEST)
+
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "2 passed" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "module", ["flask_noderpc", "flask_noderpc.testing", "flask_noderpc.testing.plugin"]
+)
+def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
+    unwanted = {"gevent"} if module.endswith("plugin") else {"gevent", "_pytest"}
+    code = f"import sys, {module}; print(*(sys.modules.keys() & {unwanted!r}))"
+
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
+    )
+
+    assert found.stdout.split() == []
+
+
+def test_the_fixtures_are_one_node(
+    noderpc_node: Node, noderpc_chain: EmbeddedChain, noderpc_url: str
+) -> None:
+    assert noderpc_chain is noderpc_node.chain
+    assert noderpc_url == noderpc_node.url
+
+
+def test_blocks_are_made_by_hand_and_time_stands_still_between(noderpc_node: Node) -> None:
+    heights = [noderpc_node.produce(2.5), noderpc_node.produce(1)]
+
+    first, second = (
+        get(noderpc_node.url, f"/header?height={height}").json["result"]["header"]["time"]
+        for height in heights
+    )
+
+    assert heights == [1, 2]
+    # The first block has the time of the genesis, the next that of the votes for the first.
+    assert (first, second) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:22.5Z")
+
+
+def test_a_node_takes_settings_and_a_folder_to_keep(tmp_path: Path) -> None:
+    with run_node(tmp_path, max_batch=1) as node:
+        node.chain.submit(b"kept=1")
+        node.produce()
+
+    with run_node(tmp_path) as again:
+        answer = post(again.url, "abci_query", {"data": "kept"}).json
+
+    assert bytes.fromhex(answer["result"]["response"]["value"]) == b"1"

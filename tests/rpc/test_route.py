@@ -1,0 +1,110 @@
+"""The route table and what derives from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from flask_noderpc import NODE_ROUTES, ConfigurationError, Route, RouteTable
+from flask_noderpc.domain.answers import Empty
+from flask_noderpc.errors import Busy
+from flask_noderpc.rpc.context import Context, Seats
+from flask_noderpc.rpc.params import NoParams, Params, param, specs
+from flask_noderpc.rpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
+from flask_noderpc.wire.params import Int64
+from tests.interface.shapes import DOCUMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Params):
+    """With a height."""
+
+    height: int | None = param(Int64(), default=None, doc="Which block.")
+
+
+def handler(ctx: Context, params: NoParams) -> Empty:
+    """The first
+    sentence.
+
+    And more.
+    """
+    return Empty()
+
+
+def bare(ctx: Context, params: NoParams) -> Empty:
+    return Empty()
+
+
+ONE = Route("one", handler, NoParams, Empty)
+
+
+def test_a_name_stands_in_a_table_once() -> None:
+    with pytest.raises(ConfigurationError, match="route 'one' is declared twice"):
+        RouteTable((ONE, ONE))
+    with pytest.raises(ConfigurationError, match="declared twice"):
+        RouteTable((ONE,)).__add__((ONE,))
+
+
+def test_tables_are_added_in_order() -> None:
+    second = (Route("two", bare, NoParams, Empty),)
+
+    table = RouteTable((ONE,)) + second
+
+    assert isinstance(table, RouteTable)
+    assert [route.name for route in table] == ["one", "two"]
+    assert list(table.by_name()) == ["one", "two"]
+
+
+def test_the_sentence_of_a_route_is_that_of_its_handler() -> None:
+    assert ONE.doc == "The first sentence."
+    assert Route("two", bare, NoParams, Empty).doc == ""
+
+
+def test_every_route_and_every_parameter_has_a_sentence() -> None:
+    for route in NODE_ROUTES:
+        assert route.doc.endswith("."), route.name
+        assert all(spec.doc.endswith(".") for spec in specs(route.params)), route.name
+
+
+def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> None:
+    ours = [(route.name, [spec.wire for spec in specs(route.params)]) for route in NODE_ROUTES]
+    theirs = [
+        (route["name"], [row["name"] for row in route["params"]])
+        for route in DOCUMENT["routes"]
+    ]
+
+    assert ours[: len(theirs)] == theirs
+    assert [name for name, _ in ours[len(theirs) :]] == [
+        "header",
+        "header_by_hash",
+        "broadcast_tx_commit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cache", "height", "answer", "allowed"),
+    [
+        (NEVER, 5, "final", False),
+        (ALWAYS, None, "final", True),
+        (AT_HEIGHT, None, "final", False),
+        (AT_HEIGHT, 5, "final", True),
+        (Cache(given="height", settled=lambda answer: answer == "final"), 5, "final", True),
+        (Cache(given="height", settled=lambda answer: answer == "final"), 5, "young", False),
+        (Cache(given="height", settled=lambda answer: answer == "final"), None, "final", False),
+    ],
+)
+def test_an_answer_is_kept_where_it_can_t_change(
+    cache: Cache, height: int | None, answer: Any, allowed: bool
+) -> None:
+    assert cache.allows(Sample(height), answer) is allowed
+
+
+def test_seats_are_counted_and_given_back() -> None:
+    seats = Seats(2, "NODERPC_X")
+
+    with seats.one(), seats.one(), pytest.raises(Busy, match="2 calls wait already, NODERPC_X"):
+        seats.one().__enter__()
+    with seats.one():
+        pass

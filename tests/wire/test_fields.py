@@ -1,0 +1,156 @@
+"""Fields: what is encoded is decoded to the same, and nothing else is decoded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from marshmallow import ValidationError
+
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.wire.fields import (
+    Base64,
+    Base64OrNull,
+    Flag,
+    Hex,
+    IntString,
+    LowerHex,
+    Number,
+    RawJSON,
+    Text,
+    Timestamp,
+    WireField,
+)
+from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
+
+# 0001-01-01 to 9999-12-31, in nanoseconds.
+times = st.integers(-62_135_596_800 * SECOND, 253_402_300_799 * SECOND)
+
+FIELDS: list[tuple[WireField, st.SearchStrategy[Any]]] = [
+    (IntString(), st.integers(-(1 << 63), (1 << 64) - 1)),
+    (Number(), st.integers(-(1 << 63), (1 << 63) - 1)),
+    (Text(), st.text()),
+    (Flag(), st.booleans()),
+    (Hex(), st.binary()),
+    (LowerHex(), st.binary()),
+    (Base64(), st.binary()),
+    (Base64OrNull(), st.binary()),
+    (Timestamp(), times),
+    (ListOf(Hex()), st.lists(st.binary()).map(tuple)),
+    (ListOf(Hex(), null_when_empty=True), st.lists(st.binary()).map(tuple)),
+]
+
+
+@pytest.mark.parametrize(("field", "values"), FIELDS, ids=lambda row: type(row).__name__)
+@given(data=st.data())
+def test_what_is_encoded_is_decoded(
+    field: WireField, values: st.SearchStrategy[Any], data: st.DataObject
+) -> None:
+    value = data.draw(values)
+
+    encoded = json.loads(msgspec.json.encode(field.encode(value)))
+
+    assert field.deserialize(encoded) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (IntString(), 5),
+        (IntString(), "+5"),
+        (IntString(), "5\n"),
+        (IntString(), "9" * 21),
+        (IntString(), "٣"),
+        (Number(), "5"),
+        (Number(), True),
+        (Number(), 1.5),
+        (Text(), 5),
+        (Flag(), 0),
+        (Hex(), "zz"),
+        (Hex(), "ABC"),
+        (Hex(), 5),
+        (Base64(), "YQ"),
+        (Base64(), "_-8="),
+        (Base64(), 5),
+        (Timestamp(), "yesterday"),
+        (Timestamp(), 5),
+        (ListOf(Hex()), "AB"),
+        (ListOf(Hex()), 5),
+        (ListOf(Hex()), ["zz"]),
+        (Text(), None),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, WireField) else repr(value),
+)
+def test_a_value_of_another_kind_is_not_decoded(field: WireField, value: Any) -> None:
+    with pytest.raises(ValidationError):
+        field.deserialize(value)
+
+
+def test_nothing_is_null_where_the_node_says_null() -> None:
+    assert Base64OrNull().encode(b"") is None
+    assert ListOf(Hex(), null_when_empty=True).encode(()) is None
+    assert ListOf(Hex()).encode(()) == []
+
+
+@pytest.mark.parametrize(("raw", "shown"), [(b'{"a": 1}', {"a": 1}), (b"", {})])
+def test_raw_json_passes_through(raw: bytes, shown: object) -> None:
+    encoded = msgspec.json.encode(RawJSON().encode(raw))
+
+    assert encoded == (raw or b"{}")
+    assert json.loads(RawJSON().decode(shown)) == shown
+
+
+def test_a_field_without_an_encoding_is_unfinished() -> None:
+    for work in (WireField().encode, WireField().decode):
+        with pytest.raises(NotImplementedError):
+            work(b"")
+
+
+class Inner(WireSchema):
+    number = Number()
+
+
+class Outer(WireSchema):
+    one = Shape(Inner, nullable=True)
+    some = ListOf(Shape(Inner, nullable=True), nullable=True)
+    none = ListOf(Inner, null_when_empty=True)
+    named = Text(data_key="Named", get=lambda value: value.name.upper())
+
+
+class Thing:
+    def __init__(self, one: Any, some: Any, none: Any = (), name: str = "x") -> None:
+        self.one, self.some, self.none, self.name = one, some, none, name
+
+
+class Piece:
+    number = 1
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Thing(None, None),
+        Thing(Piece(), []),
+        Thing(Piece(), [Piece(), None], [Piece()]),
+    ],
+)
+def test_the_compiled_dump_is_the_schema_s_dump(thing: Thing) -> None:
+    assert compiled(Outer)(thing) == Outer().dump(thing)
+
+
+def test_unknown_members_are_not_loaded() -> None:
+    assert Inner().load({"number": 1, "more": 2}) == {"number": 1}
+
+
+def test_a_shape_is_loaded_into_its_domain_class() -> None:
+    from flask_noderpc.domain.block import BlockID
+    from flask_noderpc.wire.common import BlockID as Schema
+
+    made = Schema().load({"hash": "AB", "parts": {"total": 1, "hash": "CD"}})
+
+    assert isinstance(made, BlockID)
+    assert compiled(Schema)(made) == Schema().dump(made)
