@@ -29,10 +29,15 @@ def block_height(backend: ChainBackend, wanted: int | None) -> int:
     return latest if wanted is None else _checked(backend, wanted, latest)
 
 
+def next_height(backend: ChainBackend) -> int:
+    """The height of the block to come."""
+    return (backend.latest_height() or backend.genesis().initial_height - 1) + 1
+
+
 def state_height(backend: ChainBackend, wanted: int | None) -> int:
     """A height whose state is known: up to one above the latest, the default."""
     # CometBFT: while blocks are being fetched, the state above the latest is not known.
-    known = backend.latest_height() + (0 if backend.catching_up() else 1)
+    known = next_height(backend) - (1 if backend.catching_up() else 0)
     return known if wanted is None else _checked(backend, wanted, known)
 
 

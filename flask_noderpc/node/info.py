@@ -13,6 +13,7 @@ from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import UInt64
+from .heights import next_height
 
 
 def health(ctx: Context, params: NoParams) -> Empty:
@@ -26,7 +27,7 @@ def status(ctx: Context, params: NoParams) -> Status:
     own = backend.validator_key()
     latest = backend.latest_height()
     try:
-        members = backend.validators(latest + 1).by_address
+        members = backend.validators(next_height(backend)).by_address
     except NotFound:
         members = {}
     known = members.get(address(own))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -217,3 +219,29 @@ def test_the_chain_is_started_once_however_many_ask(make_app: MakeApp) -> None:
     assert first is second
     assert isinstance(first, EmbeddedChain)
     assert first.genesis().chain_id.startswith("test-chain-")
+
+
+EXITING = """
+import sys
+from flask import Flask
+from flask_noderpc import noderpc_bp
+
+app = Flask("exiting")
+app.config["NODERPC_DATABASE"] = sys.argv[1]
+app.config["NODERPC_BLOCK_INTERVAL"] = 0.01
+app.register_blueprint(noderpc_bp)
+answer = app.test_client().get('/broadcast_tx_commit?tx="a=1"')
+assert answer.status_code == 200, answer.data
+"""
+
+
+def test_a_process_that_ends_gives_its_lease_back(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+
+    subprocess.run([sys.executable, "-c", EXITING, database], check=True, timeout=60)
+
+    chain = EmbeddedChain(database, produce=False)
+    try:
+        assert chain.produce() == chain.latest_height() > 1
+    finally:
+        chain.close()

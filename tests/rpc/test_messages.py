@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
@@ -16,6 +16,7 @@ from flask_noderpc.rpc.messages import BadCall, Call
 ids = st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
 
 
+@settings(deadline=None)
 @given(own_id=ids, method=st.text(), params=st.lists(st.integers(-(1 << 63), 1 << 63)))
 def test_a_call_is_read_as_it_was_written(own_id: object, method: str, params: object) -> None:
     body = json.dumps({"id": own_id, "method": method, "params": params}).encode()
@@ -27,6 +28,7 @@ def test_a_call_is_read_as_it_was_written(own_id: object, method: str, params: o
     assert call.id == json.dumps(own_id).encode()
 
 
+@settings(deadline=None)
 @given(own_id=ids, data=st.none() | st.text(), code=st.integers(-32768, -32000))
 def test_a_failure_is_json_with_the_id_as_it_came(
     own_id: object, data: str | None, code: int
@@ -85,6 +87,7 @@ def test_a_batch_is_neither_empty_nor_too_large() -> None:
             messages.parse(body, 2)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_calls_or_refused(body: bytes) -> None:
     with suppress(ParseError, InvalidRequest):

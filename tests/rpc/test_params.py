@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc.errors import InvalidParams
@@ -106,6 +106,7 @@ def test_a_failure_names_the_parameter_and_shows_the_value_in_short() -> None:
     assert len(text) < 120
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_whatever_a_query_holds_is_read_or_refused(text: str) -> None:
     with suppress(InvalidParams):

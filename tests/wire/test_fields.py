@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from marshmallow import ValidationError
 
@@ -46,6 +46,7 @@ FIELDS: list[tuple[WireField, st.SearchStrategy[Any]]] = [
 
 
 @pytest.mark.parametrize(("field", "values"), FIELDS, ids=lambda row: type(row).__name__)
+@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_encoded_is_decoded(
     field: WireField, values: st.SearchStrategy[Any], data: st.DataObject

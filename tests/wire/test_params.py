@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from marshmallow import ValidationError
 
@@ -26,6 +26,7 @@ int64s = st.integers(-(1 << 63), (1 << 63) - 1)
 hashes = st.binary(min_size=32, max_size=32)
 
 
+@settings(deadline=None)
 @given(int64s)
 def test_an_integer_is_read_from_every_form(number: int) -> None:
     kind = Int64()
@@ -36,6 +37,7 @@ def test_an_integer_is_read_from_every_form(number: int) -> None:
     assert kind.from_json(str(number)) == number
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=1 << 63) | st.integers(max_value=-(1 << 63) - 1))
 def test_an_integer_of_more_than_64_bits_is_refused(number: int) -> None:
     for read in (Int64().from_uri, Int64().from_json):
@@ -43,12 +45,14 @@ def test_an_integer_of_more_than_64_bits_is_refused(number: int) -> None:
             read(str(number))
 
 
+@settings(deadline=None)
 @given(st.integers(max_value=-1))
 def test_a_whole_number_is_not_negative(number: int) -> None:
     with pytest.raises(ValueError, match="whole number"):
         UInt64().from_json(number)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_text_is_read_in_quotes_and_from_the_hex_of_its_utf_8(text: str) -> None:
     kind = Text()
@@ -59,6 +63,7 @@ def test_a_text_is_read_in_quotes_and_from_the_hex_of_its_utf_8(text: str) -> No
     assert kind.from_uri("0x" + text.encode().hex()) == text
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_bytes_are_read_from_hex_and_from_base64(value: bytes) -> None:
     kind = Bytes()
@@ -68,11 +73,13 @@ def test_bytes_are_read_from_hex_and_from_base64(value: bytes) -> None:
     assert kind.from_json(b64encode(value).decode()) == value
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_quoted_bytes_are_the_text_s_utf_8(text: str) -> None:
     assert Bytes().from_uri(json.dumps(text)) == text.encode()
 
 
+@settings(deadline=None)
 @given(hashes)
 def test_a_hash_is_read_from_every_form(value: bytes) -> None:
     kind, digits, encoded = Hash(), value.hex(), b64encode(value).decode()
@@ -91,6 +98,7 @@ def test_base64_that_begins_like_hex_is_base64() -> None:
     assert Hash().from_uri(encoded) == Hash().from_json(encoded) == value
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_the_data_of_a_query_is_hex_in_json(value: bytes) -> None:
     assert QueryData().from_json(value.hex()) == value

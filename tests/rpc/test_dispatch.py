@@ -1,0 +1,100 @@
+"""The sans-I/O core: from a call to its answer, by the rules of a dialect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from flask_noderpc import NODE_ROUTES, MemoryBackend
+from flask_noderpc.domain.answers import BlockAnswer, HeaderAnswer
+from flask_noderpc.domain.block import NO_BLOCK
+from flask_noderpc.errors import ConfigurationError, StoreError
+from flask_noderpc.node import blocks
+from flask_noderpc.node.heights import AtHeight
+from flask_noderpc.rpc.context import Context, Seats
+from flask_noderpc.rpc.dispatch import Dispatcher
+from flask_noderpc.settings import Settings
+from flask_noderpc.testing import make_chain
+from flask_noderpc.wire.dialect import Dialect, Rules
+from flask_noderpc.wire.document import DOCUMENT
+
+NODES_RULES = Rules(unknown_block_is_null=True, lone_reply_is_bare=False)
+NODES = replace(DOCUMENT, rules=NODES_RULES)
+
+
+def context(dialect: Dialect) -> Context:
+    genesis = make_chain(5).genesis
+    return Context(
+        MemoryBackend(genesis),
+        Settings(),
+        dialect.rules,
+        dialect.node_version,
+        dialect.encode,
+        Seats(1, "NODERPC_X"),
+    )
+
+
+def nothing() -> None:
+    pass
+
+
+def dispatcher(dialect: Dialect = DOCUMENT, ready: Callable[[], None] = nothing) -> Dispatcher:
+    return Dispatcher(NODE_ROUTES, dialect, context(dialect), ready)
+
+
+def test_a_block_that_is_not_there_is_null_where_the_dialect_says_so() -> None:
+    ctx = context(NODES)
+
+    assert blocks.block(ctx, AtHeight()) == BlockAnswer(NO_BLOCK, None)
+    assert blocks.block_by_hash(ctx, blocks.ByHash(b"x")) == BlockAnswer(NO_BLOCK, None)
+    assert blocks.header(ctx, AtHeight()) == HeaderAnswer(None)
+    assert blocks.header_by_hash(ctx, blocks.ByHash(b"x")) == HeaderAnswer(None)
+
+
+@pytest.mark.parametrize(("dialect", "kind"), [(DOCUMENT, dict), (NODES, list)])
+def test_a_batch_of_one_is_bare_where_the_dialect_says_so(dialect: Dialect, kind: type) -> None:
+    reply = dispatcher(dialect).post(b'[{"id":1,"method":"health"}]')
+
+    assert isinstance(json.loads(reply.body), kind)
+
+
+def test_a_get_of_a_route_that_is_not_there_is_not_found() -> None:
+    reply = dispatcher().get("nosuch", {})
+
+    assert (reply.status, reply.cacheable) == (404, False)
+    assert json.loads(reply.body)["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize(
+    ("error", "data"),
+    [
+        (StoreError("the disk is full"), "the disk is full"),
+        (ConfigurationError("/home/me"), "the call failed; the server's log says why"),
+        (OSError("/home/me"), "the call failed; the server's log says why"),
+    ],
+)
+def test_a_node_that_is_not_ready_says_so_in_every_call(error: Exception, data: str) -> None:
+    def fail() -> None:
+        raise error
+
+    core = dispatcher(ready=fail)
+    by_get, by_post = core.get("health", {}), core.post(b'{"id":5,"method":"health"}')
+
+    expected: dict[str, Any] = {"code": -32603, "message": "Internal error", "data": data}
+    assert (by_get.status, by_post.status) == (500, 200)
+    assert json.loads(by_get.body) == {"jsonrpc": "2.0", "id": -1, "error": expected}
+    assert json.loads(by_post.body) == {"jsonrpc": "2.0", "id": 5, "error": expected}
+
+
+def test_the_node_is_asked_before_each_call_and_not_for_notifications() -> None:
+    asked: list[int] = []
+    core = dispatcher(ready=lambda: asked.append(1))
+
+    core.post(b'[{"id":1,"method":"health"},{"method":"health"},{"id":2,"method":"health"}]')
+    core.post(b"no json")
+
+    assert len(asked) == 2
