@@ -122,4 +122,5 @@ def init_at(home: Path, chain_id: str | None) -> None:
 @click.argument("database", type=click.Path(exists=True, dir_okay=False))
 def verify_at(database: str) -> None:
     """Check every hash and signature of a store."""
-    _verify(SQLiteBackend(database))
+    # Read-only, so that a file of something else is not made into a store.
+    _verify(SQLiteBackend(f"{Path(database).absolute().as_uri()}?mode=ro"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,10 +19,9 @@ from flask import Blueprint, Flask, Response, current_app
 from flask.blueprints import BlueprintSetupState
 
 from .backend.base import ChainBackend
-from .backend.sqlite import MempoolLimits
-from .chain.embedded import APPLICATIONS, EmbeddedChain
-from .chain.producer import Pace
-from .errors import ConfigurationError
+from .chain.embedded import EmbeddedChain
+from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
+from .errors import ConfigurationError, NodeRPCError
 from .node.table import NODE_ROUTES
 from .rpc.context import Context, Seats
 from .rpc.dispatch import Dispatcher
@@ -121,6 +121,8 @@ class Mount:
             self.prepare,
         )
         self._ready_in = 0
+        self._failure: NodeRPCError | None = None
+        self._failed_at = 0.0
         self._rules_are_ours = False
         self._lock = threading.Lock()
         names = routes.by_name()
@@ -162,14 +164,25 @@ class Mount:
             self._rules_are_ours = True
 
     def prepare(self) -> None:
-        """Once in each process, before the first answer."""
+        """Once in each process, before the first answer; raise what ``start`` raises."""
         if self._ready_in == os.getpid():
             return
+        arrived = time.monotonic()
         with self._lock:
             if self._ready_in != os.getpid():
-                self.backend.start()
-                atexit.register(_close, weakref.ref(self.backend))
-                self._ready_in = os.getpid()
+                self._start(arrived)
+
+    def _start(self, arrived: float) -> None:
+        if self._failure is not None and self._failed_at >= arrived:
+            # It failed while we queued; a locked store would make each of us wait anew.
+            raise self._failure
+        try:
+            self.backend.start()
+        except NodeRPCError as error:
+            self._failure, self._failed_at = error, time.monotonic()
+            raise
+        atexit.register(_close, weakref.ref(self.backend))
+        self._ready_in = os.getpid()
 
 
 def _close(reference: weakref.ref[ChainBackend]) -> None:
@@ -195,31 +208,22 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 
 def _embedded(app: Flask, settings: Settings) -> EmbeddedChain:
     """The app's embedded chain; mounts with the same database share it."""
-    database = Path(settings.database or Path(app.instance_path) / "noderpc.db")
-    for mount in mounts(app).values():
-        if isinstance(mount.backend, EmbeddedChain) and mount.backend.path == str(database):
+    folder = Path(app.instance_path)
+    path = chain_path(settings, folder)
+    for name, mount in mounts(app).items():
+        if isinstance(mount.backend, EmbeddedChain) and mount.backend.path == str(path):
+            different = [n for n in CHAIN_SETTINGS if _differ(n, mount.settings, settings)]
+            if different:
+                raise ConfigurationError(
+                    f"the mount {name!r} has the chain in {path} with another {different[0]}:"
+                    " give this one a NODERPC_DATABASE of its own, or the same settings"
+                )
             return mount.backend
-    if settings.application not in APPLICATIONS:
-        known = ", ".join(APPLICATIONS)
-        raise ConfigurationError(
-            f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
-        )
-    return EmbeddedChain(
-        database,
-        home=settings.home,
-        application=APPLICATIONS[settings.application],
-        chain_id=settings.chain_id,
-        moniker=settings.moniker,
-        rpc_address=settings.rpc_laddr,
-        pace=Pace(settings.block_interval, settings.empty_blocks, settings.lease_seconds),
-        produce=settings.produce,
-        limits=MempoolLimits(
-            settings.max_tx_bytes,
-            settings.mempool_size,
-            settings.mempool_bytes,
-            settings.mempool_cache,
-        ),
-    )
+    return chain_from_settings(settings, folder)
+
+
+def _differ(name: str, one: Settings, other: Settings) -> bool:
+    return bool(getattr(one, name) != getattr(other, name))
 
 
 def refuse_collisions(app: Flask) -> None:

@@ -18,9 +18,6 @@ from .clock import Clock, SystemClock
 from .kvstore import KVStore
 from .producer import Pace, Producer, replay
 
-APPLICATIONS: dict[str, Callable[[AppState], Application]] = {"kvstore": KVStore}
-"""The applications that NODERPC_APPLICATION names."""
-
 # CometBFT: the channels that a full node speaks.
 _CHANNELS = bytes.fromhex("40202122233038606100")
 

@@ -14,7 +14,7 @@ SAMPLE = make_chain()
 
 
 class OpenStore(Protocol):
-    def __call__(self, path: object = ..., **options: Any) -> SQLiteBackend: ...
+    def __call__(self, file: object = ..., **options: Any) -> SQLiteBackend: ...
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_two_backends_can_t_both_take_the_last_place(
             except MempoolFull:
                 outcomes.append("full")
 
-    run_together([lambda worker=worker: send(worker) for worker in range(4)])
+    run_together([partial(send, worker) for worker in range(4)])
 
     assert (outcomes.count("in"), outcomes.count("full")) == (10, 30)
     assert pools[0].pending_count().total == 10

@@ -245,3 +245,11 @@ def test_a_process_that_ends_gives_its_lease_back(tmp_path: Path) -> None:
         assert chain.produce() == chain.latest_height() > 1
     finally:
         chain.close()
+
+
+def test_two_mounts_can_not_want_one_chain_in_two_ways(tmp_path: Path) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    app.register_blueprint(noderpc_bp, chain_id="one")
+
+    with pytest.raises(ConfigurationError, match=r"'noderpc' .* another chain_id"):
+        app.register_blueprint(noderpc_bp, name="second", url_prefix="/x", chain_id="two")

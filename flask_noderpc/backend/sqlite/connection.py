@@ -22,6 +22,9 @@ Connection = sqlite3.Connection
 # own thread, so nothing else stands still meanwhile.
 _WRITE_PATIENCE_S = 5.0
 
+# How long a new reader waits for others to open or close the file; it waits where it is.
+_OPEN_PATIENCE_S = 0.2
+
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
@@ -83,11 +86,18 @@ class Store:
         return found.st_dev, found.st_ino
 
     def open_reader(self) -> Connection:
-        """A connection that can't write and never waits."""
+        """A connection that can't write, and never waits once it is open."""
         # A reader that made a missing file would serve it as an empty chain.
         name = self.path if self._is_uri else f"{self.file.as_uri()}?mode=rw"
-        connection = self._connect(name, timeout=0, uri=True)
-        connection.execute("PRAGMA query_only = ON")
+        connection = self._connect(name, timeout=_OPEN_PATIENCE_S, uri=True)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            # The last connection to go tidies up the log, and shuts out those that come in.
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            connection.execute("PRAGMA busy_timeout = 0")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def open_writer(self) -> Connection:
@@ -114,7 +124,8 @@ class Store:
 
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:
-            connection.execute("SELECT height FROM blocks LIMIT 1")
+            if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                raise StoreError(f"{self.path} holds no chain, and can't be given one")
             migrate(connection)
             return
         connection.execute("PRAGMA journal_mode = WAL")

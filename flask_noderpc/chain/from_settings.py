@@ -1,0 +1,64 @@
+"""The embedded chain that a mount's settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..backend.base import Application, AppState
+from ..backend.sqlite import MempoolLimits
+from ..errors import ConfigurationError
+from ..settings import Settings
+from .embedded import EmbeddedChain
+from .kvstore import KVStore
+from .producer import Pace
+
+APPLICATIONS: dict[str, Callable[[AppState], Application]] = {"kvstore": KVStore}
+"""The applications that NODERPC_APPLICATION names."""
+
+CHAIN_SETTINGS = (
+    "home",
+    "application",
+    "chain_id",
+    "moniker",
+    "produce",
+    "block_interval",
+    "empty_blocks",
+    "lease_seconds",
+    "max_tx_bytes",
+    "mempool_size",
+    "mempool_bytes",
+    "mempool_cache",
+    "rpc_laddr",
+)
+"""The settings that a chain has, whichever mount serves it."""
+
+
+def chain_path(settings: Settings, folder: Path) -> Path:
+    """The store: the one that is set, or one in the folder."""
+    return Path(settings.database or folder / "noderpc.db")
+
+
+def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
+    """The chain, not yet opened; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    if settings.application not in APPLICATIONS:
+        known = ", ".join(APPLICATIONS)
+        raise ConfigurationError(
+            f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
+        )
+    return EmbeddedChain(
+        chain_path(settings, folder),
+        home=settings.home,
+        application=APPLICATIONS[settings.application],
+        chain_id=settings.chain_id,
+        moniker=settings.moniker,
+        rpc_address=settings.rpc_laddr,
+        pace=Pace(settings.block_interval, settings.empty_blocks, settings.lease_seconds),
+        produce=settings.produce,
+        limits=MempoolLimits(
+            settings.max_tx_bytes,
+            settings.mempool_size,
+            settings.mempool_bytes,
+            settings.mempool_cache,
+        ),
+    )
