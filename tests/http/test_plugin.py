@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,8 @@ def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
         cwd=tmp_path,
+        # What this run was given, coverage say, is not for the run under test.
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
         timeout=60,
