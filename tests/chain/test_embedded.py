@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from flask_noderpc.chain.producer import Pace
 from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
 
 from .conftest import Open
-from .kit import key, write_home
+from .kit import Recorder, key, write_home
 
 PATIENCE = 60.0
 
@@ -43,6 +44,27 @@ def test_a_second_start_changes_nothing(chain: EmbeddedChain) -> None:
     chain.start()
 
     assert chain.node is node
+
+
+def test_threads_that_start_one_chain_at_once_start_it_once(
+    unstarted: Open,
+) -> None:
+    app = Recorder()
+    chain = unstarted(application=app)
+    together = threading.Barrier(6)
+
+    def start() -> None:
+        together.wait(30)
+        chain.start()
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert app.inits == 1
+    assert chain.produce() == 1
 
 
 def test_the_node_introduces_itself(open_chain: Open, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 from base64 import b64decode
 from pathlib import Path
 
@@ -95,6 +96,26 @@ def test_a_home_s_own_key_comes_first_among_several(tmp_path: Path) -> None:
     loaded = home.create(tmp_path, None, GENESIS_TIME)
 
     assert [k.address for k in loaded.validator_keys] == [key(n).address for n in (3, 1, 2)]
+
+
+def test_threads_that_create_one_home_at_once_get_the_same_files(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+    made: list[home.Home] = []
+
+    def create() -> None:
+        together.wait(30)
+        made.append(home.create(tmp_path, None, GENESIS_TIME))
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert len(made) == 8
+    assert len({one.genesis.chain_id for one in made}) == 1
+    assert len({one.node_key.seed for one in made}) == 1
+    assert len({one.validator_keys[0].seed for one in made}) == 1
 
 
 def test_processes_that_create_one_home_at_once_get_the_same_files(tmp_path: Path) -> None:
