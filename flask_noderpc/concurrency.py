@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +22,16 @@ def is_patched() -> bool:
     """Whether gevent has replaced the blocking parts of the standard library."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched("threading"))
+
+
+def native_lock() -> AbstractContextManager[bool]:
+    """A lock between real threads, for short moments: under gevent it stops the hub."""
+    if is_patched():
+        from gevent.monkey import get_original
+
+        lock: AbstractContextManager[bool] = get_original("_thread", "allocate_lock")()
+        return lock
+    return threading.Lock()
 
 
 class _Promise(Protocol[T_co]):

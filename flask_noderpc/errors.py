@@ -15,6 +15,7 @@
     │   │   ├── GenesisTooLarge(size, limit)
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit)
+    │   │   ├── QuerySyntaxError(reason, at)
     │   │   └── NotSupported(what)
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
     │   ├── WaitTimedOut(what)
@@ -121,6 +122,14 @@ class TxTooLarge(TxRejected):
             f"Tx too large. Max size is {limit}, but got {size}"
             " (NODERPC_MAX_TX_BYTES raises it)"
         )
+
+
+class QuerySyntaxError(Refused):
+    """The text is no event query."""
+
+    def __init__(self, reason: str, at: int) -> None:
+        self.reason, self.at = reason, at
+        super().__init__(f"offset {at}: {reason}")
 
 
 class NotSupported(Refused):

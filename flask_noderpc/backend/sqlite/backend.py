@@ -36,17 +36,13 @@ from ..base import (
     TxRecord,
 )
 from ..verify import verify_chain
+from . import forks, ledger, mempool, rows, state
 from . import lease as leases
-from . import ledger, mempool, rows, state
 from .connection import Readers, Store, Writer
 from .mempool import MempoolLimits
 
 # How often a waiting call looks for what other processes wrote.
 _POLL_S = 0.05
-
-# SQLite: what was open before a fork must not even be closed in the child, where it would
-# tidy up shared memory that the parent is using.
-_inherited: list[_Files] = []
 
 
 class _Files:
@@ -58,6 +54,20 @@ class _Files:
         self.writer = Writer(store)
         self.ledger = ledger.Ledger()
         self.changed = threading.Condition()
+        forks.watch(self)
+
+    def hold(self) -> None:
+        """Let no write begin: the process is about to fork."""
+        self.writer.between_writes.__enter__()
+
+    def go_on(self) -> None:
+        """Let writes begin again."""
+        self.writer.between_writes.__exit__(None, None, None)
+
+    def abandon(self) -> None:
+        """Close what a forked child has inherited."""
+        self.readers.close()
+        self.writer.abandon()
 
     def notify(self) -> None:
         """Wake those who wait for blocks or transactions."""
@@ -106,8 +116,6 @@ class SQLiteBackend(ChainStore):
             return files
         with self._opening:
             if self._files is None or self._files.process != os.getpid():
-                if self._files is not None:
-                    _inherited.append(self._files)
                 files = _Files(self._store)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.
@@ -117,13 +125,9 @@ class SQLiteBackend(ChainStore):
 
     def close(self) -> None:
         files, self._files = self._files, None
-        if files is None:
-            return
-        if files.process != os.getpid():
-            _inherited.append(files)
-            return
-        files.readers.close()
-        files.writer.close()
+        if files is not None and files.process == os.getpid():
+            files.readers.close()
+            files.writer.close()
 
     # Blocks.
 

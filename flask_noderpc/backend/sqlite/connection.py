@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from ...concurrency import NativeThread
+from ...concurrency import NativeThread, native_lock
 from ...errors import StoreError
 from .schema import migrate
 
@@ -241,6 +241,7 @@ class Writer:
         self._connection: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._waiting: deque[_Job[Any]] = deque()
+        self.between_writes = native_lock()
 
     def open(self) -> None:
         """Open the store now, rather than at the first write."""
@@ -279,6 +280,10 @@ class Writer:
                 job.error = job.error or error
 
     def _commit(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
+        with self.between_writes:
+            self._transact(connection, jobs)
+
+    def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             for job in jobs:
@@ -290,6 +295,12 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def abandon(self) -> None:
+        """Close the file in a forked child, which the thread did not come along to."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def close(self) -> None:
         """Finish what waits, and close the file."""

@@ -214,8 +214,8 @@ def forget(connection: Connection, blocks: Sequence[CommittedBlock], cache_size:
         gone = [(tx_hash(tx),) for tx in (*item.block.txs, *item.taken)]
         connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
         # CometBFT: a transaction that failed in its block may be sent again.
-        failed = [row for row, code in zip(gone, codes, strict=False) if code]
-        kept = [row for row in gone if row not in failed] if failed else gone
+        failed = {row for row, code in zip(gone, codes, strict=False) if code}
+        kept = [row for row in gone if row not in failed]
         connection.executemany("DELETE FROM tx_cache WHERE hash = ?", failed)
         connection.executemany("INSERT OR IGNORE INTO tx_cache (hash) VALUES (?)", kept)
     connection.execute(

@@ -1,0 +1,1 @@
+"""Events: the query language, what a committed block tells, and the feed."""

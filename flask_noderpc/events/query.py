@@ -1,0 +1,246 @@
+"""The event query language of CometBFT 0.38: text to a frozen :class:`Query` that matches.
+
+``tm.event='Tx' AND transfer.amount > 5``: conditions joined by AND; each holds if any
+value of its key satisfies it. Numbers compare by the digits a value starts with, so
+``8atom`` is 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from operator import eq, ge, gt, le, lt
+from typing import Any, NamedTuple
+
+from ..domain.time import from_text
+from ..errors import QuerySyntaxError
+
+Events = Mapping[str, Sequence[str]]
+"""What one message carries: each key with its values in the order they were emitted."""
+
+
+class Kind(Enum):
+    """What a token is; the values are CometBFT's words for its error texts."""
+
+    TAG = "tag"
+    STRING = "string"
+    NUMBER = "number"
+    TIME = "timestamp"
+    DATE = "datestamp"
+    AND = "AND operator"
+    CONTAINS = "CONTAINS operator"
+    EXISTS = "EXISTS operator"
+    EQ = "= operator"
+    LT = "< operator"
+    LEQ = "<= operator"
+    GT = "> operator"
+    GEQ = ">= operator"
+    END = "EOF"
+
+
+_OPERATORS = {"=": Kind.EQ, "<": Kind.LT, "<=": Kind.LEQ, ">": Kind.GT, ">=": Kind.GEQ}
+_WORDS = {"AND": Kind.AND, "CONTAINS": Kind.CONTAINS, "EXISTS": Kind.EXISTS}
+_SYMBOLS = {kind: text for text, kind in (_OPERATORS | _WORDS).items()}
+_COMPARE: dict[Kind, Callable[[Any, Any], bool]] = {
+    Kind.EQ: eq,
+    Kind.LT: lt,
+    Kind.LEQ: le,
+    Kind.GT: gt,
+    Kind.GEQ: ge,
+}
+_MOMENTS = (Kind.NUMBER, Kind.TIME, Kind.DATE)
+_TAKES = {
+    Kind.EQ: (*_MOMENTS, Kind.STRING),
+    Kind.CONTAINS: (Kind.STRING,),
+    **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _MOMENTS),
+}
+
+# One alternative a token; TIME and DATE are labels only before a blank.
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>[0-9]+(?:\.[0-9]*)?)
+      | '(?P<string>[^']*)'
+      | (?P<operator>[<>]=?|=)
+      | TIME\ (?P<time>[-T:+Z0-9]*)
+      | DATE\ (?P<date>[-0-9]*)
+      | (?P<tag>[^\W\d][\w.-]*)
+    )""",
+    re.VERBOSE,
+)
+_LEADING_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class _Token(NamedTuple):
+    kind: Kind
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison: a key, an operator, and its operand."""
+
+    key: str
+    operator: Kind
+    kind: Kind | None = None
+    """Of the operand; ``None`` for EXISTS."""
+    text: str = ""
+    _holds: Callable[[str], bool] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_holds", _predicate(self.operator, self.kind, self.text))
+
+    def __str__(self) -> str:
+        operand = {
+            None: "",
+            Kind.STRING: f" '{self.text}'",
+            Kind.TIME: f" TIME {self.text}",
+            Kind.DATE: f" DATE {self.text}",
+        }.get(self.kind, f" {self.text}")
+        # Before a blank, these two words would be read as labels of an operand.
+        gap = "" if self.key in ("TIME", "DATE") else " "
+        return f"{self.key}{gap}{_SYMBOLS[self.operator]}{operand}"
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it names one exact text, by which subscribers can be looked up."""
+        return self.operator is Kind.EQ and self.kind is Kind.STRING
+
+    def holds(self, value: str) -> bool:
+        """Whether a single value satisfies the condition."""
+        return self._holds(value)
+
+    def matches(self, events: Events) -> bool:
+        """Whether any value of the key satisfies the condition."""
+        if any(map(self._holds, events.get(self.key, ()))):
+            return True
+        # CometBFT 0.38: a key that is an event's type stands for an empty value.
+        return self._holds("") and any(key.rpartition(".")[0] == self.key for key in events)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A conjunction of conditions; ``str(query)`` is its normal form."""
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(map(str, self.conditions))
+
+    def matches(self, events: Events) -> bool:
+        """Whether every condition holds, each by any value of any event."""
+        return bool(events) and all(c.matches(events) for c in self.conditions)
+
+
+def parse(text: str) -> Query:
+    """The query; raise :exc:`~flask_noderpc.errors.QuerySyntaxError`."""
+    tokens = _scan(text)
+    conditions = [_condition(tokens)]
+    while (token := next(tokens)).kind is not Kind.END:
+        _require(token, Kind.AND)
+        conditions.append(_condition(tokens))
+    return Query(tuple(conditions))
+
+
+def _condition(tokens: Iterator[_Token]) -> Condition:
+    key = _require(next(tokens), Kind.TAG)
+    operator = _require(next(tokens), *_COMPARE, Kind.CONTAINS, Kind.EXISTS)
+    if operator.kind is Kind.EXISTS:
+        return Condition(key.text, Kind.EXISTS)
+    operand = _require(next(tokens), *_TAKES[operator.kind])
+    return Condition(key.text, operator.kind, operand.kind, operand.text)
+
+
+def _next(tokens: Iterator[_Token]) -> _Token:
+    return next(tokens)
+
+
+def _require(token: _Token, *kinds: Kind) -> _Token:
+    if token.kind in kinds:
+        return token
+    if token.kind is Kind.END:
+        raise QuerySyntaxError("EOF", token.at)
+    wanted = ", ".join(kind.value for kind in kinds[:-1])
+    wanted = f"{wanted} or {kinds[-1].value}" if wanted else kinds[-1].value
+    raise QuerySyntaxError(f"got {token.kind.value}, wanted {wanted}", token.at)
+
+
+def _scan(text: str) -> Iterator[_Token]:
+    """The tokens and then an END: one pass, no backtracking."""
+    at = 0
+    while match := _TOKEN.match(text, at):
+        yield _token(match)
+        at = match.end()
+    rest = text[at:].lstrip()
+    start = len(text) - len(rest)
+    # CometBFT: an open string ends where the text does.
+    if rest and rest[0] != "'":
+        raise QuerySyntaxError(f"invalid input {rest[0]}", start)
+    yield _Token(Kind.END, "", start)
+
+
+def _token(match: re.Match[str]) -> _Token:
+    group = str(match.lastgroup)
+    text, at = match[group], match.start(group)
+    if group == "operator":
+        return _Token(_OPERATORS[text], text, at)
+    if group == "tag":
+        return _Token(_WORDS.get(text, Kind.TAG), text, at)
+    if group in ("time", "date"):
+        _check_moment(group, text, at)
+    return _Token(Kind[group.upper()], text, at)
+
+
+def _check_moment(group: str, text: str, at: int) -> None:
+    try:
+        _READ[Kind[group.upper()]](text)
+    except ValueError as error:
+        raise QuerySyntaxError(f"invalid {group.upper()} value: {error}", at) from None
+    if not 1900 <= int(text[:4]) <= 2999:
+        raise QuerySyntaxError(f"{group} year {text[:4]} is out of range", at)
+
+
+def _number(text: str) -> Decimal:
+    match = _LEADING_NUMBER.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} starts with no number")
+    return Decimal(match[0])
+
+
+def _date(text: str) -> date:
+    if not _DATE.fullmatch(text):
+        raise ValueError(f"{text!r} is no date")
+    return date.fromisoformat(text)
+
+
+_READ: dict[Kind, Callable[[str], Any]] = {
+    Kind.STRING: str,
+    Kind.NUMBER: _number,
+    Kind.TIME: from_text,
+    Kind.DATE: _date,
+}
+
+
+def _predicate(operator: Kind, kind: Kind | None, text: str) -> Callable[[str], bool]:
+    """Whether a value satisfies the operator; one of another kind never does."""
+    if kind is None:
+        return lambda value: True
+    if operator is Kind.CONTAINS:
+        return lambda value: text in value
+    if kind is Kind.STRING:
+        return text.__eq__
+    read, compare = _READ[kind], _COMPARE[operator]
+    wanted = read(text)
+
+    def holds(value: str) -> bool:
+        try:
+            return compare(read(value), wanted)
+        except ValueError:
+            return False
+
+    return holds
