@@ -21,8 +21,14 @@ from ..domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NetInfo, NodeInfo
 from ..domain.params import ConsensusParams, ConsensusParamsUpdate
-from ..domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
-from ..errors import NotSupported
+from ..domain.validator import (
+    ED25519,
+    PublicKey,
+    Validator,
+    ValidatorSet,
+    ValidatorUpdate,
+)
+from ..errors import NotFound, NotSupported
 
 NO_NODE_ID = bytes(20)
 NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
@@ -179,6 +185,17 @@ class ChainBackend(
 
     def _chain_id(self) -> str:
         return self.genesis().chain_id
+
+    def offender(self, evidence: Evidence) -> Validator:
+        """The validator that a piece of evidence accuses, as it was at that height."""
+        address = evidence.vote_a.validator_address
+        try:
+            known = self.validators(evidence.height).by_address.get(address)
+        except NotFound:
+            known = None
+        # Where that set is not kept, the address is all that is known.
+        unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
+        return known[1] if known else unknown
 
     def start(self) -> None:
         """Begin what runs beside the calls; called before the first one in a process."""

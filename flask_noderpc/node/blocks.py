@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from ..domain.abci import BlockResults
 from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
 from ..domain.block import NO_BLOCK, Block, BlockID, SignedHeader
-from ..domain.validator import PublicKey, Validator
-from ..errors import BlockNotFound, NotFound, ValueNotAllowed
+from ..errors import BlockNotFound, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from ..wire.params import Hash, Int64
@@ -71,20 +70,7 @@ def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
 
 
 def _answer(ctx: Context, block_id: BlockID, found: Block) -> BlockAnswer:
-    offenders = tuple(
-        _validator(ctx, piece.height, piece.vote_a.validator_address, piece.validator_power)
-        for piece in found.evidence
-    )
-    return BlockAnswer(block_id, found, offenders)
-
-
-def _validator(ctx: Context, height: int, address: bytes, power: int) -> Validator:
-    """The accused as the set of that height has it."""
-    try:
-        known = ctx.backend.validators(height).by_address.get(address)
-    except NotFound:
-        known = None
-    return known[1] if known else Validator(address, PublicKey("", b""), power)
+    return BlockAnswer(block_id, found, tuple(map(ctx.backend.offender, found.evidence)))
 
 
 def header(ctx: Context, params: AtHeight) -> HeaderAnswer:

@@ -1,0 +1,99 @@
+"""What subscribers are told of a committed block, one class per kind of message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .abci import BlockResults, Event, TxResult
+from .answers import BlockAnswer
+from .block import BlockID, Evidence, Header, Vote
+from .validator import Validator
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """A block and what executing it gave."""
+
+    answer: BlockAnswer
+    results: BlockResults
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlockHeader:
+    """A block's header; older nodes add the block's events to it."""
+
+    header: Header
+    tx_count: int
+    results: BlockResults
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlockEvents:
+    """The events of a block that belong to no transaction."""
+
+    height: int
+    events: tuple[Event, ...]
+    tx_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvidence:
+    """A piece of evidence in a block, and the validator it accuses."""
+
+    height: int
+    evidence: Evidence
+    offender: Validator
+
+
+@dataclass(frozen=True, slots=True)
+class TxCommitted:
+    """A transaction in a block."""
+
+    height: int
+    index: int
+    tx: bytes
+    result: TxResult
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorSetUpdates:
+    """Validators whose power a block changed."""
+
+    validators: tuple[Validator, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRound:
+    """A round began, and whose turn it was."""
+
+    height: int
+    round: int
+    step: str
+    proposer: bytes
+    proposer_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundState:
+    """A round reached a step."""
+
+    height: int
+    round: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteProposal:
+    """A round has a whole block."""
+
+    height: int
+    round: int
+    step: str
+    block_id: BlockID
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCast:
+    """A validator's vote."""
+
+    vote: Vote

@@ -1,0 +1,138 @@
+"""The messages of a committed block, in a fixed order, derived from what the store has.
+
+CometBFT 0.38 publishes the block's messages in this order, after those of its round. The
+round's own messages are derived from the commit: its precommits are the Vote messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..backend.base import ChainBackend
+from ..canonical.hashes import tx_hash
+from ..canonical.keys import address, commit_vote
+from ..domain import events as told
+from ..domain.abci import Event
+from ..domain.answers import BlockAnswer
+from ..domain.block import BlockIDFlag, Commit
+from ..domain.validator import Validator
+
+# CometBFT: names of consensus steps.
+_NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
+    "RoundStepNewRound",
+    "RoundStepPropose",
+    "RoundStepPrevote",
+    "RoundStepPrecommit",
+    "RoundStepCommit",
+)
+
+Keys = dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing to tell: its category, what it says, and the keys that queries see."""
+
+    height: int
+    position: int
+    """Of all messages of its height, from 0."""
+    category: str
+    value: object
+    keys: Keys
+
+
+def messages_at(backend: ChainBackend, height: int) -> tuple[Message, ...]:
+    """Everything that the block at a height tells."""
+    told_of = (*_of_round(backend, height), *_of_block(backend, height))
+    return tuple(
+        Message(height, position, category, value, {"tm.event": [category], **keys})
+        for position, (category, value, keys) in enumerate(told_of)
+    )
+
+
+_Draft = tuple[str, object, Keys]
+
+
+def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
+    commit = backend.commit(height)
+    number = commit.round
+    proposer = backend.block_meta(height).header.proposer_address
+    index, _ = backend.validators(height).by_address.get(proposer, (0, None))
+
+    def at(step: str) -> told.RoundState:
+        return told.RoundState(height, number, step)
+
+    yield "NewRound", told.NewRound(height, number, _NEW_ROUND, proposer, index), {}
+    yield "NewRoundStep", at(_PROPOSE), {}
+    yield (
+        "CompleteProposal",
+        told.CompleteProposal(height, number, _PROPOSE, commit.block_id),
+        {},
+    )
+    yield "NewRoundStep", at(_PREVOTE), {}
+    yield "Polka", at(_PREVOTE), {}
+    yield "ValidBlock", at(_PREVOTE), {}
+    yield "Lock", at(_PREVOTE), {}
+    yield "NewRoundStep", at(_PRECOMMIT), {}
+    yield from _votes(commit)
+    yield "NewRoundStep", at(_COMMIT), {}
+
+
+def _votes(commit: Commit) -> Iterator[_Draft]:
+    for index, sig in enumerate(commit.signatures):
+        if sig.block_id_flag != BlockIDFlag.ABSENT:
+            yield "Vote", told.VoteCast(commit_vote(commit, index)), {}
+
+
+def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
+    block_id, block = backend.block(height)
+    results = backend.results(height)
+    block_events = results.begin_block_events + results.end_block_events
+    block_keys = keys_of(block_events)
+    offenders = tuple(backend.offender(piece) for piece in block.evidence)
+    answer = BlockAnswer(block_id, block, offenders)
+    yield "NewBlock", told.NewBlock(answer, results), block_keys
+    yield "NewBlockHeader", told.NewBlockHeader(block.header, len(block.txs), results), {}
+    yield (
+        "NewBlockEvents",
+        told.NewBlockEvents(height, block_events, len(block.txs)),
+        block_keys,
+    )
+    for piece, offender in zip(block.evidence, offenders, strict=True):
+        yield "NewEvidence", told.NewEvidence(height, piece, offender), {}
+    for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
+        yield (
+            "Tx",
+            told.TxCommitted(height, index, tx, result),
+            tx_keys(height, tx, result.events),
+        )
+    if results.validator_updates:
+        changed = tuple(
+            Validator(address(update.pub_key), update.pub_key, update.power)
+            for update in results.validator_updates
+        )
+        yield "ValidatorSetUpdates", told.ValidatorSetUpdates(changed), {}
+
+
+def tx_keys(height: int, tx: bytes, events: Iterable[Event]) -> Keys:
+    """The keys of a transaction: its hash, its height, and its events."""
+    keys = keys_of(events)
+    keys["tx.hash"] = [tx_hash(tx).hex().upper()]
+    keys["tx.height"] = [str(height)]
+    return keys
+
+
+def keys_of(events: Iterable[Event]) -> Keys:
+    """Each ``type.key`` with its values, in the order they were emitted."""
+    keys: Keys = {}
+    for event in events:
+        if event.type:
+            for attribute in event.attributes:
+                name = f"{event.type}.{_text(attribute.key)}"
+                keys.setdefault(name, []).append(_text(attribute.value))
+    return keys
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
