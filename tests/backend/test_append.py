@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import MemoryBackend, SQLiteBackend
-from flask_noderpc.backend.base import CommittedBlock, InitChain
+from flask_noderpc.backend.base import CommittedBlock
 from flask_noderpc.canonical import hashes
 from flask_noderpc.canonical.blocktime import median_time
 from flask_noderpc.canonical.keys import sign_commit_vote
@@ -223,58 +223,6 @@ def foreign_child(maker: ChainMaker, carried: Commit) -> CommittedBlock:
     maker.head = replace(maker.head, commit=carried)
     maker._now = median_time(carried, members) + SECOND
     return maker.block(b"b=2")
-
-
-def test_a_chain_is_initialised_once(store: SQLiteBackend, maker: ChainMaker) -> None:
-    store.append_block(maker.block(b"a=1"))
-
-    store.init_chain(maker.genesis, maker.state)
-
-    assert store.latest_height() == 1
-    assert store.genesis() == maker.genesis
-
-
-def test_another_genesis_is_refused(store: SQLiteBackend) -> None:
-    another = ChainMaker(chain_id="another")
-
-    with pytest.raises(StoreError, match="'sample-chain' of another genesis"):
-        store.init_chain(another.genesis, another.state)
-
-
-def test_a_store_says_whether_it_has_a_chain(open_store: OpenStore, maker: ChainMaker) -> None:
-    backend = open_store()
-    assert not backend.has_chain()
-
-    backend.init_chain(maker.genesis, maker.state)
-
-    assert backend.has_chain()
-
-
-def test_a_genesis_whose_validators_can_t_be_is_refused(
-    open_store: OpenStore, maker: ChainMaker
-) -> None:
-    twice = maker.genesis.validators[0]
-    genesis = replace(maker.genesis, validators=(twice, twice))
-    backend = open_store()
-
-    with pytest.raises(InvalidBlock, match="genesis validators"):
-        backend.init_chain(genesis, InitChain())
-
-    assert not backend.has_chain()
-
-
-def test_a_store_without_a_chain_says_what_comes_first(
-    open_store: OpenStore, maker: ChainMaker
-) -> None:
-    backend = open_store()
-    for use in (
-        backend.genesis,
-        backend.head,
-        lambda: backend.append_block(maker.block()),
-        lambda: backend.consensus_params(1),
-    ):
-        with pytest.raises(StoreError, match="init_chain comes first"):
-            use()
 
 
 def test_a_number_beyond_the_store_s_is_a_store_error(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -68,72 +66,6 @@ def test_a_backup_never_overwrites(store: SQLiteBackend, tmp_path: Path) -> None
 def test_a_backup_to_nowhere_names_its_target(store: SQLiteBackend, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"nowhere.copy\.db: the file can't be opened"):
         store.backup(tmp_path / "nowhere" / "copy.db")
-
-
-FORK = """
-import os, sys, threading
-from flask_noderpc import SQLiteBackend
-from flask_noderpc.testing.chains import ChainMaker
-
-maker = ChainMaker((10,))
-backend = SQLiteBackend(sys.argv[1])
-backend.init_chain(maker.genesis, maker.state)
-backend.append_block(maker.block(b"parent=1"))
-block = maker.block(b"child=1")
-pid = os.fork()
-if pid == 0:
-    try:
-        assert backend.verify() == 1
-        backend.append_block(block)
-        assert backend.verify() == 2
-        if sys.argv[2] == "closes":
-            backend.close()
-    except BaseException as error:
-        print("child:", repr(error), flush=True)
-        os._exit(1)
-    os._exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-assert backend.latest_height() == 2
-backend.append_block(maker.block(b"parent=2"))
-print(backend.verify())
-backend.close()
-"""
-
-
-@pytest.mark.parametrize("child", ["closes", "leaves"])
-def test_a_forked_child_works_and_its_parent_goes_on(path: Path, child: str) -> None:
-    made = subprocess.run(
-        [sys.executable, "-c", FORK, str(path), child],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    assert (made.stdout, made.stderr, made.returncode) == ("3\n", "", 0)
-
-
-UNUSED = """
-import os, sys
-from flask_noderpc import SQLiteBackend
-
-backend = SQLiteBackend(sys.argv[1])
-assert backend.latest_height() == 0
-pid = os.fork()
-if pid == 0:
-    backend.close()
-    os._exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-print(backend.latest_height())
-backend.close()
-"""
-
-
-def test_a_forked_child_that_only_closes_does_no_harm(path: Path) -> None:
-    made = subprocess.run(
-        [sys.executable, "-c", UNUSED, str(path)], capture_output=True, text=True, timeout=60
-    )
-
-    assert (made.stdout, made.stderr) == ("0\n", "")
 
 
 def test_a_backend_may_be_closed_while_threads_read(

@@ -12,7 +12,6 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backend.base import CommittedBlock
 from flask_noderpc.backend.sqlite import MempoolLimits
-from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge
@@ -271,31 +270,3 @@ def test_a_backend_without_an_application_takes_no_transactions(
         store.app_info()
     with pytest.raises(NotSupported):
         store.query("", b"", 0, False)
-
-
-def test_a_transaction_committed_twice_is_found_at_the_later_height(
-    pool: SQLiteBackend, maker: ChainMaker
-) -> None:
-    pool.append_block(maker.block(b"a=1"), maker.block(b"b=2", b"a=1"))
-
-    found = pool.tx(tx_hash(b"a=1"))
-
-    assert (found.height, found.index) == (2, 1)
-    assert pool.verify() == 2
-
-
-def test_a_later_failure_does_not_hide_an_earlier_success(
-    pool: SQLiteBackend, maker: ChainMaker
-) -> None:
-    pool.append_block(maker.block(b"a=1"), failing(maker.block(b"a=1")))
-
-    assert pool.tx(tx_hash(b"a=1")).height == 1
-
-
-def test_a_later_success_replaces_an_earlier_failure(
-    pool: SQLiteBackend, maker: ChainMaker
-) -> None:
-    first = failing(maker.block(b"a=1"))
-    pool.append_block(first)
-
-    assert pool.tx(tx_hash(b"a=1")).result.code == 4

@@ -1,0 +1,121 @@
+"""Processes to kill and stop, and what to look at in the store they leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.chain.kvstore import KVStore
+
+PATIENCE = 30.0
+ROOT = Path(__file__).parents[2]
+
+
+class Process:
+    """A node process, and its address once it serves."""
+
+    def __init__(
+        self, database: Path, interval: float, lease: float, empty: bool = False
+    ) -> None:
+        words = [str(database), str(interval), str(lease), "empty" if empty else "busy"]
+        self._errors = database.with_suffix(".log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.node", *words],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self.pid = self._process.pid
+
+    def wait_until_it_serves(self) -> str:
+        assert self._process.stdout is not None
+        words = self._process.stdout.readline().split()
+        assert words, Path(self._errors.name).read_text()
+        return words[0].decode()
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._end()
+
+    def stop(self) -> int:
+        """End it as its owner would; its exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._end()
+
+    def _end(self) -> int:
+        code = self._process.wait(PATIENCE)
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            if pipe is not None:
+                pipe.close()
+        return code
+
+
+@contextmanager
+def processes() -> Iterator[Callable[..., Process]]:
+    """Starts processes; what still runs at the end is killed."""
+    started: list[Process] = []
+
+    def start(*args: object, **options: object) -> Process:
+        started.append(Process(*args, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            if process.is_running():
+                process.kill()
+
+
+@contextmanager
+def opened(database: Path) -> Iterator[SQLiteBackend]:
+    backend = SQLiteBackend(database, application=KVStore)
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
+        threading.Event().wait(0.005)
+
+
+def producer(database: Path) -> int:
+    """The process that holds the lease; 0 for none."""
+    with closing(sqlite3.connect(database, timeout=PATIENCE)) as connection:
+        row = connection.execute("SELECT owner FROM lease").fetchone()
+    return int(row[0].split("-")[0]) if row and row[0] else 0
+
+
+def is_write_locked(database: Path) -> bool:
+    with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+        return False
+
+
+def is_long() -> bool:
+    return os.environ.get("NODERPC_CAMPAIGN") == "long"

@@ -1,0 +1,27 @@
+"""A node in a process of its own, to be stopped and killed: the tests start it with -m."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.testing.node import app_for, serve
+
+
+def main(database: str, interval: str, lease: str, empty: str) -> None:
+    """Serve until a line or the end of the input comes; say the address first."""
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    pace = Pace(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
+    chain = EmbeddedChain(database, pace=pace)
+    chain.start()
+    with serve(app_for(chain)) as url:
+        print(url, os.getpid(), flush=True)
+        sys.stdin.readline()
+    chain.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,162 @@
+"""One producer at a time, whoever is paused, killed or racing: the chain never forks."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+
+from .kit import (
+    PATIENCE,
+    Process,
+    is_long,
+    is_write_locked,
+    opened,
+    processes,
+    producer,
+    until,
+)
+
+LEASE = 0.5
+ROUNDS = 20 if is_long() else 3
+
+
+def grow(backend: SQLiteBackend, blocks: int) -> None:
+    wanted = backend.latest_height() + blocks
+    until(lambda: backend.latest_height() >= wanted, f"height {wanted}")
+
+
+def pause(process: Process, database: Path) -> None:
+    """Stop a process outside of a write: inside of one it would hold SQLite's own lock."""
+    while True:
+        process.send(signal.SIGSTOP)
+        if not is_write_locked(database):
+            return
+        process.send(signal.SIGCONT)
+
+
+def test_a_producer_paused_past_its_lease_does_not_fork_the_chain(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    with processes() as start, opened(database) as backend:
+        first = start(database, interval=0.01, lease=LEASE, empty=True)
+        first.wait_until_it_serves()
+        grow(backend, 3)
+        second = start(database, interval=0.01, lease=LEASE, empty=True)
+        second.wait_until_it_serves()
+        for _ in range(ROUNDS):
+            paused, other = (
+                (first, second) if producer(database) == first.pid else (second, first)
+            )
+            pause(paused, database)
+            until(lambda: producer(database) == other.pid, "the other takes over")  # noqa: B023
+            grow(backend, 3)
+
+            paused.send(signal.SIGCONT)
+            grow(backend, 20)
+
+            assert paused.is_running()
+            assert producer(database) == other.pid
+        assert second.stop() == first.stop() == 0
+
+        assert backend.verify() == backend.latest_height()
+
+
+def test_a_paused_producer_gets_its_turn_when_the_other_stops(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    with processes() as start, opened(database) as backend:
+        first = start(database, interval=0.01, lease=LEASE, empty=True)
+        first.wait_until_it_serves()
+        grow(backend, 1)
+        pause(first, database)
+        second = start(database, interval=0.01, lease=LEASE, empty=True)
+        second.wait_until_it_serves()
+        until(lambda: producer(database) == second.pid, "the second takes over")
+        first.send(signal.SIGCONT)
+
+        assert second.stop() == 0
+        until(lambda: producer(database) == first.pid, "the first takes over again")
+        grow(backend, 3)
+
+        assert first.stop() == 0
+        assert backend.verify() == backend.latest_height()
+
+
+def test_another_takes_over_from_a_killed_producer_when_its_lease_lapses(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "chain.db"
+    with processes() as start, opened(database) as backend:
+        first = start(database, interval=0.05, lease=LEASE, empty=True)
+        first.wait_until_it_serves()
+        grow(backend, 2)
+        second = start(database, interval=0.05, lease=LEASE, empty=True)
+        second.wait_until_it_serves()
+
+        first.kill()
+        killed = time.monotonic()
+        until(lambda: producer(database) == second.pid, "the second takes over")
+        took = time.monotonic() - killed
+        grow(backend, 3)
+
+        # The lease, a third of it between two looks, and a machine that is busy.
+        assert took < LEASE * 4 / 3 + 3
+        assert second.stop() == 0
+        assert backend.verify() == backend.latest_height()
+
+
+def test_a_clean_stop_lets_the_next_in_long_before_the_lease_lapses(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    with processes() as start, opened(database) as backend:
+        first = start(database, interval=0.05, lease=600, empty=True)
+        first.wait_until_it_serves()
+        grow(backend, 1)
+        second = start(database, interval=0.05, lease=600, empty=True)
+        second.wait_until_it_serves()
+
+        assert first.stop() == 0
+        until(lambda: producer(database) == second.pid, "the second takes over")
+        grow(backend, 2)
+
+        assert second.stop() == 0
+        assert backend.verify() == backend.latest_height()
+
+
+def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
+    # A lease so short that it lapses in the middle of blocks.
+    pace = Pace(0.001, empty_blocks=True, lease_s=0.002)
+    chains = [EmbeddedChain(tmp_path / "chain.db", pace=pace) for _ in range(3)]
+    try:
+        for chain in chains:
+            chain.start()
+        for number in range(20):
+            chains[number % 3].submit(b"key%d=value" % number)
+        assert chains[0].wait_for_height(59, PATIENCE) >= 60
+    finally:
+        for chain in chains:
+            chain.close()
+
+    with opened(tmp_path / "chain.db") as backend:
+        height = backend.latest_height()
+        txs = [tx for at in range(1, height + 1) for tx in backend.block(at)[1].txs]
+        assert backend.verify() == height
+        assert sorted(txs) == sorted(b"key%d=value" % number for number in range(20))
+
+
+def test_producers_that_race_in_processes_never_fork(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    with processes() as start, opened(database) as backend:
+        nodes = [start(database, interval=0.001, lease=0.01, empty=True) for _ in range(3)]
+        for node in nodes:
+            node.wait_until_it_serves()
+        owners: set[int] = set()
+        wanted = backend.latest_height() + 60
+        while backend.latest_height() < wanted or len(owners) < 2:
+            owners.add(producer(database))
+            grow(backend, 1)
+        assert [node.stop() for node in nodes] == [0, 0, 0]
+
+        assert backend.verify() == backend.latest_height()

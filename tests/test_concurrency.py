@@ -1,0 +1,134 @@
+"""The thread that works for others: order, errors, and an end that strands nobody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from flask_noderpc.concurrency import NativeThread, is_patched
+
+
+@pytest.fixture
+def thread() -> Iterator[NativeThread]:
+    made = NativeThread("worker")
+    yield made
+    made.stop()
+
+
+def test_a_job_runs_on_the_named_thread(thread: NativeThread) -> None:
+    names = [thread.run(lambda: threading.current_thread().name) for _ in range(2)]
+
+    assert names == ["worker", "worker"]
+
+
+def test_the_thread_is_the_same_for_every_caller(thread: NativeThread) -> None:
+    found: list[int] = []
+    callers = [
+        threading.Thread(target=lambda: found.append(thread.run(threading.get_ident)))
+        for _ in range(5)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(30)
+
+    assert len(found) == 5
+    assert len(set(found)) == 1
+
+
+def test_what_a_job_raises_is_raised_to_its_caller_and_the_thread_goes_on(
+    thread: NativeThread,
+) -> None:
+    def fail() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        thread.run(fail)
+
+    assert thread.run(lambda: 5) == 5
+
+
+def test_a_stopped_thread_starts_again_when_it_is_used(thread: NativeThread) -> None:
+    first = thread.run(threading.current_thread)
+
+    thread.stop()
+    thread.stop()
+    second = thread.run(threading.current_thread)
+
+    assert first is not second
+    first.join(30)
+    assert not first.is_alive()
+
+
+def test_a_stop_strands_no_caller(thread: NativeThread) -> None:
+    done: list[int] = []
+
+    def call() -> None:
+        done.extend(thread.run(threading.get_ident) for _ in range(300))
+
+    callers = [threading.Thread(target=call, daemon=True) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    while any(caller.is_alive() for caller in callers) and len(done) < 1200:
+        thread.stop()
+    for caller in callers:
+        caller.join(30)
+
+    assert len(done) == 1200
+
+
+def test_nothing_is_patched_without_gevent() -> None:
+    assert not is_patched()
+
+
+UNDER_GEVENT = """
+from gevent import monkey
+monkey.patch_all()
+import threading
+import gevent
+from gevent.threadpool import ThreadPool
+from flask_noderpc.concurrency import NativeThread, is_patched, native_lock
+
+assert type(native_lock()) is not type(threading.Lock())
+assert is_patched()
+thread = NativeThread("worker")
+ident = monkey.get_original("threading", "get_ident")
+assert thread.run(ident) == thread.run(ident) != ident()
+
+sleep = monkey.get_original("time", "sleep")
+ticks = []
+ticking = gevent.spawn(lambda: [(ticks.append(1), gevent.sleep(0.01)) for _ in range(10)])
+thread.run(lambda: sleep(0.3))
+assert len(ticks) > 5, ticks
+
+try:
+    thread.run(lambda: 1 // 0)
+except ZeroDivisionError:
+    pass
+else:
+    raise AssertionError("nothing was raised")
+
+done = []
+def call():
+    for number in range(50):
+        done.append(thread.run(lambda: number))
+callers = [gevent.spawn(call) for _ in range(4)]
+for _ in range(20):
+    gevent.sleep(0)
+    thread.stop()
+gevent.joinall(callers, timeout=30)
+print(len(done))
+thread.stop()
+"""
+
+
+def test_under_gevent_only_the_calling_greenlet_waits() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", UNDER_GEVENT], capture_output=True, text=True, timeout=60
+    )
+
+    assert (made.stdout, made.returncode) == ("200\n", 0), made.stderr
