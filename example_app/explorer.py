@@ -17,13 +17,8 @@ def explorer(message: str = "") -> str:
     chain = get_backend()
     latest = chain.latest_height()
     metas = chain.block_metas(max(1, latest - SHOWN + 1), latest) if latest else ()
-    txs = [
-        (meta.header.height, tx.decode(errors="replace"))
-        for meta in metas
-        if meta.tx_count
-        for tx in chain.block(meta.header.height)[1].txs
-    ]
-    return render_template("explorer.html", blocks=metas, txs=txs[:SHOWN], message=message)
+    txs = [(tx.height, tx.tx.decode(errors="replace")) for tx in chain.latest_txs(SHOWN)]
+    return render_template("explorer.html", blocks=metas, txs=txs, message=message)
 
 
 @explorer_bp.post("/explorer")

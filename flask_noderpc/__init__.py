@@ -1,14 +1,40 @@
 """Serve a blockchain node's RPC from any Flask app."""
 
-from .backend.base import Application, ChainBackend, CommittedBlock
-from .backend.memory import MemoryBackend
-from .backend.sqlite import SQLiteBackend
-from .chain.embedded import EmbeddedChain
-from .errors import ConfigurationError, NodeRPCError
-from .extension import NodeRPC, get_backend, noderpc_bp
-from .node.table import NODE_ROUTES
-from .rpc.route import Route, RouteTable
-from .wire.dialects import DIALECTS
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .backend.base import Application, ChainBackend, CommittedBlock
+    from .backend.memory import MemoryBackend
+    from .backend.sqlite import SQLiteBackend
+    from .chain.embedded import EmbeddedChain
+    from .errors import ConfigurationError, NodeRPCError
+    from .extension import NodeRPC, get_backend, noderpc_bp
+    from .node.table import NODE_ROUTES
+    from .rpc.route import Route, RouteTable
+    from .wire.dialects import DIALECTS
+
+# Where each public name lives. They are loaded when they are asked for: pytest and flask
+# import this package in every run, for its plugins, whether it is used or not.
+_HOMES = {
+    "DIALECTS": "wire.dialects",
+    "NODE_ROUTES": "node.table",
+    "Application": "backend.base",
+    "ChainBackend": "backend.base",
+    "CommittedBlock": "backend.base",
+    "ConfigurationError": "errors",
+    "EmbeddedChain": "chain.embedded",
+    "MemoryBackend": "backend.memory",
+    "NodeRPC": "extension",
+    "NodeRPCError": "errors",
+    "Route": "rpc.route",
+    "RouteTable": "rpc.route",
+    "SQLiteBackend": "backend.sqlite",
+    "get_backend": "extension",
+    "noderpc_bp": "extension",
+}
 
 __all__ = [
     "DIALECTS",
@@ -27,3 +53,13 @@ __all__ = [
     "get_backend",
     "noderpc_bp",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

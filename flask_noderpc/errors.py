@@ -23,7 +23,7 @@
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
-    │   └── StoreError(reason)      the store is missing, corrupt, locked, full or too new
+    │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
     └── RPCError(code, message, data)   what goes on the wire
         └── ParseError -32700 · InvalidRequest -32600 · MethodNotFound -32601
             · InvalidParams -32602 · InternalError -32603
@@ -170,6 +170,10 @@ class ChainHalted(BackendError):
 
 class StoreError(BackendError):
     """The store can't be opened, read or written; the message says what to do."""
+
+    def __init__(self, reason: str, path: str | None = None) -> None:
+        self.reason, self.path = reason, path
+        super().__init__(reason if path is None else f"{path}: {reason}")
 
 
 class RPCError(NodeRPCError):

@@ -24,14 +24,14 @@ from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError, NodeRPCError
 from .node.table import NODE_ROUTES
 from .rpc.context import Context, Seats
-from .rpc.dispatch import Dispatcher
+from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
 from .settings import Settings, read_settings
 from .transports.http import answer_get, answer_post
 from .transports.index import index_page
 from .wire.dialects import dialect_named
 
-View = Callable[[], Response | str]
+View = Callable[..., Response | str]
 
 
 class NodeRPC:
@@ -142,20 +142,26 @@ class Mount:
                 yield f"/{route.name}", route.name, ["GET"], self._get(route.name)
 
     def _get(self, name: str) -> View:
-        def view() -> Response:
+        def view(**_: object) -> Response:
             self._look_at_rules()
             return answer_get(self._dispatcher, name)
 
         return view
 
-    def _post(self) -> Response:
+    # The variables of a url_prefix are the host's business; its hooks see them.
+
+    def _post(self, **_: object) -> Response:
         self._look_at_rules()
         return answer_post(self._dispatcher, self.settings)
 
-    def _index(self) -> str:
+    def _index(self, **_: object) -> str:
         self._look_at_rules()
-        self.prepare()
-        return index_page(self.routes, self.backend, self.settings.exclude_routes)
+        left_out = self.settings.exclude_routes
+        try:
+            self.prepare()
+            return index_page(self.routes, self.backend, left_out)
+        except NodeRPCError as error:
+            return index_page(self.routes, None, left_out, str(to_rpc_error(error).data))
 
     def _look_at_rules(self) -> None:
         # The host may have added rules after us.
@@ -166,6 +172,8 @@ class Mount:
     def prepare(self) -> None:
         """Once in each process, before the first answer; raise what ``start`` raises."""
         if self._ready_in == os.getpid():
+            # It may have been closed since then.
+            self.backend.start()
             return
         arrived = time.monotonic()
         with self._lock:
@@ -201,7 +209,8 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
     """The backend of a mount of the current app, started; for the app's own views."""
     mount = mounts(current_app).get(name)
     if mount is None:
-        raise ConfigurationError(f"this app has no node RPC mounted as {name!r}")
+        known = ", ".join(map(repr, mounts(current_app))) or "none"
+        raise ConfigurationError(f"no node RPC is mounted as {name!r}; mounted are: {known}")
     mount.prepare()
     return mount.backend
 

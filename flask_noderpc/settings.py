@@ -18,6 +18,8 @@ from .errors import ConfigurationError
 
 PREFIX = "NODERPC_"
 
+_LONGEST_S = 1_000_000
+
 
 def _text(value: object) -> str:
     # from_prefixed_env reads values as JSON, so a chain id of digits arrives as int.
@@ -59,8 +61,8 @@ def _seconds(value: object) -> float:
         number = float(value) if isinstance(value, int | float | str) else math.nan
     except ValueError:
         number = math.nan
-    if isinstance(value, bool) or not (math.isfinite(number) and number > 0):
-        raise ValueError("a number of seconds above 0 is needed")
+    if isinstance(value, bool) or not 0 < number <= _LONGEST_S:
+        raise ValueError(f"a number of seconds above 0, at most {_LONGEST_S}, is needed")
     return number
 
 

@@ -110,6 +110,10 @@ class TxIndex(ABC):
         A hash committed more than once gives the latest that succeeded, or the latest.
         """
 
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        """The newest transactions, newest first; the default knows none."""
+        return ()
+
 
 class EventSource(ABC):
     """Role: events are cursors over heights, not callbacks."""
@@ -198,7 +202,10 @@ class ChainBackend(
         return known[1] if known else unknown
 
     def start(self) -> None:
-        """Begin what runs beside the calls; called before the first one in a process."""
+        """Begin what runs beside the calls, unless it has begun in this process.
+
+        Called before every call, so it is quick when there is nothing to do.
+        """
 
     def close(self) -> None:
         """Let go of files and threads; the backend opens again when it is used."""
@@ -356,6 +363,11 @@ class BlockWriter(ABC):
     @abstractmethod
     def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
         """Waiting transactions that fit a block, oldest first; -1 is no limit."""
+
+    @abstractmethod
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """At most ``limit`` waiting transactions that came after a cursor, each with its
+        own cursor, oldest first; 0 is before all."""
 
     @abstractmethod
     def drop_pending(self, txs: Sequence[bytes]) -> None:

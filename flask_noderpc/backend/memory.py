@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import islice
 
 from ..canonical.hashes import tx_hash
 from ..canonical.head import Head
@@ -115,6 +116,22 @@ class MemoryBackend(ChainBackend):
         if tx_hash not in self._txs:
             raise TxNotFound(tx_hash)
         return self._txs[tx_hash]
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        places = (
+            (item, index)
+            for item, _, _ in reversed(self._blocks)
+            for index in range(len(item.block.txs) - 1, -1, -1)
+        )
+        return tuple(
+            TxRecord(
+                item.block.header.height,
+                index,
+                item.block.txs[index],
+                item.results.tx_results[index],
+            )
+            for item, index in islice(places, limit)
+        )
 
     def wait_for_height(self, after: int, timeout: float) -> int:
         with self._grown:

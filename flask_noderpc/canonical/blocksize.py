@@ -8,6 +8,9 @@ from ..domain.block import Evidence
 from ..domain.params import BlockParams
 from . import messages
 
+# CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
+MAX_BLOCK_BYTES = 100 * 1024 * 1024
+
 # CometBFT: what a block's bytes hold beside its transactions, at their longest.
 _BLOCK_OVERHEAD = 11
 _MAX_HEADER = 626
@@ -24,9 +27,8 @@ def tx_bytes(tx: bytes) -> int:
 
 
 def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidence] = ()) -> int:
-    """The room for transactions in a block that so many validators sign; -1 is no limit."""
-    if params.max_bytes < 0:
-        return -1
+    """The room for transactions in a block that so many validators sign."""
+    limit = params.max_bytes if params.max_bytes >= 0 else MAX_BLOCK_BYTES
     taken = _BLOCK_OVERHEAD + _MAX_HEADER + _MAX_COMMIT + _MAX_SIGNATURE * members
     taken += sum(len(messages.evidence(item)) + 2 * _FRAME for item in evidence)
-    return max(0, params.max_bytes - taken)
+    return max(0, limit - taken)

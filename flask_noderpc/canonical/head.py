@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..domain.abci import BlockResults
-from ..domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, Commit
+from ..domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, Commit, Version
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParams
 from ..domain.validator import ValidatorSet, ValidatorUpdate
 from ..errors import InvalidBlock
-from . import hashes, merkle, validators
+from . import blocktime, hashes, merkle, validators
 from .keys import commit_vote, verify_vote
+from .limits import check_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,11 @@ class Head:
         members = updates or tuple(
             ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators
         )
-        try:
+        params = params or genesis.consensus_params
+        with _refused("genesis validators"):
             first = validators.genesis_set(members)
-        except ValueError as error:
-            raise InvalidBlock(f"genesis validators: {error}") from None
+        with _refused("genesis"):
+            check_params(params)
         return cls(
             chain_id=genesis.chain_id,
             initial_height=genesis.initial_height,
@@ -69,13 +73,24 @@ class Head:
             last_validators=ValidatorSet(),
             validators=first,
             next_validators=validators.rotated(first),
-            params=params or genesis.consensus_params,
+            params=params,
         )
 
     @property
     def is_genesis(self) -> bool:
         """Whether no block has been made yet."""
         return self.height < self.initial_height
+
+    def next_time(self, commit: Commit) -> int:
+        """The time of the next block: the genesis time, then the weighted median of the
+        votes for its parent, which ``commit`` holds.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
+        """
+        if self.is_genesis:
+            return self.time
+        with _refused(f"block {self.height + 1}"):
+            return blocktime.median_time(commit, self.last_validators)
 
     def after(
         self, block_id: BlockID, time: int, commit: Commit, results: BlockResults
@@ -84,11 +99,12 @@ class Head:
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` for validator updates that can't be.
         """
-        try:
-            members = validators.updated(self.next_validators, results.validator_updates)
-        except ValueError as error:
-            raise InvalidBlock(f"validator updates at {self.height + 1}: {error}") from None
         update = results.consensus_param_updates
+        params = self.params.updated(update) if update else self.params
+        with _refused(f"validator updates at {self.height + 1}"):
+            members = validators.updated(self.next_validators, results.validator_updates)
+        with _refused(f"updates at {self.height + 1}"):
+            check_params(params)
         return replace(
             self,
             height=self.height + 1,
@@ -100,7 +116,7 @@ class Head:
             last_validators=self.validators,
             validators=self.next_validators,
             next_validators=validators.rotated(members),
-            params=self.params.updated(update) if update else self.params,
+            params=params,
         )
 
     def check(self, block: Block, commit: Commit, results: BlockResults) -> tuple[BlockID, int]:
@@ -109,12 +125,43 @@ class Head:
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
         breaks. Signatures are not checked: see :func:`check_signatures`.
         """
-        header = block.header
         block_id, size = hashes.block_id(block)
-        expected = {
+        _compare(block, self._place(block))
+        _compare(block, self._content(block))
+        header, members = block.header, self.validators
+        _compare(
+            block,
+            {
+                "commit.height": (commit.height, header.height),
+                "commit.block_id": (commit.block_id, block_id),
+                "commit.signatures": (len(commit.signatures), len(members.validators)),
+                "results.height": (results.height, header.height),
+                "results.tx_results": (len(results.tx_results), len(block.txs)),
+            },
+        )
+        return block_id, size
+
+    def _place(self, block: Block) -> _Rules:
+        """What says where a block belongs."""
+        header, last = block.header, block.last_commit
+        return {
             "chain_id": (header.chain_id, self.chain_id),
             "height": (header.height, self.height + 1),
+            "version.block": (header.version.block, Version().block),
             "last_block_id": (header.last_block_id, self.block_id),
+            "last_commit.block_id": (last.block_id, self.block_id),
+            "last_commit.height": (last.height, 0 if self.is_genesis else self.height),
+            "last_commit.signatures": (
+                len(last.signatures),
+                len(self.last_validators.validators),
+            ),
+        }
+
+    def _content(self, block: Block) -> _Rules:
+        """What a header says of its block and of the state that it follows."""
+        header = block.header
+        return {
+            "time": (header.time, self.next_time(block.last_commit)),
             "last_commit_hash": (
                 header.last_commit_hash,
                 hashes.commit_hash(block.last_commit),
@@ -136,28 +183,27 @@ class Head:
                 header.proposer_address in self.validators.by_address,
                 True,
             ),
-            "time after the last": (self.is_genesis or header.time > self.time, True),
-            "last_commit.height": (
-                block.last_commit.height,
-                0 if self.is_genesis else self.height,
-            ),
-            "last_commit.block_id": (block.last_commit.block_id, self.block_id),
-            "last_commit.signatures": (
-                len(block.last_commit.signatures),
-                len(self.last_validators.validators),
-            ),
-            "commit.height": (commit.height, header.height),
-            "commit.block_id": (commit.block_id, block_id),
-            "commit.signatures": (len(commit.signatures), len(self.validators.validators)),
-            "results.height": (results.height, header.height),
-            "results.tx_results": (len(results.tx_results), len(block.txs)),
         }
-        for what, (found, wanted) in expected.items():
-            if found != wanted:
-                raise InvalidBlock(
-                    f"block {header.height}: {what} is {_shown(found)}, not {_shown(wanted)}"
-                )
-        return block_id, size
+
+
+_Rules = dict[str, tuple[object, object]]
+
+
+def _compare(block: Block, rules: _Rules) -> None:
+    for what, (found, wanted) in rules.items():
+        if found != wanted:
+            raise InvalidBlock(
+                f"block {block.header.height}: {what} is {_shown(found)}, not {_shown(wanted)}"
+            )
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Name what a :exc:`ValueError` is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidBlock(f"{what}: {error}") from None
 
 
 def _shown(value: object) -> str:

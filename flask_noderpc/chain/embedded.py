@@ -12,7 +12,7 @@ from ..backend.sqlite import MempoolLimits, SQLiteBackend
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, StoreError
 from . import home as homes
 from .clock import Clock, SystemClock
 from .kvstore import KVStore
@@ -59,25 +59,36 @@ class EmbeddedChain(SQLiteBackend):
     def start(self) -> None:
         """Open the store and the home, making what is missing, and begin to produce.
 
-        Once in each process. Raise :exc:`~flask_noderpc.errors.ConfigurationError` or
+        Does nothing in a process where it was done. Raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` or
         :exc:`~flask_noderpc.errors.StoreError`.
         """
-        if self._started_in == os.getpid():
+        if self._started_in != os.getpid():
+            with self._starting:
+                if self._started_in != os.getpid():
+                    self._begin()
+                    self._started_in = os.getpid()
+
+    def _begin(self) -> None:
+        if self._only_serves():
+            if homes.exists(self.home):
+                self._introduce(homes.load(self.home, self.clock.now()))
             return
-        with self._starting:
-            if self._started_in == os.getpid():
-                return
-            home = self.open_home()
-            if not self._store.read_only:
-                self.init_chain(home.genesis, self._initial_state(home.genesis))
-                replay(self, self._app())
-            self._introduce(home)
-            self._producer = Producer(
-                self, self._app(), home.validator_keys, self.clock, self._pace
-            )
-            if self._produces and not self._store.read_only:
-                self._producer.start()
-            self._started_in = os.getpid()
+        home = self.open_home()
+        self.init_chain(home.genesis, self._initial_state(home.genesis))
+        replay(self, self._app())
+        self._introduce(home)
+        self._producer = Producer(
+            self, self._app(), home.validator_keys, self.clock, self._pace
+        )
+        if self._produces:
+            self._producer.start()
+
+    def _only_serves(self) -> bool:
+        """Whether this is a copy to read from, which needs no keys."""
+        if self._store.read_only:
+            return True
+        return not self._produces and self.has_chain() and not homes.exists(self.home)
 
     def _initial_state(self, genesis: Genesis) -> InitChain:
         # ABCI: an application that has kept blocks is not told of the genesis again.
@@ -93,13 +104,7 @@ class EmbeddedChain(SQLiteBackend):
                 f"{self.path} holds a chain, and its keys are not in {self.home}/config:"
                 " point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
             )
-        home = homes.create(self.home, self._chain_id_wanted, self.clock.now())
-        wanted, found = self._chain_id_wanted, home.genesis.chain_id
-        if wanted is not None and wanted != found:
-            raise ConfigurationError(
-                f"NODERPC_CHAIN_ID is {wanted!r} and the genesis in {self.home} says {found!r}"
-            )
-        return home
+        return homes.create(self.home, self._chain_id_wanted, self.clock.now())
 
     def _introduce(self, home: homes.Home) -> None:
         """Fill in the node's card from its keys and its application."""
@@ -117,13 +122,18 @@ class EmbeddedChain(SQLiteBackend):
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
         self.start()
-        assert self._producer is not None
-        return self._producer.produce(evidence)
+        producer = self._producer
+        if producer is None:
+            raise StoreError(
+                "no block is made here: it is read-only, or has no keys", self.path
+            )
+        return producer.produce(evidence)
 
     def close(self) -> None:
         """Stop producing, give the lease back, and close the files."""
-        producer, self._producer = self._producer, None
-        if producer is not None and self._started_in == os.getpid():
-            producer.stop()
-        self._started_in = 0
-        super().close()
+        with self._starting:
+            producer, self._producer = self._producer, None
+            if producer is not None and self._started_in == os.getpid():
+                producer.stop()
+            self._started_in = 0
+            super().close()

@@ -60,11 +60,22 @@ def create(folder: Path, chain_id: str | None, now: int) -> Home:
         raise ConfigurationError(
             f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
         ) from None
-    return load(folder, now)
+    home = load(folder, now)
+    if chain_id is not None and chain_id != home.genesis.chain_id:
+        raise ConfigurationError(
+            f"NODERPC_CHAIN_ID is {chain_id!r} and the genesis in {config} says"
+            f" {home.genesis.chain_id!r}"
+        )
+    return home
 
 
 def _write_missing(folder: Path, chain_id: str | None, now: int) -> None:
     config = folder / "config"
+    if exists(folder) and not (config / _VALIDATOR_KEY).exists():
+        # A new key would be no validator of this chain.
+        raise ConfigurationError(
+            f"{config / _VALIDATOR_KEY} is missing: put the key of this chain's validator back"
+        )
     _write_once(config / _VALIDATOR_KEY, files.validator_key_document(PrivateKey.generate()))
     _write_once(config / _NODE_KEY, files.node_key_document(PrivateKey.generate()))
     if not exists(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from ..backend.base import Application, AppState, BlockExecution, BlockRequest, InitChain
@@ -66,43 +66,23 @@ class KVStore(Application):
         return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        updates = _punishments(block)
+        members = _Members(block.next_validators)
+        for update in _punishments(block):
+            members.refusal(update)
         changes: dict[bytes, bytes | None] = {}
         results = []
         for tx in block.txs:
-            code, log = self._deliver(tx, block.next_validators, updates, changes)
+            code, log = _deliver(tx, members, changes)
             results.append(TxResult(code=code, log=log, events=_events(tx)))
         size = self._number(_SIZE) + len(block.txs)
-        changes |= dict(_validator_record(update) for update in updates.values())
+        changes |= dict(_validator_record(update) for update in members.updates.values())
         changes[_SIZE], changes[_HEIGHT] = str(size).encode(), str(block.height).encode()
         return BlockExecution(
             tx_results=tuple(results),
             app_hash=_app_hash(size),
-            validator_updates=tuple(updates.values()),
+            validator_updates=tuple(members.updates.values()),
             changes=changes,
         )
-
-    def _deliver(
-        self,
-        tx: bytes,
-        members: ValidatorSet,
-        updates: dict[PublicKey, ValidatorUpdate],
-        changes: dict[bytes, bytes | None],
-    ) -> tuple[int, str]:
-        if not tx.startswith(_VALIDATOR_TX):
-            key, _, value = tx.partition(b"=")
-            changes[_PAIR + key] = value
-            return 0, ""
-        update = _parse_validator_tx(tx)
-        if update is None:
-            return CODE_INVALID_FORMAT, "not a validator update"
-        after = {**updates, update.pub_key: update}
-        try:
-            validators.updated(members, after.values())
-        except ValueError as error:
-            return CODE_UNAUTHORIZED, str(error)
-        updates[update.pub_key] = update
-        return 0, ""
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         if path == "/val":
@@ -119,6 +99,46 @@ class KVStore(Application):
 
     def _number(self, key: bytes) -> int:
         return int(self._state.get(key) or b"0")
+
+
+class _Members:
+    """The voting powers as a block changes them, one update after another."""
+
+    def __init__(self, members: ValidatorSet) -> None:
+        self._before = {v.pub_key for v in members.validators}
+        self._powers = {v.pub_key: v.voting_power for v in members.validators}
+        self._total = members.total_power
+        self.updates: dict[PublicKey, ValidatorUpdate] = {}
+
+    def refusal(self, update: ValidatorUpdate) -> str | None:
+        """Why the set can't take an update; ``None`` when it has taken it."""
+        known = self._powers.get(update.pub_key, 0)
+        total = self._total - known + update.power
+        if not known and not update.power:
+            return "a validator that is not in the set can't be removed"
+        if not 0 < total <= validators.MAX_TOTAL_POWER:
+            return f"the total voting power can't be {total}"
+        self._total, self._powers[update.pub_key] = total, update.power
+        self.updates[update.pub_key] = update
+        if not update.power and update.pub_key not in self._before:
+            # It came and went in one block.
+            del self.updates[update.pub_key]
+        return None
+
+
+def _deliver(
+    tx: bytes, members: _Members, changes: dict[bytes, bytes | None]
+) -> tuple[int, str]:
+    """Code and log of a transaction, whose effect is in ``members`` or ``changes`` then."""
+    if not tx.startswith(_VALIDATOR_TX):
+        key, _, value = tx.partition(b"=")
+        changes[_PAIR + key] = value
+        return 0, ""
+    update = _parse_validator_tx(tx)
+    if update is None:
+        return CODE_INVALID_FORMAT, "not a validator update"
+    refusal = members.refusal(update)
+    return (0, "") if refusal is None else (CODE_UNAUTHORIZED, refusal)
 
 
 def _is_pair(tx: bytes) -> bool:
@@ -146,15 +166,12 @@ def _parse_validator_tx(tx: bytes) -> ValidatorUpdate | None:
     return ValidatorUpdate(PublicKey(ED25519, key), int(power))
 
 
-def _punishments(block: BlockRequest) -> dict[PublicKey, ValidatorUpdate]:
+def _punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
     """One power less for whoever voted twice and is still in the set."""
-    updates = {}
     for piece in block.evidence:
         found = block.next_validators.by_address.get(piece.vote_a.validator_address)
         if found is not None and piece.validator_power > 1:
-            key = found[1].pub_key
-            updates[key] = ValidatorUpdate(key, piece.validator_power - 1)
-    return updates
+            yield ValidatorUpdate(found[1].pub_key, piece.validator_power - 1)
 
 
 def _validator_record(update: ValidatorUpdate) -> tuple[bytes, bytes | None]:

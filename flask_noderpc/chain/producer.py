@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..backend.base import (
@@ -29,6 +30,12 @@ from .clock import Clock
 _LONGEST_WAIT_S = 1.0
 
 log = logging.getLogger("flask_noderpc.producer")
+
+# How long a block may take before its producer counts as hung.
+_LONGEST_BLOCK_S = 60.0
+
+# How many waiting transactions are looked at in one go.
+_RECHECK_SLICE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,9 @@ class Producer:
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
         self._complaint = ""
+        self._busy_since: float | None = None
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
         """Make one block now; its height.
@@ -78,11 +86,14 @@ class Producer:
         with self._at_work:
             if self._lease is None and not self._take_lease():
                 raise LeaseLost("another process produces blocks; it holds the lease")
+            self._busy_since = time.monotonic()
             try:
                 return self._produce(evidence)
             except LeaseLost:
                 self._lease = None
                 raise
+            finally:
+                self._busy_since = None
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
@@ -94,6 +105,7 @@ class Producer:
         txs = self._app.prepare_proposal(reaped)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
+        proposal.check_size(txs, room)
         execution = self._app.finalize_block(
             proposal.request(block, block_id.hash, head.validators, head.next_validators)
         )
@@ -124,27 +136,47 @@ class Producer:
             self._in_step_at = head.height
 
     def _recheck(self) -> None:
-        waiting = self._store.pending(self._store.pending_count().total).txs
-        refused = [tx for tx in waiting if self._app.check_tx(tx).code != 0]
-        if refused:
-            self._store.drop_pending(refused)
+        """Drop what the application no longer wants; the block stands, whatever happens."""
+        cursor = 0
+        try:
+            while waiting := self._store.pending_after(cursor, _RECHECK_SLICE):
+                cursor = waiting[-1][0]
+                refused = [tx for _, tx in waiting if self._app.check_tx(tx).code != 0]
+                if refused:
+                    self._store.drop_pending(refused)
+        except Exception:
+            log.exception("the block is made; waiting transactions could not be checked again")
 
     # The thread.
 
     def start(self) -> None:
         """Produce at the pace that is set, for as long as the lease is ours."""
         self._stopping.clear()
-        self._thread = threading.Thread(target=self._run, name="noderpc-producer", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=work, name=f"noderpc-{name}", daemon=True)
+            for name, work in (("producer", self._run), ("lease", self._keep_lease))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Finish the block at hand, and give the lease back."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.join()
         with self._at_work:
             self._give_lease_back()
+
+    def _keep_lease(self) -> None:
+        """Renew the lease beside a block that takes long, though not beside one that hangs."""
+        while not self._stopping.wait(self._pace.lease_s / 3):
+            lease, since = self._lease, self._busy_since
+            if lease is None or since is None:
+                continue
+            if time.monotonic() - since < _LONGEST_BLOCK_S:
+                with suppress(BackendError):
+                    self._store.renew_lease(lease, self._pace.lease_s)
 
     def _give_lease_back(self) -> None:
         lease, self._lease = self._lease, None

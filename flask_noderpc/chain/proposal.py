@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..backend.base import BlockExecution, BlockRequest
-from ..canonical import blocktime, hashes, validators
+from ..canonical import hashes, validators
+from ..canonical.blocksize import tx_bytes
 from ..canonical.head import Head
 from ..canonical.keys import PrivateKey, sign_commit_vote
 from ..domain.abci import BlockResults
@@ -23,7 +24,7 @@ from ..domain.block import (
 )
 from ..domain.time import MILLISECOND
 from ..domain.validator import ValidatorSet
-from ..errors import ChainHalted
+from ..errors import ChainHalted, InvalidBlock
 
 Keys = Mapping[bytes, PrivateKey]
 """The validator keys at hand, by address."""
@@ -38,12 +39,21 @@ def left_behind(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[byt
     return tuple(reaped) if Counter(proposed) - Counter(reaped) else ()
 
 
+def check_size(txs: Sequence[bytes], room: int) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a proposal that fits no block."""
+    size = sum(map(tx_bytes, txs))
+    if size > room:
+        raise InvalidBlock(f"the application proposes {size} bytes, a block takes {room}")
+
+
 def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
     """The first round whose proposer's key is at hand, and that proposer.
 
     Raise :exc:`~flask_noderpc.errors.ChainHalted` when the keys hold two thirds of the
     power or less: no round could end in a block.
     """
+    if not members.validators:
+        raise ChainHalted("the chain has no validators: its genesis must name some")
     own = sum(v.voting_power for v in members.validators if v.address in keys)
     if own * 3 <= members.total_power * 2:
         raise ChainHalted(
@@ -51,10 +61,10 @@ def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
             " two thirds are needed: put the other validators' priv_validator_key*.json into"
             " its config folder"
         )
-    turn, round_number = members, 0
-    while turn.proposer not in keys:
-        turn, round_number = validators.rotated(turn), round_number + 1
-    return round_number, turn.proposer
+    round_number = 0
+    while members.proposer not in keys:
+        members, round_number = validators.at_round(members, 1), round_number + 1
+    return round_number, members.proposer
 
 
 def next_block(
@@ -65,16 +75,11 @@ def next_block(
     evidence: Sequence[Evidence] = (),
 ) -> Block:
     """The block that follows ``head``."""
-    time = (
-        head.time
-        if head.is_genesis
-        else blocktime.median_time(head.commit, head.last_validators)
-    )
     header = Header(
         version=Version(app=app_version),
         chain_id=head.chain_id,
         height=head.height + 1,
-        time=time,
+        time=head.next_time(head.commit),
         last_block_id=head.block_id,
         last_commit_hash=hashes.commit_hash(head.commit),
         data_hash=hashes.data_hash(txs),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..domain.abci import BlockResults
 from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
-from ..domain.block import NO_BLOCK, Block, BlockID, SignedHeader
-from ..errors import BlockNotFound, ValueNotAllowed
+from ..domain.block import Block, BlockID, SignedHeader
+from ..errors import ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from ..wire.params import Hash, Int64
@@ -52,21 +52,12 @@ class ByHash(Params):
 
 def block(ctx: Context, params: AtHeight) -> BlockAnswer:
     """A block with its id."""
-    height = block_height(ctx.backend, params.height)
-    if height == 0 and ctx.rules.unknown_block_is_null:
-        return BlockAnswer(NO_BLOCK, None)
-    return _answer(ctx, *ctx.backend.block(height))
+    return _answer(ctx, *ctx.backend.block(block_height(ctx.backend, params.height)))
 
 
 def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
     """A block with its id, found by its hash."""
-    try:
-        height = ctx.backend.height_of(params.hash)
-    except BlockNotFound:
-        if ctx.rules.unknown_block_is_null:
-            return BlockAnswer(NO_BLOCK, None)
-        raise
-    return _answer(ctx, *ctx.backend.block(height))
+    return _answer(ctx, *ctx.backend.block(ctx.backend.height_of(params.hash)))
 
 
 def _answer(ctx: Context, block_id: BlockID, found: Block) -> BlockAnswer:
@@ -76,20 +67,12 @@ def _answer(ctx: Context, block_id: BlockID, found: Block) -> BlockAnswer:
 def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
     """A block's header."""
     height = block_height(ctx.backend, params.height)
-    if height == 0 and ctx.rules.unknown_block_is_null:
-        return HeaderAnswer(None)
     return HeaderAnswer(ctx.backend.block_meta(height).header)
 
 
 def header_by_hash(ctx: Context, params: ByHash) -> HeaderAnswer:
     """A block's header, found by its hash."""
-    try:
-        height = ctx.backend.height_of(params.hash)
-    except BlockNotFound:
-        if ctx.rules.unknown_block_is_null:
-            return HeaderAnswer(None)
-        raise
-    return HeaderAnswer(ctx.backend.block_meta(height).header)
+    return HeaderAnswer(ctx.backend.block_meta(ctx.backend.height_of(params.hash)).header)
 
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:
@@ -101,7 +84,8 @@ def commit(ctx: Context, params: AtHeight) -> CommitAnswer:
     """A header with the precommits that finalised its block."""
     backend = ctx.backend
     height = block_height(backend, params.height)
+    # Asked before the commit is read: a block that arrives meanwhile may carry another.
+    latest = backend.latest_height()
     found = backend.commit(height)
     signed = SignedHeader(backend.block_meta(height).header, found)
-    # Asked after the commit was read: a block that arrived meanwhile makes it canonical.
-    return CommitAnswer(signed, canonical=height < backend.latest_height())
+    return CommitAnswer(signed, canonical=height < latest)

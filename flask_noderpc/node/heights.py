@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..backend.base import ChainBackend
-from ..errors import HeightNotAvailable, ValueNotAllowed
+from ..errors import HeightNotAvailable, ResultNotFound, ValueNotAllowed
 from ..rpc.params import Params, param
 from ..wire.params import Int64
 
@@ -26,6 +26,8 @@ class AtHeight(Params):
 def block_height(backend: ChainBackend, wanted: int | None) -> int:
     """The height of a block that is there; the latest when none is named."""
     latest = backend.latest_height()
+    if wanted is None and latest == 0:
+        raise ResultNotFound("the chain has no block yet")
     return latest if wanted is None else _checked(backend, wanted, latest)
 
 

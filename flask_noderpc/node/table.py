@@ -11,8 +11,8 @@ from .heights import AtHeight
 # The commit seen here at the latest height may not be the one that the next block carries.
 CANONICAL_COMMIT = Cache(given="height", settled=lambda answer: answer.canonical)
 
-# CometBFT: rpc/core/routes.go has the same cache policy, with abci_info and blockchain
-# always cacheable, whose answers do change; ours are not.
+# CometBFT: rpc/core/routes.go has the same cache policy, with abci_info, blockchain and tx
+# always cacheable, whose answers can change; ours are not.
 NODE_ROUTES = RouteTable(
     (
         Route("health", info.health, NoParams, answers.Empty),
@@ -55,7 +55,7 @@ NODE_ROUTES = RouteTable(
         ),
         Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, answers.PendingTxs),
         Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
-        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer, ALWAYS),
+        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer),
         Route(
             "broadcast_tx_sync", txs.broadcast_tx_sync, txs.TxParams, answers.BroadcastAnswer
         ),

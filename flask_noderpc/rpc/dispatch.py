@@ -19,17 +19,19 @@ from typing import Any
 
 from ..errors import (
     BackendError,
+    ConfigurationError,
     InternalError,
     InvalidRequest,
     MethodNotFound,
     NodeRPCError,
     ParseError,
     RPCError,
+    StoreError,
 )
 from ..wire.dialect import Dialect
 from . import messages
 from .context import Context
-from .messages import BadCall, Call
+from .messages import BadCall
 from .params import ParamLoader
 from .route import Route, RouteTable
 
@@ -108,24 +110,17 @@ class Dispatcher:
         replies: list[bytes] = []
         room = self._context.settings.max_batch_response_bytes
         for item in calls.items:
-            reply = self._answer(item, room if calls.is_batch else None)
-            if reply is not None:
+            if isinstance(item, BadCall):
+                replies.append(messages.failure(item.id, item.error))
+            elif item.id is not None:
+                # CometBFT: a notification, which has no id, is not even executed.
+                reply = self.call(item.method, item.params, item.id) if room > 0 else b""
                 room -= len(reply)
+                if calls.is_batch and room <= 0:
+                    # From here on nothing more is worked out, to be thrown away.
+                    room, reply = 0, messages.failure(item.id, _too_much())
                 replies.append(reply)
         return replies
-
-    def _answer(self, item: Call | BadCall, room: int | None) -> bytes | None:
-        if isinstance(item, BadCall):
-            return messages.failure(item.id, item.error)
-        if item.id is None:
-            # CometBFT: a notification is not even executed.
-            return None
-        if room is not None and room <= 0:
-            return messages.failure(item.id, _too_much())
-        reply = self.call(item.method, item.params, item.id)
-        if room is not None and len(reply) > room:
-            return messages.failure(item.id, _too_much())
-        return reply
 
     def call(self, method: str, params: bytes, own_id: bytes) -> bytes:
         """The reply to one call."""
@@ -158,8 +153,15 @@ def to_rpc_error(error: Exception) -> RPCError:
     match error:
         case RPCError():
             return error
+        case StoreError():
+            # Where the store lies is for the operator alone.
+            log.error("%s", error)
+            return InternalError(error.reason)
         case BackendError():
             return InternalError(str(error))
+        case ConfigurationError():
+            log.error("the node can't start: %s", error)
+            return InternalError("the node can't start; the server's log says why")
         case _:
             log.error("a call failed", exc_info=error)
             return InternalError("the call failed; the server's log says why")

@@ -4,7 +4,22 @@ Importing this imports no gevent and no pytest; :mod:`.plugin` and :mod:`.contra
 for pytest.
 """
 
-from .chains import SampleChain, make_chain
-from .node import Node, run_node
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .chains import SampleChain, make_chain
+    from .node import Node, run_node
+
+# Loaded when asked for: pytest imports this package in every run, for the plugin.
+_HOMES = {"Node": "node", "SampleChain": "chains", "make_chain": "chains", "run_node": "node"}
 
 __all__ = ["Node", "SampleChain", "make_chain", "run_node"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
 
 from flask import Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from ..errors import InvalidRequest
+from ..errors import InvalidParams, InvalidRequest
 from ..rpc.dispatch import Dispatcher, Reply
-from ..rpc.messages import NO_ID, failure
+from ..rpc.messages import NO_ID, URI_ID, failure
 from ..settings import Settings
 
 # CometBFT: what cacheable answers carry.
@@ -18,7 +19,21 @@ _CACHE_CONTROL = "public, max-age=86400"
 
 def answer_get(dispatcher: Dispatcher, name: str) -> Response:
     """The answer to ``GET /<route>?…``."""
+    if b"%" in request.query_string and not _is_utf8(unquote_to_bytes(request.query_string)):
+        # Werkzeug would leave such an escape as it is, and a transaction would be another.
+        error = InvalidParams(
+            "the query string is no UTF-8; write other bytes as hex behind 0x"
+        )
+        return _response(Reply(HTTPStatus.BAD_REQUEST, failure(URI_ID, error)))
     return _response(dispatcher.get(name, request.args))
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def answer_post(dispatcher: Dispatcher, settings: Settings) -> Response:

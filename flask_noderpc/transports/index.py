@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,6 @@ from ..backend.base import ChainBackend
 from ..canonical.hashes import tx_hash
 from ..rpc.params import specs
 from ..rpc.route import Route, RouteTable
-
-_RECENT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +25,25 @@ class Link:
     """``None`` while the chain has nothing that the link could show."""
 
 
-def index_page(routes: RouteTable, backend: ChainBackend, left_out: tuple[str, ...]) -> str:
-    """The page."""
-    examples = _examples(backend)
+def index_page(
+    routes: RouteTable,
+    backend: ChainBackend | None,
+    left_out: tuple[str, ...],
+    trouble: str = "",
+) -> str:
+    """The page; ``trouble`` says why there is no backend to take examples from."""
+    examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
-    return render_template("noderpc/index.html", links=links)
+    return render_template("noderpc/index.html", links=links, trouble=trouble)
 
 
-def _link(route: Route[Any], examples: dict[str, dict[str, Any] | None]) -> Link:
+def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> Link:
     values = examples.get(route.name, {})
-    href = None if values is None else url_for(f"{request.blueprint}.{route.name}", **values)
+    href = None
+    if values is not None:
+        # A url_prefix may have variables, which the links keep.
+        values = {**(request.view_args or {}), **values}
+        href = url_for(f"{request.blueprint}.{route.name}", **values)
     names = ", ".join(spec.wire for spec in specs(route.params))
     return Link(route.name, route.doc, names, href)
 
@@ -46,7 +54,7 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
     by_hash = None
     if latest:
         by_hash = {"hash": "0x" + backend.block_meta(latest).block_id.hash.hex().upper()}
-    recent_tx = _recent_tx(backend, latest)
+    recent = backend.latest_txs(1)
     return {
         "block_by_hash": by_hash,
         "header_by_hash": by_hash,
@@ -55,7 +63,11 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
         "commit": {} if latest else None,
         "block_results": {} if latest else None,
         "blockchain": {} if latest else None,
-        "tx": {"hash": "0x" + recent_tx.hex().upper(), "prove": "true"} if recent_tx else None,
+        "tx": (
+            {"hash": "0x" + tx_hash(recent[0].tx).hex().upper(), "prove": "true"}
+            if recent
+            else None
+        ),
         "check_tx": {"tx": '"name=satoshi"'},
         # Each its own: the mempool takes a transaction once.
         "broadcast_tx_sync": {"tx": f'"sync{latest}=satoshi"'},
@@ -63,13 +75,3 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
         "broadcast_tx_commit": {"tx": f'"commit{latest}=satoshi"'},
         "abci_query": {"data": '"name"'},
     }
-
-
-def _recent_tx(backend: ChainBackend, latest: int) -> bytes | None:
-    if not latest:
-        return None
-    lowest = max(backend.base_height(), latest - _RECENT + 1)
-    for meta in backend.block_metas(lowest, latest):
-        if meta.tx_count:
-            return tx_hash(backend.block(meta.header.height)[1].txs[0])
-    return None

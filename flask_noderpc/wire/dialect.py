@@ -31,8 +31,6 @@ SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
 class Rules:
     """The few behaviours, beside shapes, in which dialects differ."""
 
-    unknown_block_is_null: bool = False
-    """``block_by_hash`` of an unknown hash is a null block, and no error."""
     lone_reply_is_bare: bool = True
     """CometBFT: a batch with one reply is answered with that reply, not a list."""
 

@@ -20,6 +20,7 @@ from flask_noderpc.domain.block import (
     BlockID,
     Commit,
     PartSetHeader,
+    Version,
     Vote,
     VoteType,
 )
@@ -79,7 +80,8 @@ REFUSALS: dict[str, Callable[[CommittedBlock], CommittedBlock]] = {
     "last_results_hash": header(last_results_hash=b"\x01" * 32),
     "evidence_hash": header(evidence_hash=b"\x01" * 32),
     "proposer in the set": header(proposer_address=b"\x01" * 20),
-    "time after the last": header(time=1),
+    "time": header(time=1),
+    "version.block": header(version=Version(block=99)),
     "last_commit.height": last_commit(height=1),
     "last_commit.block_id": last_commit(block_id=OTHER),
     "last_commit.signatures": last_commit(signatures=()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -44,6 +45,22 @@ def test_garbage_is_refused_and_left_as_it_is(
         open_store().latest_height()
 
     assert path.read_bytes() == content
+
+
+def test_a_store_that_can_t_be_opened_leaves_no_threads(
+    open_store: OpenStore, path: Path
+) -> None:
+    path.write_bytes(b"no database" * 1000)
+    backend = open_store()
+    before = threading.active_count()
+
+    for _ in range(10):
+        with pytest.raises(StoreError):
+            backend.latest_height()
+
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline
 
 
 def test_an_empty_file_becomes_a_store(open_store: OpenStore, path: Path) -> None:

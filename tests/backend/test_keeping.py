@@ -57,7 +57,7 @@ def test_a_backup_goes_on_as_a_chain_of_its_own(
 def test_a_backup_never_overwrites(store: SQLiteBackend, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("precious")
 
-    with pytest.raises(StoreError, match="there is there already"):
+    with pytest.raises(StoreError, match="there: is there already"):
         store.backup(tmp_path / "there")
 
     assert (tmp_path / "there").read_text() == "precious"

@@ -21,6 +21,7 @@ from flask_noderpc.domain.params import (
 )
 from flask_noderpc.testing.chains import ChainMaker
 
+AGE = st.integers(1, 2**62)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ATTRIBUTE = st.builds(
@@ -45,8 +46,9 @@ RESULT = st.builds(
 )
 UPDATE = st.none() | st.builds(
     ConsensusParamsUpdate,
-    st.none() | st.builds(BlockParams, st.integers(-1, 1 << 40), INT64, INT64),
-    st.none() | st.builds(EvidenceParams, INT64, INT64, INT64),
+    st.none()
+    | st.builds(BlockParams, st.integers(1, 100 * 1024 * 1024), st.integers(-1, 2**62), INT64),
+    st.none() | st.builds(EvidenceParams, AGE, AGE, st.integers(0, 2**62)),
     st.none() | st.just(ValidatorParams(("ed25519",))),
     st.none() | st.integers(0, (1 << 64) - 1),
 )

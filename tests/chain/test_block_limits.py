@@ -24,7 +24,7 @@ def limited(folder: Path, **limits: int) -> None:
 
 def test_the_room_for_transactions_is_what_cometbft_leaves() -> None:
     # CometBFT: MaxDataBytes in types/block.go.
-    assert max_data_bytes(BlockParams(max_bytes=-1), 3) == -1
+    assert max_data_bytes(BlockParams(max_bytes=-1), 3) == 104_857_600 - 1058
     assert max_data_bytes(BlockParams(max_bytes=1000), 1) == 1000 - 11 - 626 - 94 - 109
     assert max_data_bytes(BlockParams(max_bytes=1000), 2) == 1000 - 11 - 626 - 94 - 218
     assert max_data_bytes(BlockParams(max_bytes=100), 1) == 0

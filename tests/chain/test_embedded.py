@@ -149,7 +149,7 @@ def test_a_database_without_its_home_is_refused(open_chain: Open, tmp_path: Path
     open_chain().close()
 
     with pytest.raises(ConfigurationError, match="NODERPC_HOME") as refusal:
-        open_chain(home=tmp_path / "empty")
+        open_chain(home=tmp_path / "empty", produce=True)
 
     assert "chain.db holds a chain" in str(refusal.value)
     assert not (tmp_path / "empty").exists()

@@ -75,7 +75,7 @@ def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:
     home.create(tmp_path, "first", GENESIS_TIME)
     before = contents(tmp_path)
 
-    again = home.create(tmp_path, "second", GENESIS_TIME + 1)
+    again = home.create(tmp_path, None, GENESIS_TIME + 1)
 
     assert contents(tmp_path) == before
     assert again.genesis.chain_id == "first"

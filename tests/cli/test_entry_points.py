@@ -122,7 +122,7 @@ def test_noderpc_verifies_a_store(database: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [(b"", "holds no chain"), (b"no database" * 500, "the file is no SQLite database")],
+    [(b"", "no chain here"), (b"no database" * 500, "the file is no SQLite database")],
 )
 def test_what_is_no_store_is_told_in_one_line(
     tmp_path: Path, content: bytes, text: str

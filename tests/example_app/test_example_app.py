@@ -79,7 +79,8 @@ def test_the_explorer_lists_blocks_and_transactions_newest_first(app: Flask) -> 
         ["2"],
     ]
     assert "b=&lt;2&gt;" in txs[0]
-    assert "name=satoshi" in txs[1]
+    assert "a=1" in txs[1]
+    assert "name=satoshi" in txs[2]
     (link,) = re.findall(r'href="([^"]+)"', blocks[0])
     assert app.test_client().get(link).get_json()["result"]["block"]["header"]["height"] == "3"
 

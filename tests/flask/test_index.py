@@ -73,7 +73,7 @@ def test_on_a_new_chain_what_has_nothing_to_show_is_no_link(app: Flask) -> None:
         "header",
         "header_by_hash",
     }
-    assert app.test_client().get("/").text.count("nothing to show yet") == len(missing)
+    assert app.test_client().get("/").text.count("nothing to show") == len(missing)
 
 
 def test_on_a_new_chain_every_link_works(app: Flask) -> None:
@@ -93,11 +93,35 @@ def test_on_a_chain_with_transactions_every_route_is_a_link_that_works(app: Flas
     assert client.get(found["tx"]).get_json()["result"]["proof"]
 
 
-def test_a_transaction_is_looked_for_in_the_latest_blocks_only(app: Flask) -> None:
-    grown(app, b"name=satoshi", blocks=21)
+def test_the_latest_transaction_is_linked_however_many_blocks_ago_it_was(app: Flask) -> None:
+    grown(app, b"name=satoshi", blocks=50)
+    client = app.test_client()
 
-    assert "tx" not in links(app.test_client())
-    assert "block" in links(app.test_client())
+    assert client.get(links(client)["tx"]).get_json()["result"]["height"] == "1"
+
+
+def test_a_store_that_can_not_be_used_is_told_on_the_page(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_DATABASE="/proc/nowhere/chain.db")
+    app.register_blueprint(noderpc_bp)
+
+    page = app.test_client().get("/")
+
+    assert page.status_code == 200
+    assert "No such file or directory" in page.text
+    assert "/proc" not in page.text
+    assert links(app.test_client()) == {}
+
+
+def test_variables_of_a_prefix_are_the_host_s_and_stay_in_the_links(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp, url_prefix="/<tenant>/node")
+    client = app.test_client()
+
+    found = links(client, "/me/node/")
+
+    assert found["health"] == "/me/node/health"
+    assert client.get("/me/node/health").status_code == 200
+    assert client.post("/you/node", data=b'{"id":1,"method":"health"}').status_code == 200
 
 
 def test_links_keep_to_their_mount(make_app: MakeApp) -> None:

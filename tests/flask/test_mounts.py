@@ -174,7 +174,10 @@ def test_a_backend_is_asked_for_by_the_name_of_its_mount(make_app: MakeApp) -> N
 
     with app.app_context():
         assert get_backend("archive") is backend
-        with pytest.raises(ConfigurationError, match="no node RPC mounted as 'noderpc'"):
+        with pytest.raises(
+            ConfigurationError,
+            match="'noderpc'; mounted are: 'archive'",
+        ):
             get_backend()
 
 

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import NODE_ROUTES, MemoryBackend
-from flask_noderpc.domain.answers import BlockAnswer, HeaderAnswer
-from flask_noderpc.domain.block import NO_BLOCK
 from flask_noderpc.errors import ConfigurationError, StoreError
-from flask_noderpc.node import blocks
-from flask_noderpc.node.heights import AtHeight
 from flask_noderpc.rpc.context import Context, Seats
 from flask_noderpc.rpc.dispatch import Dispatcher
 from flask_noderpc.settings import Settings
@@ -22,7 +18,7 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.dialect import Dialect, Rules
 from flask_noderpc.wire.document import DOCUMENT
 
-NODES_RULES = Rules(unknown_block_is_null=True, lone_reply_is_bare=False)
+NODES_RULES = Rules(lone_reply_is_bare=False)
 NODES = replace(DOCUMENT, rules=NODES_RULES)
 
 
@@ -46,15 +42,6 @@ def dispatcher(dialect: Dialect = DOCUMENT, ready: Callable[[], None] = nothing)
     return Dispatcher(NODE_ROUTES, dialect, context(dialect), ready)
 
 
-def test_a_block_that_is_not_there_is_null_where_the_dialect_says_so() -> None:
-    ctx = context(NODES)
-
-    assert blocks.block(ctx, AtHeight()) == BlockAnswer(NO_BLOCK, None)
-    assert blocks.block_by_hash(ctx, blocks.ByHash(b"x")) == BlockAnswer(NO_BLOCK, None)
-    assert blocks.header(ctx, AtHeight()) == HeaderAnswer(None)
-    assert blocks.header_by_hash(ctx, blocks.ByHash(b"x")) == HeaderAnswer(None)
-
-
 @pytest.mark.parametrize(("dialect", "kind"), [(DOCUMENT, dict), (NODES, list)])
 def test_a_batch_of_one_is_bare_where_the_dialect_says_so(dialect: Dialect, kind: type) -> None:
     reply = dispatcher(dialect).post(b'[{"id":1,"method":"health"}]')
@@ -73,7 +60,8 @@ def test_a_get_of_a_route_that_is_not_there_is_not_found() -> None:
     ("error", "data"),
     [
         (StoreError("the disk is full"), "the disk is full"),
-        (ConfigurationError("/home/me"), "the call failed; the server's log says why"),
+        (ConfigurationError("/home/me"), "the node can't start; the server's log says why"),
+        (StoreError("is corrupt", "/home/me"), "is corrupt"),
         (OSError("/home/me"), "the call failed; the server's log says why"),
     ],
 )

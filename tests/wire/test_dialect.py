@@ -12,8 +12,7 @@ import pytest
 
 from flask_noderpc import NODE_ROUTES, ConfigurationError
 from flask_noderpc.domain.abci import ProofOp, QueryResult
-from flask_noderpc.domain.answers import BlockAnswer, HeaderAnswer, QueryAnswer
-from flask_noderpc.domain.block import NO_BLOCK
+from flask_noderpc.domain.answers import HeaderAnswer, QueryAnswer
 from flask_noderpc.errors import (
     InternalError,
     InvalidParams,
@@ -92,12 +91,6 @@ def test_every_answer_is_dumped_as_its_schema_says(backend: chain.PeeredBackend)
 @pytest.mark.parametrize("answer", [HeaderAnswer(None)])
 def test_what_is_not_there_may_be_null(answer: object) -> None:
     assert compiled(schema_of(answer))(answer) == schema_of(answer)().dump(answer)
-
-
-def test_no_dialect_of_the_document_answers_a_null_block() -> None:
-    assert DOCUMENT.rules.unknown_block_is_null is False
-    with pytest.raises(AttributeError):
-        DOCUMENT.encode(BlockAnswer(NO_BLOCK, None))
 
 
 def test_the_proof_of_a_query_is_hex_of_its_protobuf() -> None:

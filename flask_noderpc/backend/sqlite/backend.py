@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ...canonical.head import Head
 from ...concurrency import NativeThread
@@ -119,11 +120,17 @@ class SQLiteBackend(ChainStore):
                 files = _Files(self._store)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.
-                files.writer.open()
+                try:
+                    files.writer.open()
+                except BaseException:
+                    # A store that can't be opened is tried at each call: leave no thread.
+                    files.writer.close()
+                    raise
                 self._files = files
             return self._files
 
     def close(self) -> None:
+        self._genesis = None
         files, self._files = self._files, None
         if files is not None and files.process == os.getpid():
             files.readers.close()
@@ -212,8 +219,16 @@ class SQLiteBackend(ChainStore):
         )
         if row is None:
             raise TxNotFound(tx_hash)
-        height, position, tx, *result = row
-        return TxRecord(height, position, tx, rows.tx_result_from(result))
+        return rows.tx_record_from(row)
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        with self._open().readers.snapshot() as at:
+            found = at.execute(
+                f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs"
+                " ORDER BY height DESC, position DESC LIMIT ?",
+                (limit,),
+            )
+            return tuple(rows.tx_record_from(row) for row in found)
 
     # State.
 
@@ -222,7 +237,7 @@ class SQLiteBackend(ChainStore):
             with self._open().readers.snapshot() as at:
                 self._genesis = ledger.stored_genesis(at)
             if self._genesis is None:
-                raise StoreError(f"{self.path}: no chain here yet, init_chain comes first")
+                raise StoreError("no chain here yet, init_chain comes first", self.path)
         return self._genesis
 
     def has_chain(self) -> bool:
@@ -291,6 +306,10 @@ class SQLiteBackend(ChainStore):
     def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, max_bytes, max_gas)
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.after(at, cursor, limit)
 
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))
@@ -362,13 +381,13 @@ class SQLiteBackend(ChainStore):
     def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy the store to a new file while it is in use."""
         if os.path.exists(target):
-            raise StoreError(f"{os.fspath(target)} is there already, a backup needs a new file")
+            raise StoreError("is there already, a backup needs a new file", os.fspath(target))
 
         self._open()
         thread = NativeThread("noderpc-backup")
         try:
             # Not the writer's thread: blocks are made while a large store is copied.
-            thread.run(lambda: self._store.copy_to(target))
+            thread.run(lambda: self._store.copy_to(Path(target)))
         finally:
             thread.stop()
 

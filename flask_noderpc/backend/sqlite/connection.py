@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...concurrency import NativeThread, native_lock
-from ...errors import StoreError
+from ...errors import ConfigurationError, StoreError
 from .schema import migrate
 
 T = TypeVar("T")
@@ -32,12 +32,12 @@ def translated(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: {_cause(error)}") from error
+        raise StoreError(_cause(error), path) from error
     except OverflowError:
         # An integer beyond SQLite's 64 bits.
-        raise StoreError(f"{path}: a number is too large for the store") from None
+        raise StoreError("a number is too large for the store", path) from None
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror} ({error.filename})") from error
+        raise StoreError(str(error.strerror), str(error.filename or path)) from error
 
 
 def _cause(error: sqlite3.Error) -> str:
@@ -62,20 +62,17 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], max_pages: int | None = None) -> None:
         self.path = os.fspath(path)
-        self._is_uri = self.path.startswith("file:")
+        if self.path in ("", ":memory:"):
+            raise ConfigurationError("the store is a file: processes share it, and it is kept")
         self._max_pages = max_pages
-        self.read_only = self._is_uri and ("mode=ro" in self.path or "immutable=1" in self.path)
-
-    @property
-    def file(self) -> Path:
-        """The file itself."""
-        name = urlsplit(self.path).path if self._is_uri else self.path
-        return Path(unquote(name) if self._is_uri else name).absolute()
-
-    @property
-    def folder(self) -> Path:
-        """Where the file lies."""
-        return self.file.parent
+        uri = urlsplit(self.path) if self.path.startswith("file:") else None
+        # Made absolute once: the process may change its folder.
+        self.file = Path(unquote(uri.path) if uri else self.path).absolute()
+        self.folder = self.file.parent
+        self._options = dict(parse_qsl(uri.query)) if uri else {}
+        self.read_only = (
+            self._options.get("mode") == "ro" or self._options.get("immutable") == "1"
+        )
 
     def identity(self) -> tuple[int, int] | None:
         """Which file stands under the name now; ``None`` for none."""
@@ -88,8 +85,7 @@ class Store:
     def open_reader(self) -> Connection:
         """A connection that can't write, and never waits once it is open."""
         # A reader that made a missing file would serve it as an empty chain.
-        name = self.path if self._is_uri else f"{self.file.as_uri()}?mode=rw"
-        connection = self._connect(name, timeout=_OPEN_PATIENCE_S, uri=True)
+        connection = self._connect(_OPEN_PATIENCE_S, mode="rw")
         try:
             connection.execute("PRAGMA query_only = ON")
             # The last connection to go tidies up the log, and shuts out those that come in.
@@ -104,7 +100,7 @@ class Store:
         """The connection that writes; the tables are there when it returns."""
         if not self.read_only:
             self.folder.mkdir(parents=True, exist_ok=True)
-        connection = self._connect(self.path, timeout=_WRITE_PATIENCE_S, uri=self._is_uri)
+        connection = self._connect(_WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
         except BaseException:
@@ -112,20 +108,26 @@ class Store:
             raise
         return connection
 
-    def copy_to(self, target: str | os.PathLike[str]) -> None:
+    def copy_to(self, target: Path) -> None:
         """Copy one moment of the store to a new file; writers go on meanwhile."""
-        with (
-            translated(os.fspath(target)),
-            closing(sqlite3.connect(target)) as copy,
-            translated(self.path),
-            closing(self.open_reader()) as source,
-        ):
-            source.backup(copy)
+        draft = target.with_name(target.name + ".part")
+        with translated(str(target)):
+            draft.unlink(missing_ok=True)
+            try:
+                with (
+                    closing(sqlite3.connect(draft)) as copy,
+                    translated(self.path),
+                    closing(self.open_reader()) as source,
+                ):
+                    source.backup(copy)
+                draft.rename(target)
+            finally:
+                draft.unlink(missing_ok=True)
 
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:
             if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                raise StoreError(f"{self.path} holds no chain, and can't be given one")
+                raise StoreError("no chain here, and none can be written", self.path)
             migrate(connection)
             return
         connection.execute("PRAGMA journal_mode = WAL")
@@ -140,14 +142,15 @@ class Store:
             connection.rollback()
             raise
 
-    def _connect(self, name: str, timeout: float, uri: bool) -> Connection:
+    def _connect(self, timeout: float, mode: str) -> Connection:
+        options = urlencode({"mode": mode, **self._options})
         return sqlite3.connect(
-            name,
+            f"{self.file.as_uri()}?{options}",
             timeout=timeout,
             isolation_level=None,
             # A connection moves between threads and is used by one at a time.
             check_same_thread=False,
-            uri=uri,
+            uri=True,
             cached_statements=256,
         )
 
@@ -184,8 +187,8 @@ class Readers:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
+                # Nothing was written, and a commit can fail on a corrupt file.
+                connection.rollback()
                 self._give_back(connection)
 
     def _give_back(self, connection: Connection) -> None:
@@ -262,9 +265,7 @@ class Writer:
                 self._file = self._store.identity()
         elif self._file != self._store.identity():
             # SQLite would go on writing into a file that nobody finds again.
-            raise StoreError(
-                f"{self._store.path}: the file was removed or replaced while in use"
-            )
+            raise StoreError("the file was removed or replaced while in use", self._store.path)
         return self._connection
 
     def _drain(self) -> None:

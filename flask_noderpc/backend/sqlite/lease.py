@@ -15,12 +15,17 @@ from ..base import Lease
 
 Connection = sqlite3.Connection
 
+# Longer than any lease that is set with thought.
+_LONGEST_LEASE = 60 * SECOND
+
 
 def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
     """The lease under a new epoch, unless another owner's still holds."""
     row = connection.execute("SELECT owner, epoch, expires FROM lease").fetchone()
     now = time.time_ns()
-    if row is not None and row[0] not in ("", owner) and row[2] > now:
+    # An expiry far ahead was written by a clock that was wrong.
+    limit = now + max(_LONGEST_LEASE, int(seconds * SECOND))
+    if row is not None and row[0] not in ("", owner) and now < row[2] <= limit:
         return None
     lease = Lease(owner, row[1] + 1 if row else 1)
     connection.execute(

@@ -109,6 +109,14 @@ def drop_unfit(connection: Connection) -> None:
     )
 
 
+def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+    """The oldest transactions behind a cursor, each with its own."""
+    found = connection.execute(
+        "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
+    )
+    return tuple((seq, tx) for seq, tx in found)
+
+
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
     """Forget transactions, so that they may be sent again."""
     gone = [(tx_hash(tx),) for tx in txs]

@@ -22,6 +22,7 @@ from ...domain.block import (
 from ...domain.params import ConsensusParams, ConsensusParamsUpdate
 from ...domain.time import ZERO_TIME
 from ...domain.validator import PublicKey, Validator, ValidatorUpdate
+from ..base import TxRecord
 
 HEADER_COLUMNS = (
     "height, version_block, version_app, time, last_block_hash, last_parts_total,"
@@ -156,6 +157,12 @@ def tx_result_from(row: Sequence[Any]) -> TxResult:
     """A result from the values of ``TX_RESULT_COLUMNS``."""
     code, data, log, info, gas_wanted, gas_used, codespace, events = row
     return TxResult(code, data, log, info, gas_wanted, gas_used, events_from(events), codespace)
+
+
+def tx_record_from(row: Sequence[Any]) -> TxRecord:
+    """A transaction from (height, position, tx) and the values of ``TX_RESULT_COLUMNS``."""
+    height, position, tx, *result = row
+    return TxRecord(height, position, tx, tx_result_from(result))
 
 
 # Texts stand as they are, so that SQL can search them; other bytes stand in base64,
