@@ -173,11 +173,52 @@ def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
     forker.join(30)
 
 
-def test_files_that_are_abandoned_are_closed(store: SQLiteBackend, path: Path) -> None:
-    files = store._open()
-    store.latest_height()
+READING = """
+import os, sys, threading
+from flask_noderpc import SQLiteBackend, NodeRPCError
+from flask_noderpc.backend.sqlite import backend as module
+from flask_noderpc.testing.chains import ChainMaker
 
-    files.abandon()
-    files.abandon()
+module._FORK_PATIENCE_S = float(sys.argv[2])
+maker = ChainMaker((10,))
+backend = SQLiteBackend(sys.argv[1])
+backend.init_chain(maker.genesis, maker.state)
+backend.append_block(maker.block(b"parent=1"))
+began, go_on = threading.Event(), threading.Event()
 
-    assert sorted(file.name for file in path.parent.iterdir()) == ["chain.db"]
+def read():
+    with backend._open().readers.snapshot() as at:
+        began.set()
+        go_on.wait(float(sys.argv[3]))
+        # A read within a read goes on while a fork waits.
+        assert backend.latest_height() == 1
+
+reader = threading.Thread(target=read)
+reader.start()
+began.wait(30)
+block = maker.block(b"child=1")
+pid = os.fork()
+if pid == 0:
+    try:
+        backend.append_block(block)
+        print(backend.latest_height(), flush=True)
+    except NodeRPCError as error:
+        print(error.reason, flush=True)
+    os._exit(0)
+go_on.set()
+reader.join()
+os.waitpid(pid, 0)
+print(backend.verify())
+backend.close()
+"""
+
+
+def test_a_fork_waits_for_reads_that_are_under_way(path: Path) -> None:
+    assert run(READING, path, 30, 0.1) == ("2\n2\n", "", 0)
+
+
+def test_a_child_that_was_forked_beside_an_endless_read_says_so(path: Path) -> None:
+    out, err, code = run(READING, path, 0.1, 30)
+
+    assert out.startswith("this process was forked while the store was being read")
+    assert (out.splitlines()[-1], err, code) == ("1", "", 0)

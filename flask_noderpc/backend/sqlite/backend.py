@@ -45,6 +45,9 @@ from .mempool import MempoolLimits
 # How often a waiting call looks for what other processes wrote.
 _POLL_S = 0.05
 
+# How long a fork waits for reads under way.
+_FORK_PATIENCE_S = 5.0
+
 
 class _Files:
     """The open files of one process; no SQLite handle may cross a fork."""
@@ -55,20 +58,20 @@ class _Files:
         self.writer = Writer(store)
         self.ledger = ledger.Ledger()
         self.changed = threading.Condition()
+        self.quiet = True
+        """Whether nothing was open at the last fork."""
         forks.watch(self)
 
     def hold(self) -> None:
-        """Let no write begin: the process is about to fork."""
+        """Close everything, and let nothing begin: the process is about to fork."""
         self.writer.between_writes.__enter__()
+        self.writer.let_go()
+        self.quiet = self.readers.hold(_FORK_PATIENCE_S)
 
     def go_on(self) -> None:
-        """Let writes begin again."""
+        """Let reads and writes begin again; they open what they need."""
+        self.readers.go_on()
         self.writer.between_writes.__exit__(None, None, None)
-
-    def abandon(self) -> None:
-        """Close what a forked child has inherited."""
-        self.readers.close()
-        self.writer.abandon()
 
     def notify(self) -> None:
         """Wake those who wait for blocks or transactions."""
@@ -117,6 +120,12 @@ class SQLiteBackend(ChainStore):
             return files
         with self._opening:
             if self._files is None or self._files.process != os.getpid():
+                if files is not None and not files.quiet:
+                    raise StoreError(
+                        "this process was forked while the store was being read; fork before"
+                        " the first call, or between calls",
+                        self.path,
+                    )
                 files = _Files(self._store)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.

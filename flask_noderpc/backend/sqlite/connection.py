@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -162,12 +163,26 @@ class Readers:
         self._store = store
         self._idle: deque[Connection] = deque()
         self._closed = False
+        self._gate = threading.Condition()
+        self._busy = 0
+        self._held = False
+        self._mine = threading.local()
 
     def _take(self) -> Connection:
+        nested = getattr(self._mine, "depth", 0)
+        with self._gate:
+            # One who holds a connection already must get another, or it ends never.
+            while self._held and not nested:
+                self._gate.wait()
+            self._busy += 1
+        self._mine.depth = nested + 1
         try:
-            return self._idle.pop()
-        except IndexError:
+            with suppress(IndexError):
+                return self._idle.pop()
             return self._store.open_reader()
+        except BaseException:
+            self._leave()
+            raise
 
     def one(self, sql: str, *args: object) -> Any:
         """The first row, or ``None``."""
@@ -195,10 +210,35 @@ class Readers:
         self._idle.append(connection)
         if self._closed:
             self.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._mine.depth -= 1
+        with self._gate:
+            self._busy -= 1
+            if self._held:
+                self._gate.notify_all()
+
+    def hold(self, patience_s: float) -> bool:
+        """Let no read begin, and close everything; whether all that were under way ended."""
+        with self._gate:
+            self._held = True
+            quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)
+        self._close_idle()
+        return quiet
+
+    def go_on(self) -> None:
+        """Let reads begin again."""
+        with self._gate:
+            self._held = False
+            self._gate.notify_all()
 
     def close(self) -> None:
         """Close what is idle now, and what is in use when it is given back."""
         self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
@@ -248,7 +288,11 @@ class Writer:
 
     def open(self) -> None:
         """Open the store now, rather than at the first write."""
-        self._thread.run(self._open)
+        self._thread.run(self._open_between)
+
+    def _open_between(self) -> None:
+        with self.between_writes:
+            self._open()
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """What ``work`` returns, once it is on disk."""
@@ -274,15 +318,12 @@ class Writer:
         if not jobs:
             return
         try:
-            self._commit(self._open(), jobs)
+            with self.between_writes:
+                self._transact(self._open(), jobs)
         except Exception as error:
             # Whatever it is: none of these jobs may be left without an answer.
             for job in jobs:
                 job.error = job.error or error
-
-    def _commit(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
-        with self.between_writes:
-            self._transact(connection, jobs)
 
     def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -297,8 +338,8 @@ class Writer:
                 connection.execute("ROLLBACK")
             raise
 
-    def abandon(self) -> None:
-        """Close the file in a forked child, which the thread did not come along to."""
+    def let_go(self) -> None:
+        """Close the file for now, between two writes; the next one opens it again."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,8 +1,9 @@
-"""No SQLite handle may cross a fork.
+"""No SQLite handle crosses a fork.
 
-SQLite keeps books of the locks that its process holds. A child inherits the books and not
-the locks: it would write beside everyone else, and lose what it wrote. So a fork waits
-until no write is under way, and the child closes what it inherited before it opens its own.
+SQLite keeps books of the locks that its process holds, and a log that the last one to
+close a file removes. A child that inherits the books would write beside everyone else,
+into a log that is gone, and lose it. So a fork waits until nothing is read or written,
+and everything is closed before it; parent and child open again what they need.
 """
 
 from __future__ import annotations
@@ -17,13 +18,10 @@ class OpenFiles(Protocol):
     """The files of one backend."""
 
     def hold(self) -> None:
-        """Let no write begin."""
+        """Close everything, and let nothing begin."""
 
     def go_on(self) -> None:
-        """Let writes begin again."""
-
-    def abandon(self) -> None:
-        """Close what was inherited."""
+        """Let reads and writes begin again."""
 
 
 _one_at_a_time = threading.Lock()
@@ -44,18 +42,16 @@ def _before() -> None:
         files.hold()
 
 
-def _in_parent() -> None:
+def _after() -> None:
     while _held:
         _held.pop().go_on()
     _one_at_a_time.release()
 
 
 def _in_child() -> None:
+    # They are the parent's; the child makes its own.
     _watched.clear()
-    inherited = list(_held)
-    _in_parent()
-    for files in inherited:
-        files.abandon()
+    _after()
 
 
-os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
