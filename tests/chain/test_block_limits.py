@@ -10,8 +10,9 @@ import pytest
 from flask_noderpc.backend.base import BlockExecution, BlockRequest
 from flask_noderpc.canonical.blocksize import max_data_bytes, tx_bytes
 from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.domain.params import BlockParams, ConsensusParams, ConsensusParamsUpdate
-from flask_noderpc.errors import TxRejected
+from flask_noderpc.errors import InvalidBlock, TxRejected
 from flask_noderpc.testing.chains import ChainMaker
 
 from .conftest import Open
@@ -152,3 +153,17 @@ def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> No
     assert chain.block_meta(height).block_id.parts.total == 4
     assert chain.tx(tx_hash(tx)).tx == tx
     assert chain.verify() == 1
+
+
+def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Path) -> None:
+    class Greedy(KVStore):
+        def prepare_proposal(self, txs: object) -> tuple[bytes, ...]:
+            return (b"k=" + b"v" * 5000,)
+
+    write_home(tmp_path, {1: 10}, [1], ConsensusParams(BlockParams(max_bytes=4000)))
+    chain = unstarted(application=Greedy)
+
+    with pytest.raises(InvalidBlock, match="proposes 5008 bytes"):
+        chain.produce()
+
+    assert chain.latest_height() == 0

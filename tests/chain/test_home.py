@@ -201,3 +201,13 @@ def test_a_home_that_can_t_be_written_is_named(tmp_path: Path) -> None:
 def test_a_home_that_is_not_there_is_named_when_it_is_only_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"genesis\.json: No such file.*noderpc init"):
         home.load(tmp_path, GENESIS_TIME)
+
+
+def test_a_validator_key_that_is_gone_is_missed_and_not_made_anew(tmp_path: Path) -> None:
+    home.create(tmp_path, "first", GENESIS_TIME)
+    (tmp_path / "config" / "priv_validator_key.json").unlink()
+
+    with pytest.raises(ConfigurationError, match=r"priv_validator_key.json is missing"):
+        home.create(tmp_path, None, GENESIS_TIME)
+
+    assert not (tmp_path / "config" / "priv_validator_key.json").exists()

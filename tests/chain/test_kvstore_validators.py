@@ -176,3 +176,25 @@ def test_evidence_against_a_stranger_changes_nothing(chain: EmbeddedChain) -> No
 
     assert chain.results(height).validator_updates == ()
     assert chain.verify() == 2
+
+
+def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
+    chain: EmbeddedChain,
+) -> None:
+    chain.submit(validator_tx(key(9), 5))
+    chain.submit(validator_tx(key(9), 0))
+    chain.produce()
+
+    found = chain.results(1)
+
+    assert [result.code for result in found.tx_results] == [0, 0]
+    assert found.validator_updates == ()
+    assert chain.verify() == 1
+
+
+def test_five_hundred_validator_updates_fit_one_block(chain: EmbeddedChain) -> None:
+    for power in range(1, 501):
+        chain.submit(validator_tx(key(9), power))
+    chain.produce()
+
+    assert [update.power for update in chain.results(1).validator_updates] == [500]

@@ -256,3 +256,17 @@ def test_two_mounts_can_not_want_one_chain_in_two_ways(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match=r"'noderpc' .* another chain_id"):
         app.register_blueprint(noderpc_bp, name="second", url_prefix="/x", chain_id="two")
+
+
+def test_a_backend_that_was_closed_is_started_again_by_the_next_call(tmp_path: Path) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    NodeRPC(app, block_interval=0.01)
+    client = app.test_client()
+    assert client.get('/broadcast_tx_commit?tx="a=1"').status_code == 200
+    backend = mounts(app)["noderpc"].backend
+    backend.close()
+
+    answer = client.get('/broadcast_tx_commit?tx="b=2"')
+
+    backend.close()
+    assert answer.get_json()["result"]["height"] == "2"

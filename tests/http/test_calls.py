@@ -257,3 +257,18 @@ def test_other_numbers_at_their_edges_are_our_caller_s_business(
 
     assert by_get.status_code in (200, 400)
     assert called(client, method, {name: edge}).keys() & {"result", "error"}
+
+
+@pytest.mark.parametrize("value", ["%22%ff=a%22", "%22a%c3=1%22", "%22%ed%a0%80=1%22"])
+def test_a_query_string_that_is_no_utf_8_is_refused(client: FlaskClient, value: str) -> None:
+    answer = client.get(f"/check_tx?tx={value}")
+
+    assert answer.status_code == 400
+    assert answer.get_json()["error"]["code"] == -32602
+    assert "0x" in answer.get_json()["error"]["data"]
+
+
+def test_a_query_string_of_utf_8_is_taken(client: FlaskClient) -> None:
+    answer = client.get("/check_tx?tx=%22%C3%BC=%E2%82%AC%22")
+
+    assert answer.get_json()["result"]["code"] == "0"

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from flask_noderpc import NODE_ROUTES, MemoryBackend
+from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
+from flask_noderpc.node import blocks
+from flask_noderpc.node.heights import AtHeight
 from flask_noderpc.rpc.context import Context, Seats
 from flask_noderpc.rpc.dispatch import Dispatcher
 from flask_noderpc.settings import Settings
@@ -86,3 +89,35 @@ def test_the_node_is_asked_before_each_call_and_not_for_notifications() -> None:
     core.post(b"no json")
 
     assert len(asked) == 2
+
+
+def test_a_commit_is_not_canonical_when_a_block_arrives_while_it_is_read() -> None:
+    chain = make_chain(6)
+
+    class Growing(MemoryBackend):
+        def commit(self, height: int) -> Commit:
+            found = super().commit(height)
+            if self.latest_height() < len(chain.blocks):
+                self.append_block(chain.blocks[self.latest_height()])
+            return found
+
+    growing = Growing(chain.genesis, chain.blocks[:-1], state=chain.state)
+    ctx = replace(context(DOCUMENT), backend=growing)
+
+    first = blocks.commit(ctx, AtHeight(5))
+    second = blocks.commit(ctx, AtHeight(5))
+
+    assert (first.canonical, second.canonical) == (False, True)
+
+
+def test_nothing_more_is_worked_out_once_a_batch_is_too_large() -> None:
+    asked: list[int] = []
+    small = replace(
+        context(DOCUMENT), settings=replace(Settings(), max_batch_response_bytes=100)
+    )
+    core = Dispatcher(NODE_ROUTES, DOCUMENT, small, lambda: asked.append(1))
+
+    reply = core.post(b"[" + b",".join([b'{"id":1,"method":"genesis"}'] * 5) + b"]")
+
+    assert len(asked) == 1
+    assert reply.body.count(b"NODERPC_MAX_BATCH_RESPONSE_BYTES") == 5
