@@ -6,9 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backend.base import Application, ChainBackend, CommittedBlock
+    from .backend.application import Application
+    from .backend.base import ChainBackend
     from .backend.memory import MemoryBackend
     from .backend.sqlite import SQLiteBackend
+    from .backend.store import CommittedBlock
     from .chain.embedded import EmbeddedChain
     from .errors import ConfigurationError, NodeRPCError
     from .extension import NodeRPC, get_backend, noderpc_bp
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "DIALECTS": "wire.dialects",
     "NODE_ROUTES": "node.table",
-    "Application": "backend.base",
+    "Application": "backend.application",
     "ChainBackend": "backend.base",
-    "CommittedBlock": "backend.base",
+    "CommittedBlock": "backend.store",
     "ConfigurationError": "errors",
     "EmbeddedChain": "chain.embedded",
     "MemoryBackend": "backend.memory",

@@ -1,4 +1,4 @@
-"""The roles of a backend, and the application of an embedded chain.
+"""The roles of a backend.
 
 A :class:`ChainBackend` is what the routes ask. Its required roles only read:
 blocks, state, transactions, and the wait for new heights. The mempool, the
@@ -10,23 +10,19 @@ what is missing is a typed error and never ``None``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
-from ..canonical.head import Head
-from ..domain.abci import AppInfo, BlockResults, Event, QueryResult, TxResult
+from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
 from ..domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NetInfo, NodeInfo
-from ..domain.params import ConsensusParams, ConsensusParamsUpdate
+from ..domain.params import ConsensusParams
 from ..domain.validator import (
     ED25519,
     PublicKey,
     Validator,
     ValidatorSet,
-    ValidatorUpdate,
 )
 from ..errors import NotFound, NotSupported
 
@@ -209,186 +205,3 @@ class ChainBackend(
 
     def close(self) -> None:
         """Let go of files and threads; the backend opens again when it is used."""
-
-
-# The application of an embedded chain.
-
-
-class AppState(Protocol):
-    """The application's committed key-value state, in the chain's own store."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value, or ``None``."""
-
-
-Changes = Mapping[bytes, bytes | None]
-"""What a block writes into the application's state; ``None`` removes a key."""
-
-
-@dataclass(frozen=True, slots=True)
-class InitChain:
-    """What an application makes of the genesis document."""
-
-    app_hash: bytes = b""
-    validators: tuple[ValidatorUpdate, ...] = ()
-    """Replaces the genesis validators; empty keeps them."""
-    consensus_params: ConsensusParamsUpdate | None = None
-    changes: Changes = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BlockRequest:
-    """A proposed block, as the application executes it."""
-
-    height: int
-    time: int
-    txs: tuple[bytes, ...]
-    evidence: tuple[Evidence, ...]
-    proposer_address: bytes
-    hash: bytes
-    last_commit: Commit
-    validators: ValidatorSet
-    """The set that signs this height."""
-    next_validators: ValidatorSet
-    """The set that signs the next height, which validator updates change."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockExecution:
-    """What executing a block gave, and what it writes."""
-
-    tx_results: tuple[TxResult, ...]
-    app_hash: bytes
-    begin_events: tuple[Event, ...] = ()
-    end_events: tuple[Event, ...] = ()
-    validator_updates: tuple[ValidatorUpdate, ...] = ()
-    consensus_param_updates: ConsensusParamsUpdate | None = None
-    changes: Changes = field(default_factory=dict)
-
-
-class Application(ABC):
-    """A state machine in ABCI's terms.
-
-    It reads its committed state from an :class:`AppState` and hands its writes back, so
-    that a block, its results and the state it leaves are stored together or not at all.
-    """
-
-    rechecks = True
-    """Whether waiting transactions are checked again after each block."""
-
-    @abstractmethod
-    def info(self) -> AppInfo:
-        """Who it is and how far it has come."""
-
-    @abstractmethod
-    def init_chain(self, genesis: Genesis) -> InitChain:
-        """The state before the first block."""
-
-    @abstractmethod
-    def check_tx(self, tx: bytes) -> TxResult:
-        """Whether the transaction may wait for a block: code 0 says yes."""
-
-    def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
-        """The transactions of a block that is about to be proposed.
-
-        Those that are left out wait for another block, unless others are brought in:
-        those have taken their place.
-        """
-        return tuple(txs)
-
-    @abstractmethod
-    def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        """The begin, deliver and end results of a block, and what it writes.
-
-        Nothing is kept yet: a block that does not get committed is executed again.
-        """
-
-    def commit(self, height: int) -> None:
-        """The block is durable now; an application with a store of its own keeps it."""
-
-    @abstractmethod
-    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """An answer from the committed state."""
-
-
-# A store that an embedded chain can be built on.
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedBlock:
-    """A block on its way into a store."""
-
-    block: Block
-    commit: Commit
-    """The precommits that finalised this block."""
-    results: BlockResults
-    changes: Changes = field(default_factory=dict)
-    """What it writes into the application's state."""
-    taken: tuple[bytes, ...] = ()
-    """Waiting transactions that are in the block in another form, or not worth keeping."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to produce blocks; a later epoch overrules an earlier one."""
-
-    owner: str
-    epoch: int
-
-
-class BlockWriter(ABC):
-    """Role: takes blocks, from a producer or from an importer."""
-
-    @abstractmethod
-    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
-        """Store the genesis of an empty store; the same genesis again changes nothing."""
-
-    @abstractmethod
-    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
-        """Store blocks that follow the head, all of them or none.
-
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not follow
-        or does not match its own hashes, and with a lease
-        :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
-        """
-
-    @abstractmethod
-    def head(self) -> Head:
-        """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
-
-    @abstractmethod
-    def app_state(self) -> AppState:
-        """The application's committed state."""
-
-    @abstractmethod
-    def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
-        """Waiting transactions that fit a block, oldest first; -1 is no limit."""
-
-    @abstractmethod
-    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """At most ``limit`` waiting transactions that came after a cursor, each with its
-        own cursor, oldest first; 0 is before all."""
-
-    @abstractmethod
-    def drop_pending(self, txs: Sequence[bytes]) -> None:
-        """Forget waiting transactions, so that they may be sent again."""
-
-    @abstractmethod
-    def wait_for_pending(self, timeout: float) -> bool:
-        """Whether transactions wait, as soon as one does or ``timeout`` seconds on."""
-
-    @abstractmethod
-    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
-        """The lease, when it is free, lapsed or the owner's; else ``None``."""
-
-    @abstractmethod
-    def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        """Whether the lease still holds; it does for ``seconds`` more."""
-
-    @abstractmethod
-    def release_lease(self, lease: Lease) -> None:
-        """Give the lease back."""
-
-
-class ChainStore(ChainBackend, BlockWriter):
-    """A backend that an embedded chain can be built on."""

@@ -14,7 +14,9 @@ from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParams
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound
-from .base import ChainBackend, CommittedBlock, InitChain, TxRecord
+from .application import InitChain
+from .base import ChainBackend, TxRecord
+from .store import CommittedBlock
 
 
 class MemoryBackend(ChainBackend):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backend.base import Application, AppState, InitChain
+from ..backend.application import Application, AppState, InitChain
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis

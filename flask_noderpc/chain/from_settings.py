@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backend.base import Application, AppState
+from ..backend.application import Application, AppState
 from ..backend.sqlite import MempoolLimits
 from ..errors import ConfigurationError
 from ..settings import Settings

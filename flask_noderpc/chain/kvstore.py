@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from ..backend.base import Application, AppState, BlockExecution, BlockRequest, InitChain
+from ..backend.application import Application, AppState, BlockExecution, BlockRequest, InitChain
 from ..canonical import messages, validators
 from ..canonical.protobuf import delimited, integer, message, varint
 from ..domain.abci import AppInfo, Event, EventAttribute, QueryResult, TxResult

@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..backend.base import (
-    Application,
-    ChainBackend,
-    ChainStore,
-    CommittedBlock,
-    Lease,
-)
+from ..backend.application import Application
+from ..backend.base import ChainBackend
+from ..backend.store import ChainStore, CommittedBlock, Lease
 from ..canonical import hashes
 from ..canonical.blocksize import max_data_bytes
 from ..canonical.head import Head

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ..backend.base import BlockExecution, BlockRequest
+from ..backend.application import BlockExecution, BlockRequest
 from ..canonical import hashes, validators
 from ..canonical.blocksize import tx_bytes
 from ..canonical.head import Head

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backend.base import Application, CommittedBlock, InitChain
+from ..backend.application import Application, InitChain
+from ..backend.store import CommittedBlock
 from ..canonical import hashes
 from ..canonical.head import Head
 from ..canonical.keys import PrivateKey, sign_commit_vote

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import MemoryBackend, SQLiteBackend
-from flask_noderpc.backend.base import CommittedBlock
+from flask_noderpc.backend.store import CommittedBlock
 from flask_noderpc.canonical import hashes
 from flask_noderpc.canonical.blocktime import median_time
 from flask_noderpc.canonical.keys import sign_commit_vote

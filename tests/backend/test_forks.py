@@ -176,7 +176,7 @@ def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
 READING = """
 import os, sys, threading
 from flask_noderpc import SQLiteBackend, NodeRPCError
-from flask_noderpc.backend.sqlite import backend as module
+from flask_noderpc.backend.sqlite import files as module
 from flask_noderpc.testing.chains import ChainMaker
 
 module._FORK_PATIENCE_S = float(sys.argv[2])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backend.base import InitChain
+from flask_noderpc.backend.application import InitChain
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing.chains import ChainMaker
 

@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backend.base import CommittedBlock
 from flask_noderpc.backend.sqlite import MempoolLimits
+from flask_noderpc.backend.store import CommittedBlock
 from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import MemoryBackend, SQLiteBackend
-from flask_noderpc.backend.base import ChainBackend, InitChain
+from flask_noderpc.backend.application import InitChain
+from flask_noderpc.backend.base import ChainBackend
 from flask_noderpc.backend.verify import verify_chain
 from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.chain.kvstore import KVStore

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backend.sqlite.connection import Connection, Store, Writer
+from flask_noderpc.backend.sqlite.connection import Connection, Store
+from flask_noderpc.backend.sqlite.writer import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
 
 Work = Callable[[Connection], object]

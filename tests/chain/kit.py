@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flask_noderpc.backend.base import (
+from flask_noderpc.backend.application import (
     Application,
     AppState,
     BlockExecution,

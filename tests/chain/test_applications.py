@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.base import (
+from flask_noderpc.backend.application import (
     Application,
     AppState,
     BlockExecution,

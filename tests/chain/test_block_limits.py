@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.base import BlockExecution, BlockRequest
+from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.canonical.blocksize import max_data_bytes, tx_bytes
 from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.chain.kvstore import KVStore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.base import BlockExecution, BlockRequest
+from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.chain.producer import Pace

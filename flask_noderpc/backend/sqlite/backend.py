@@ -27,56 +27,19 @@ from ...errors import (
     StoreError,
     TxNotFound,
 )
-from ..base import (
-    Application,
-    AppState,
-    ChainStore,
-    CommittedBlock,
-    InitChain,
-    Lease,
-    TxRecord,
-)
+from ..application import Application, AppState, InitChain
+from ..base import TxRecord
+from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
-from . import forks, ledger, mempool, rows, state
+from . import blocks as reading
 from . import lease as leases
-from .connection import Readers, Store, Writer
+from . import ledger, mempool, state
+from .connection import Store
+from .files import Files
 from .mempool import MempoolLimits
 
 # How often a waiting call looks for what other processes wrote.
 _POLL_S = 0.05
-
-# How long a fork waits for reads under way.
-_FORK_PATIENCE_S = 5.0
-
-
-class _Files:
-    """The open files of one process; no SQLite handle may cross a fork."""
-
-    def __init__(self, store: Store) -> None:
-        self.process = os.getpid()
-        self.readers = Readers(store)
-        self.writer = Writer(store)
-        self.ledger = ledger.Ledger()
-        self.changed = threading.Condition()
-        self.quiet = True
-        """Whether nothing was open at the last fork."""
-        forks.watch(self)
-
-    def hold(self) -> None:
-        """Close everything, and let nothing begin: the process is about to fork."""
-        self.writer.between_writes.__enter__()
-        self.writer.let_go()
-        self.quiet = self.readers.hold(_FORK_PATIENCE_S)
-
-    def go_on(self) -> None:
-        """Let reads and writes begin again; they open what they need."""
-        self.readers.go_on()
-        self.writer.between_writes.__exit__(None, None, None)
-
-    def notify(self) -> None:
-        """Wake those who wait for blocks or transactions."""
-        with self.changed:
-            self.changed.notify_all()
 
 
 class SQLiteBackend(ChainStore):
@@ -99,7 +62,7 @@ class SQLiteBackend(ChainStore):
     ) -> None:
         self._store = Store(path, max_pages)
         self._opening = threading.Lock()
-        self._files: _Files | None = None
+        self._files: Files | None = None
         self._genesis: Genesis | None = None
         self._limits = limits or MempoolLimits()
         self.application = application(self) if application else None
@@ -114,7 +77,7 @@ class SQLiteBackend(ChainStore):
         """The file's name or URI, as given."""
         return self._store.path
 
-    def _open(self) -> _Files:
+    def _open(self) -> Files:
         files = self._files
         if files is not None and files.process == os.getpid():
             return files
@@ -126,7 +89,7 @@ class SQLiteBackend(ChainStore):
                         " the first call, or between calls",
                         self.path,
                     )
-                files = _Files(self._store)
+                files = Files(self._store)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.
                 try:
@@ -155,47 +118,26 @@ class SQLiteBackend(ChainStore):
         row = self._open().readers.one("SELECT min(height) FROM blocks")
         return row[0] or 0
 
-    def _no_block(self, height: int) -> HeightNotAvailable:
+    def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
 
     def block(self, height: int) -> tuple[BlockID, Block]:
+        chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
-            row = _block_row(at, rows.META_COLUMNS, height)
-            if row is None:
-                raise self._no_block(height)
-            txs = at.execute(
-                "SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,)
-            ).fetchall()
-            evidence = at.execute(
-                "SELECT body FROM evidence WHERE height = ? ORDER BY position", (height,)
-            ).fetchall()
-            last_commit = state.commit(at, height - 1)
-        meta = rows.meta_from(row, self.genesis().chain_id)
-        block = Block(
-            meta.header,
-            tuple(tx for (tx,) in txs),
-            tuple(rows.evidence_from(body) for (body,) in evidence),
-            last_commit or Commit(),
-        )
-        return meta.block_id, block
+            found = reading.block(at, height, chain_id)
+        if found is None:
+            raise self._missing(height)
+        return found
 
     def block_meta(self, height: int) -> BlockMeta:
-        row = self._open().readers.one(
-            f"SELECT {rows.META_COLUMNS} FROM blocks WHERE height = ?", height
-        )
-        if row is None:
-            raise self._no_block(height)
-        return rows.meta_from(row, self.genesis().chain_id)
+        for meta in self.block_metas(height, height):
+            return meta
+        raise self._missing(height)
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
-            found = at.execute(
-                f"SELECT {rows.META_COLUMNS} FROM blocks WHERE height BETWEEN ? AND ?"
-                " ORDER BY height DESC",
-                (low, high),
-            )
-            return tuple(rows.meta_from(row, chain_id) for row in found)
+            return reading.metas(at, low, high, chain_id)
 
     def height_of(self, block_hash: bytes) -> int:
         row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
@@ -205,8 +147,8 @@ class SQLiteBackend(ChainStore):
 
     def commit(self, height: int) -> Commit:
         with self._open().readers.snapshot() as at:
-            if _block_row(at, "height", height) is None:
-                raise self._no_block(height)
+            if not reading.is_there(at, height):
+                raise self._missing(height)
             commit = state.commit(at, height)
         if commit is None:
             raise ResultNotFound(f"could not find commit for height #{height}")
@@ -214,30 +156,21 @@ class SQLiteBackend(ChainStore):
 
     def results(self, height: int) -> BlockResults:
         with self._open().readers.snapshot() as at:
-            row = _block_row(at, rows.RESULT_COLUMNS, height)
-            if row is None:
-                raise self._no_block(height)
-            return rows.results_from(height, row, state.tx_results(at, height))
+            found = reading.results(at, height)
+        if found is None:
+            raise self._missing(height)
+        return found
 
     def tx(self, tx_hash: bytes) -> TxRecord:
-        row = self._open().readers.one(
-            f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs WHERE hash = ?"
-            # CometBFT: a later failure does not hide an earlier success.
-            " ORDER BY code = 0 DESC, height DESC, position DESC LIMIT 1",
-            tx_hash,
-        )
-        if row is None:
+        with self._open().readers.snapshot() as at:
+            found = reading.tx(at, tx_hash)
+        if found is None:
             raise TxNotFound(tx_hash)
-        return rows.tx_record_from(row)
+        return found
 
     def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
         with self._open().readers.snapshot() as at:
-            found = at.execute(
-                f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs"
-                " ORDER BY height DESC, position DESC LIMIT ?",
-                (limit,),
-            )
-            return tuple(rows.tx_record_from(row) for row in found)
+            return reading.latest_txs(at, limit)
 
     # State.
 
@@ -418,13 +351,6 @@ class SQLiteBackend(ChainStore):
         height, own = info.last_block_height, info.last_block_app_hash
         if height and own and own != self.results(height).app_hash:
             raise InvalidBlock(f"the application's state is not that of block {height}")
-
-
-def _block_row(at: sqlite3.Connection, columns: str, height: int) -> tuple[object, ...] | None:
-    row: tuple[object, ...] | None = at.execute(
-        f"SELECT {columns} FROM blocks WHERE height = ?", (height,)
-    ).fetchone()
-    return row
 
 
 __all__ = ["MempoolLimits", "SQLiteBackend"]

@@ -11,7 +11,7 @@ import time
 
 from ...domain.time import SECOND
 from ...errors import LeaseLost
-from ..base import Lease
+from ..store import Lease
 
 Connection = sqlite3.Connection
 

@@ -14,7 +14,8 @@ from ...domain.block import NO_BLOCK, NO_COMMIT, BlockID, Commit, PartSetHeader
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
-from ..base import Changes, CommittedBlock, InitChain
+from ..application import Changes, InitChain
+from ..store import CommittedBlock
 from . import rows, state
 
 T = TypeVar("T")

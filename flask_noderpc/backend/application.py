@@ -1,0 +1,111 @@
+"""The application of an embedded chain, in ABCI's terms, and what it is told and tells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..domain.abci import AppInfo, Event, QueryResult, TxResult
+from ..domain.block import Commit, Evidence
+from ..domain.genesis import Genesis
+from ..domain.params import ConsensusParamsUpdate
+from ..domain.validator import ValidatorSet, ValidatorUpdate
+
+
+class AppState(Protocol):
+    """The application's committed key-value state, in the chain's own store."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value, or ``None``."""
+
+
+Changes = Mapping[bytes, bytes | None]
+"""What a block writes into the application's state; ``None`` removes a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitChain:
+    """What an application makes of the genesis document."""
+
+    app_hash: bytes = b""
+    validators: tuple[ValidatorUpdate, ...] = ()
+    """Replaces the genesis validators; empty keeps them."""
+    consensus_params: ConsensusParamsUpdate | None = None
+    changes: Changes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """A proposed block, as the application executes it."""
+
+    height: int
+    time: int
+    txs: tuple[bytes, ...]
+    evidence: tuple[Evidence, ...]
+    proposer_address: bytes
+    hash: bytes
+    last_commit: Commit
+    validators: ValidatorSet
+    """The set that signs this height."""
+    next_validators: ValidatorSet
+    """The set that signs the next height, which validator updates change."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExecution:
+    """What executing a block gave, and what it writes."""
+
+    tx_results: tuple[TxResult, ...]
+    app_hash: bytes
+    begin_events: tuple[Event, ...] = ()
+    end_events: tuple[Event, ...] = ()
+    validator_updates: tuple[ValidatorUpdate, ...] = ()
+    consensus_param_updates: ConsensusParamsUpdate | None = None
+    changes: Changes = field(default_factory=dict)
+
+
+class Application(ABC):
+    """A state machine in ABCI's terms.
+
+    It reads its committed state from an :class:`AppState` and hands its writes back, so
+    that a block, its results and the state it leaves are stored together or not at all.
+    """
+
+    rechecks = True
+    """Whether waiting transactions are checked again after each block."""
+
+    @abstractmethod
+    def info(self) -> AppInfo:
+        """Who it is and how far it has come."""
+
+    @abstractmethod
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        """The state before the first block."""
+
+    @abstractmethod
+    def check_tx(self, tx: bytes) -> TxResult:
+        """Whether the transaction may wait for a block: code 0 says yes."""
+
+    def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
+        """The transactions of a block that is about to be proposed.
+
+        Those that are left out wait for another block, unless others are brought in:
+        those have taken their place.
+        """
+        return tuple(txs)
+
+    @abstractmethod
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        """The begin, deliver and end results of a block, and what it writes.
+
+        Nothing is kept yet: a block that does not get committed is executed again.
+        """
+
+    def commit(self, height: int) -> None:
+        """The block is durable now; an application with a store of its own keeps it."""
+
+    @abstractmethod
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """An answer from the committed state."""

@@ -1,0 +1,122 @@
+"""The one thread and connection that write for a process."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ...concurrency import NativeThread, native_lock
+from ...errors import StoreError
+from .connection import Connection, Store, translated
+
+T = TypeVar("T")
+
+
+class _Job(Generic[T]):
+    """A write on its way: what to do, and how it went."""
+
+    def __init__(self, work: Callable[[Connection], T]) -> None:
+        self._work = work
+        self._value: list[T] = []
+        self.error: BaseException | None = None
+
+    def do(self, connection: Connection) -> None:
+        """Work inside a savepoint, so that one failure does not undo its neighbours."""
+        connection.execute("SAVEPOINT job")
+        try:
+            self._value = [self._work(connection)]
+        except BaseException as error:
+            self.error = error
+            # A full disk rolls the whole transaction back, savepoint and all.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+        if connection.in_transaction:
+            connection.execute("RELEASE job")
+
+    def result(self) -> T:
+        """What the work returned; raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._value[0]
+
+
+class Writer:
+    """The one thread and connection that write for this process.
+
+    Writes that arrive together share one transaction, and so one wait for the disk.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread = NativeThread("noderpc-writer")
+        self._connection: Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._waiting: deque[_Job[Any]] = deque()
+        self.between_writes = native_lock()
+
+    def open(self) -> None:
+        """Open the store now, rather than at the first write."""
+        self._thread.run(self._open_between)
+
+    def _open_between(self) -> None:
+        with self.between_writes:
+            self._open()
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` returns, once it is on disk."""
+        job = _Job(work)
+        self._waiting.append(job)
+        self._thread.run(self._drain)
+        with translated(self._store.path):
+            return job.result()
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            with translated(self._store.path):
+                self._connection = self._store.open_writer()
+                self._file = self._store.identity()
+        elif self._file != self._store.identity():
+            # SQLite would go on writing into a file that nobody finds again.
+            raise StoreError("the file was removed or replaced while in use", self._store.path)
+        return self._connection
+
+    def _drain(self) -> None:
+        # The job of this call may have been done with its predecessor's.
+        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not jobs:
+            return
+        try:
+            with self.between_writes:
+                self._transact(self._open(), jobs)
+        except Exception as error:
+            # Whatever it is: none of these jobs may be left without an answer.
+            for job in jobs:
+                job.error = job.error or error
+
+    def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                job.do(connection)
+                if not connection.in_transaction:
+                    raise job.error or sqlite3.OperationalError("the transaction was lost")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def let_go(self) -> None:
+        """Close the file for now, between two writes; the next one opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Finish what waits, and close the file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._thread.run(connection.close)
+        self._thread.stop()

@@ -1,0 +1,94 @@
+"""A store that an embedded chain can be built on: a backend that takes blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..canonical.head import Head
+from ..domain.abci import BlockResults
+from ..domain.block import Block, Commit
+from ..domain.genesis import Genesis
+from .application import AppState, Changes, InitChain
+from .base import ChainBackend
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBlock:
+    """A block on its way into a store."""
+
+    block: Block
+    commit: Commit
+    """The precommits that finalised this block."""
+    results: BlockResults
+    changes: Changes = field(default_factory=dict)
+    """What it writes into the application's state."""
+    taken: tuple[bytes, ...] = ()
+    """Waiting transactions that are in the block in another form, or not worth keeping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to produce blocks; a later epoch overrules an earlier one."""
+
+    owner: str
+    epoch: int
+
+
+class BlockWriter(ABC):
+    """Role: takes blocks, from a producer or from an importer."""
+
+    @abstractmethod
+    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
+        """Store the genesis of an empty store; the same genesis again changes nothing."""
+
+    @abstractmethod
+    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
+        """Store blocks that follow the head, all of them or none.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not follow
+        or does not match its own hashes, and with a lease
+        :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
+        """
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
+
+    @abstractmethod
+    def app_state(self) -> AppState:
+        """The application's committed state."""
+
+    @abstractmethod
+    def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
+        """Waiting transactions that fit a block, oldest first; -1 is no limit."""
+
+    @abstractmethod
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """At most ``limit`` waiting transactions that came after a cursor, each with its
+        own cursor, oldest first; 0 is before all."""
+
+    @abstractmethod
+    def drop_pending(self, txs: Sequence[bytes]) -> None:
+        """Forget waiting transactions, so that they may be sent again."""
+
+    @abstractmethod
+    def wait_for_pending(self, timeout: float) -> bool:
+        """Whether transactions wait, as soon as one does or ``timeout`` seconds on."""
+
+    @abstractmethod
+    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
+        """The lease, when it is free, lapsed or the owner's; else ``None``."""
+
+    @abstractmethod
+    def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        """Whether the lease still holds; it does for ``seconds`` more."""
+
+    @abstractmethod
+    def release_lease(self, lease: Lease) -> None:
+        """Give the lease back."""
+
+
+class ChainStore(ChainBackend, BlockWriter):
+    """A backend that an embedded chain can be built on."""
