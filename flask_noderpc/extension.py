@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import threading
 import time
 import weakref
@@ -22,13 +23,18 @@ from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError, NodeRPCError
+from .events.feed import Feed
 from .node.table import NODE_ROUTES
 from .rpc.context import Context, Seats
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
+from .rpc.session import Limits, Session
+from .rpc.subscriptions import Hub
 from .settings import Settings, read_settings
+from .transports.connection import Connection, Timing
 from .transports.http import answer_get, answer_post
 from .transports.index import index_page
+from .transports.websocket import Shell
 from .wire.dialects import dialect_named
 
 View = Callable[..., Response | str]
@@ -84,7 +90,18 @@ class NodeRPC:
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
+        Shell().route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
         refuse_collisions(app)
+
+
+class _Rules:
+    """What flask-sock takes for a blueprint: something with a ``route``."""
+
+    def __init__(self, state: BlueprintSetupState) -> None:
+        self._state = state
+
+    def route(self, path: str, endpoint: str, **options: Any) -> Callable[[View], None]:
+        return lambda view: self._state.add_url_rule(path, endpoint, view, **options)
 
 
 # What Flask itself takes in register_blueprint().
@@ -119,6 +136,15 @@ class Mount:
             ),
             # A backend that can't start is an error object of each call.
             self.prepare,
+        )
+        self._hub = Hub(
+            dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
+        )
+        self._feed = Feed(backend, self._hub.publish, wanted=lambda: len(self._hub) > 0)
+        self._limits = Limits(
+            settings.max_subscription_clients,
+            settings.max_subscriptions_per_client,
+            settings.max_query_bytes,
         )
         self._ready_in = 0
         self._failure: NodeRPCError | None = None
@@ -162,6 +188,30 @@ class Mount:
             return index_page(self.routes, self.backend, left_out)
         except NodeRPCError as error:
             return index_page(self.routes, None, left_out, str(to_rpc_error(error).data))
+
+    def talk(self, sock: socket.socket) -> None:
+        """Serve a websocket to its end."""
+        self._look_at_rules()
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
+        connection = Connection(sock, Timing(), self.settings.max_body_bytes)
+        session = Session(
+            self._dispatcher,
+            self._hub,
+            self._limits,
+            follow=self._feed.follow,
+            send=connection.send,
+            wake=connection.wake,
+        )
+
+        def receive(message: bytes) -> None:
+            # The connection may last for hours; what a call leaves behind must not.
+            with app.app_context():
+                session.receive(message)
+
+        try:
+            connection.run(receive, session.pull)
+        finally:
+            session.close()
 
     def _look_at_rules(self) -> None:
         # The host may have added rules after us.

@@ -128,6 +128,21 @@ class Settings:
     max_waiting_calls: int = setting(
         100, _whole(1), "Most ``broadcast_tx_commit`` calls that wait at once in a process."
     )
+    max_subscription_clients: int = setting(
+        100, _whole(1), "Most websocket clients with a subscription at once in a process."
+    )
+    max_subscriptions_per_client: int = setting(
+        5, _whole(1), "Most subscriptions of one websocket client."
+    )
+    max_query_bytes: int = setting(512, _whole(1), "Longest event query.")
+    event_buffer: int = setting(
+        200,
+        _whole(1),
+        "Events kept for a subscriber that is behind, beside the latest block's.",
+    )
+    event_buffer_bytes: int = setting(
+        8_000_000, _whole(1), "Bytes of such events; whoever falls behind further is told so."
+    )
     genesis_chunk_bytes: int = setting(
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."
     )

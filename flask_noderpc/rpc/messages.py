@@ -72,6 +72,14 @@ def parse(body: bytes, max_batch: int) -> Calls:
     return Calls(tuple(_call(bytes(element)) for element in elements), is_batch=True)
 
 
+def parse_one(body: bytes) -> Call | BadCall:
+    """The one call of a body; raise :exc:`~flask_noderpc.errors.ParseError`."""
+    try:
+        return _call(body)
+    except json.NotJSON as error:
+        raise ParseError(str(error)) from None
+
+
 def _call(document: bytes) -> Call | BadCall:
     if document.lstrip()[:1] != b"{":
         json.decode(document, json.Raw)

@@ -21,6 +21,8 @@ from ..errors import (
     NotFound,
     Refused,
 )
+from ..events.messages import Message
+from .events import event_encoder
 from .schema import Dump, WireSchema, compiled
 
 SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
@@ -43,6 +45,8 @@ class Dialect:
     node_version: str
     """What ``node_info.version`` says, by which clients choose their decoder."""
     schemas: Mapping[type, SchemaChoice]
+    events: Mapping[type, type[WireSchema]]
+    """The shape of each kind of event data."""
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
@@ -50,6 +54,11 @@ class Dialect:
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
         return {result: _dump(choice) for result, choice in self.schemas.items()}
+
+    @cached_property
+    def encode_event(self) -> Callable[[Message], bytes]:
+        """Encodes what all subscribers of a message share."""
+        return event_encoder(self.events)
 
     def require(self, results: Mapping[str, type]) -> None:
         """Raise :exc:`ConfigurationError` unless every route's result has a schema."""

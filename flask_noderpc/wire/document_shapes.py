@@ -1,4 +1,4 @@
-"""The ``document`` dialect: the shapes of the interface document to the letter.
+"""The shapes of the interface document, to the letter.
 
 Each constant is a point that the document leaves open or where it differs from real
 nodes; docs/dialects.rst lists them with their reasons.
@@ -6,15 +6,12 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..canonical.keys import commit_vote
 from ..canonical.protobuf import blob, message, string
-from ..domain import abci, answers, block, genesis, network
+from ..domain import abci, block
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from . import common
-from .dialect import Dialect, Rules
 from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
 from .schema import ListOf, Shape, WireSchema
 
@@ -26,9 +23,6 @@ EVIDENCE_TYPE = "engine/DuplicateVoteEvidence"
 
 # document: Evidence.time is a number; the whole seconds of the time of the offence.
 EVIDENCE_TIME_UNIT = SECOND
-
-# document: results with a top-level ``error``, empty in all examples.
-ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
 
 # document: abci_info has these three fields and no more.
 # document: tags are {key, value, index}; the key is the searchable name, «type.key».
@@ -396,38 +390,3 @@ class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
     response = Shape(QueryResult)
-
-
-def _tx_schema(answer: Any) -> type[WireSchema]:
-    return TxLookup if answer.proof is None else ProvenTxLookup
-
-
-DOCUMENT = Dialect(
-    name="document",
-    node_version="0.38.25",
-    schemas={
-        answers.Empty: common.Empty,
-        answers.Status: Status,
-        network.NetInfo: common.NetInfo,
-        answers.BlockList: BlockList,
-        answers.BlockAnswer: BlockAnswer,
-        answers.HeaderAnswer: common.HeaderAnswer,
-        abci.BlockResults: BlockResults,
-        answers.CommitAnswer: CommitAnswer,
-        answers.ValidatorPage: ValidatorPage,
-        genesis.Genesis: Genesis,
-        answers.GenesisAnswer: GenesisAnswer,
-        genesis.GenesisChunk: common.GenesisChunk,
-        answers.ParamsAnswer: ParamsAnswer,
-        answers.PendingTxs: common.PendingTxs,
-        answers.PendingCount: PendingCount,
-        answers.TxAnswer: _tx_schema,
-        answers.BroadcastAnswer: Broadcast,
-        answers.BroadcastCommitAnswer: BroadcastCommit,
-        abci.TxResult: TxExecResult,
-        answers.InfoAnswer: InfoAnswer,
-        answers.QueryAnswer: QueryAnswer,
-    },
-    error_member=ERROR_MEMBER,
-    rules=Rules(),
-)

@@ -1,0 +1,69 @@
+"""The feed: reads each new height once, for as long as anybody wants to know."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+
+from ..backend.base import ChainBackend
+from ..errors import BackendError
+from .messages import Message, messages_at
+
+log = logging.getLogger("flask_noderpc.events")
+
+# How often the feed looks whether it is still wanted, and how long it waits after a fault.
+_LOOK_S = 1.0
+
+
+class Feed:
+    """Hands every committed block's messages to ``publish``, in order, without a gap.
+
+    It runs in a thread of its own from :meth:`follow` until ``wanted`` says no.
+    """
+
+    def __init__(
+        self,
+        backend: ChainBackend,
+        publish: Callable[[Iterable[Message]], None],
+        wanted: Callable[[], bool],
+    ) -> None:
+        self._backend = backend
+        self._publish = publish
+        self._wanted = wanted
+        self._lock = threading.Lock()
+        self._running_in = 0
+
+    def follow(self) -> None:
+        """See to it that the heights above today's latest are handed on."""
+        with self._lock:
+            if self._running_in == os.getpid():
+                return
+            after = self._backend.latest_height()
+            self._running_in = os.getpid()
+            threading.Thread(
+                target=self._run, args=(after,), name="noderpc-feed", daemon=True
+            ).start()
+
+    def _run(self, after: int) -> None:
+        while self._goes_on():
+            try:
+                after = self._turn(after)
+            except BackendError as error:
+                log.error("events wait at height %s: %s", after, error)
+                threading.Event().wait(_LOOK_S)
+
+    def _goes_on(self) -> bool:
+        # Decided under the lock: whoever subscribes after this starts a new thread.
+        with self._lock:
+            if not self._wanted():
+                self._running_in = 0
+            return self._running_in == os.getpid()
+
+    def _turn(self, after: int) -> int:
+        latest = self._backend.wait_for_height(after, _LOOK_S)
+        for height in range(after + 1, latest + 1):
+            self._publish(messages_at(self._backend, height))
+            after = height
+        return after

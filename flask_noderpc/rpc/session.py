@@ -1,0 +1,199 @@
+"""One client's subscriptions: what it asked for, and what waits for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import json
+from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
+from ..events.query import Query, parse
+from ..wire.params import Text
+from . import messages
+from .dispatch import Dispatcher, to_rpc_error
+from .messages import BadCall, Call
+from .params import NoParams, ParamLoader, Params, param
+from .subscriptions import Hub, Ring
+
+# CometBFT: the code of a notice that a subscription has ended.
+_SERVER_ERROR = -32000
+_EMPTY = b"{}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParams(Params):
+    """Of ``subscribe`` and ``unsubscribe``."""
+
+    query: str = param(Text(), doc="The event query.")
+
+
+_QUERY, _NONE = ParamLoader(QueryParams), ParamLoader(NoParams)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one client may ask for; each is a setting that its error names."""
+
+    clients: int
+    per_client: int
+    query_bytes: int
+
+
+@dataclass(slots=True)
+class _Subscription:
+    """A place in a ring, and what stands around each event for this subscriber."""
+
+    id: bytes
+    ring: Ring
+    cursor: int
+    head: bytes
+
+    def take(self) -> list[bytes] | None:
+        bodies = self.ring.since(self.cursor)
+        if not bodies:
+            return bodies
+        self.cursor += len(bodies)
+        head = self.head
+        return [head + body + b"}}" for body in bodies]
+
+
+class Session:
+    """Answers one connection's messages, and gathers its notifications.
+
+    ``follow`` sees to it that events are read, ``send`` sends a reply, ``wake`` says that
+    there is something to :meth:`pull`. A subscription begins once its reply is sent, so
+    the reply is always read before the first event.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        hub: Hub,
+        limits: Limits,
+        *,
+        follow: Callable[[], None],
+        send: Callable[[bytes], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._hub = hub
+        self._limits = limits
+        self._follow = follow
+        self._send = send
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._subscriptions: dict[Query, _Subscription] = {}
+        self._own = {
+            "subscribe": self._subscribe,
+            "unsubscribe": self._unsubscribe,
+            "unsubscribe_all": self._unsubscribe_all,
+        }
+
+    def receive(self, body: bytes) -> None:
+        """Answer one message; a notification gets no answer."""
+        try:
+            # CometBFT: no batches on a websocket.
+            call = messages.parse_one(body)
+        except RPCError as error:
+            self._send(messages.failure(messages.NO_ID, error))
+            return
+        if isinstance(call, BadCall):
+            self._send(messages.failure(call.id, call.error))
+        elif call.id is not None and call.method in self._own:
+            self._answer(call, call.id)
+        elif call.id is not None:
+            self._send(self._dispatcher.call(call.method, call.params, call.id))
+
+    def _answer(self, call: Call, own_id: bytes) -> None:
+        try:
+            begin = self._own[call.method](own_id, call.params)
+        except Exception as error:
+            self._send(messages.failure(own_id, to_rpc_error(error)))
+            return
+        self._send(messages.success(own_id, _EMPTY, error_member=False))
+        if begin is not None:
+            with self._lock:
+                self._subscriptions[begin.ring.query] = begin
+            self._wake()
+
+    def _subscribe(self, own_id: bytes, params: bytes) -> _Subscription:
+        text = _QUERY.from_json(params).query
+        # CometBFT: in this order.
+        first = not self._subscriptions
+        if first and self._hub.clients >= self._limits.clients:
+            raise Busy(
+                f"max_subscription_clients {self._limits.clients} reached"
+                " (NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it)"
+            )
+        if len(self._subscriptions) >= self._limits.per_client:
+            raise Busy(
+                f"max_subscriptions_per_client {self._limits.per_client} reached"
+                " (NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it)"
+            )
+        query = self._parsed(text)
+        if query in self._subscriptions:
+            raise ValueNotAllowed("already subscribed")
+        ring, cursor = self._hub.join(query, self._wake, first)
+        self._follow()
+        head = b'{"jsonrpc":"2.0","id":' + own_id + b',"result":{"query":' + json.encode(text)
+        return _Subscription(own_id, ring, cursor, head + b',"data":')
+
+    def _parsed(self, text: str) -> Query:
+        if len(text.encode("utf-8", "replace")) > self._limits.query_bytes:
+            raise ValueNotAllowed(
+                f"maximum query length exceeded ({self._limits.query_bytes} bytes,"
+                " NODERPC_MAX_QUERY_BYTES raises it)"
+            )
+        try:
+            return parse(text)
+        except NodeRPCError as error:
+            raise ValueNotAllowed(f"failed to parse query: {error}") from None
+
+    def _unsubscribe(self, own_id: bytes, params: bytes) -> None:
+        query = self._parsed(_QUERY.from_json(params).query)
+        if query not in self._subscriptions:
+            raise ValueNotAllowed("subscription not found")
+        self._end(query)
+
+    def _unsubscribe_all(self, own_id: bytes, params: bytes) -> None:
+        _NONE.from_json(params)
+        if not self._subscriptions:
+            raise ValueNotAllowed("subscription not found")
+        self.close()
+
+    def _end(self, query: Query) -> None:
+        with self._lock:
+            ended = self._subscriptions.pop(query, None)
+            last = not self._subscriptions
+        if ended is not None:
+            self._hub.leave(ended.ring, self._wake, last)
+
+    def close(self) -> None:
+        """End every subscription."""
+        for query in list(self._subscriptions):
+            self._end(query)
+
+    def pull(self) -> list[bytes]:
+        """What waits; a subscription that fell behind ends with a notice."""
+        with self._lock:
+            subscriptions = list(self._subscriptions.values())
+        waiting: list[bytes] = []
+        for subscription in subscriptions:
+            found = subscription.take()
+            if found is None:
+                self._end(subscription.ring.query)
+                waiting.append(_notice(subscription.id))
+            else:
+                waiting += found
+        return waiting
+
+
+def _notice(own_id: bytes) -> bytes:
+    error = RPCError(
+        "subscription was canceled (reason: client is not pulling messages fast enough;"
+        " NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more)",
+        code=_SERVER_ERROR,
+        message="Server error",
+    )
+    return messages.failure(own_id, error)

@@ -1,0 +1,140 @@
+"""Who wants what: distinct queries, a ring of encoded events for each, and cursors on it.
+
+A message is encoded once, whoever wants it. Each distinct query has one ring, which all
+its subscribers share; a subscription is a position in that ring with a constant head and
+tail of its own. Nothing is copied to a subscriber before its writer asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from ..events.messages import Keys, Message
+from ..events.query import Query
+
+
+class Ring:
+    """The last events that matched a query, bounded in number and in bytes.
+
+    The newest batch, which is one block's, is always whole: whoever keeps up with blocks
+    is never cut off, however many events a block has.
+    """
+
+    def __init__(self, query: Query, max_events: int, max_bytes: int) -> None:
+        self.query = query
+        self.subscribers: list[Callable[[], None]] = []
+        """How each subscriber is woken."""
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._entries: list[bytes] = []
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self.first = 0
+        self.end = 0
+
+    def extend(self, batch: Sequence[bytes]) -> None:
+        """Add a block's events, dropping what is too old."""
+        with self._lock:
+            self._entries.extend(batch)
+            self._bytes += sum(map(len, batch))
+            self.end += len(batch)
+            gone = 0
+            older = len(self._entries) - len(batch)
+            while gone < older and (
+                older - gone > self._max_events or self._bytes > self._max_bytes
+            ):
+                self._bytes -= len(self._entries[gone])
+                gone += 1
+            del self._entries[:gone]
+            self.first += gone
+
+    def since(self, cursor: int) -> list[bytes] | None:
+        """What came after the cursor; ``None`` when some of it is gone."""
+        with self._lock:
+            return None if cursor < self.first else self._entries[cursor - self.first :]
+
+
+class Hub:
+    """The distinct queries of one mount, and which of them want a message."""
+
+    def __init__(
+        self, encode: Callable[[Message], bytes], max_events: int, max_bytes: int
+    ) -> None:
+        self._encode = encode
+        self._bounds = (max_events, max_bytes)
+        self._rings: dict[Query, Ring] = {}
+        self._by_value: dict[tuple[str, str], list[Ring]] = {}
+        self._others: list[Ring] = []
+        self._lock = threading.Lock()
+        self.clients = 0
+        """How many clients have a subscription."""
+
+    def __len__(self) -> int:
+        return len(self._rings)
+
+    def join(self, query: Query, wake: Callable[[], None], first: bool) -> tuple[Ring, int]:
+        """The query's ring, and its end as a cursor; ``wake`` is called at each batch.
+
+        ``first`` says that the client had no subscription so far.
+        """
+        with self._lock:
+            self.clients += first
+            ring = self._rings.get(query)
+            if ring is None:
+                ring = self._rings[query] = Ring(query, *self._bounds)
+                self._shelf(query).append(ring)
+            ring.subscribers.append(wake)
+            return ring, ring.end
+
+    def leave(self, ring: Ring, wake: Callable[[], None], last: bool) -> None:
+        """Stop being woken; the ring goes with its last subscriber.
+
+        ``last`` says that the client has no subscription any more.
+        """
+        with self._lock:
+            self.clients -= last
+            ring.subscribers.remove(wake)
+            if not ring.subscribers:
+                del self._rings[ring.query]
+                shelf = self._shelf(ring.query)
+                shelf.remove(ring)
+                if not shelf and shelf is not self._others:
+                    del self._by_value[_selective(ring.query)]  # type: ignore[arg-type]
+
+    def _shelf(self, query: Query) -> list[Ring]:
+        """Where a ring is looked up: by its most telling equality, if it has one."""
+        value = _selective(query)
+        return self._others if value is None else self._by_value.setdefault(value, [])
+
+    def publish(self, messages: Iterable[Message]) -> None:
+        """Give a block's messages to all who want them, and wake them."""
+        batches: dict[Query, tuple[Ring, list[bytes]]] = {}
+        with self._lock:
+            for message in messages:
+                body = b""
+                for ring in self._wanting(message.keys):
+                    body = body or self._encode(message)
+                    batches.setdefault(ring.query, (ring, []))[1].append(body)
+            woken = [(ring, batch, tuple(ring.subscribers)) for ring, batch in batches.values()]
+        for ring, batch, _ in woken:
+            ring.extend(batch)
+        for wake in {wake for _, _, subscribers in woken for wake in subscribers}:
+            wake()
+
+    def _wanting(self, keys: Keys) -> Iterable[Ring]:
+        for key, values in keys.items():
+            for value in set(values):
+                for ring in self._by_value.get((key, value), ()):
+                    if ring.query.matches(keys):
+                        yield ring
+        for ring in self._others:
+            if ring.query.matches(keys):
+                yield ring
+
+
+def _selective(query: Query) -> tuple[str, str] | None:
+    """The equality by which a query is looked up: any but the category, if it can be."""
+    found = [(c.key, c.text) for c in query.conditions if c.is_equality]
+    telling = [pair for pair in found if pair[0] != "tm.event"]
+    return next(iter(telling or found), None)

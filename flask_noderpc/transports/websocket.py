@@ -1,0 +1,115 @@
+"""The websocket's handshake, and the socket behind it, under each server.
+
+flask-sock is the shell that registers the route. Its own connection is not used: it drops
+what does not fit the socket's buffer, and reads without bound.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import socket
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, request
+from flask_sock import Sock
+from wsproto.utilities import generate_accept_token
+
+from ..concurrency import is_patched
+
+log = logging.getLogger("flask_noderpc.websocket")
+
+Handler = Callable[[socket.socket], None]
+
+
+class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
+    """flask-sock's ``route``, for handlers that get a socket whose handshake is done."""
+
+    def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
+        """Register a handler on ``bp``; the app is never kept."""
+
+        def decorate(handler: Handler) -> None:
+            @wraps(handler)
+            def view(**_: object) -> Response:
+                return _serve(handler)
+
+            bp.route(path, websocket=True, **options)(view)
+
+        return decorate
+
+
+def _serve(handler: Handler) -> Response:
+    refusal = _refusal()
+    if refusal is not None:
+        return refusal
+    sock = _socket(request.environ)
+    if sock is None:
+        return _failed("this server gives its websockets no socket")
+    if _is_gevent() and not is_patched():
+        # One socket would stop the whole server.
+        return _failed("gevent without monkey.patch_all(): patch before everything else")
+    key = request.headers["Sec-WebSocket-Key"].encode()
+    sock.settimeout(None)
+    sock.sendall(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Accept: "
+        + generate_accept_token(key)
+        + b"\r\n\r\n"
+    )
+    handler(sock)
+    return _Ended()
+
+
+def _refusal() -> Response | None:
+    """The answer to a handshake that is none."""
+    if request.headers.get("Sec-WebSocket-Version") != "13":
+        answer = Response("websocket version 13 is needed\n", HTTPStatus.UPGRADE_REQUIRED)
+        answer.headers["Sec-WebSocket-Version"] = "13"
+        return answer
+    try:
+        key = base64.b64decode(request.headers.get("Sec-WebSocket-Key", ""), validate=True)
+    except binascii.Error:
+        key = b""
+    if len(key) != 16:
+        return Response("a Sec-WebSocket-Key of 16 bytes is needed\n", HTTPStatus.BAD_REQUEST)
+    return None
+
+
+def _failed(reason: str) -> Response:
+    log.error("no websocket: %s", reason)
+    return Response(
+        "no websockets here; the server's log says why\n", HTTPStatus.NOT_IMPLEMENTED
+    )
+
+
+def _is_gevent() -> bool:
+    return str(request.environ.get("SERVER_SOFTWARE", "")).startswith("gevent")
+
+
+def _socket(environ: dict[str, Any]) -> socket.socket | None:
+    """The connection's socket, where each server keeps it."""
+    for name in ("werkzeug.socket", "gunicorn.socket"):
+        if name in environ:
+            found: socket.socket = environ[name]
+            return found
+    if _is_gevent():
+        body = environ["wsgi.input"]
+        raw = getattr(getattr(body, "rfile", body), "raw", None)
+        return getattr(raw, "_sock", None)
+    return None
+
+
+class _Ended(Response):
+    """Nothing: the connection was answered on its own socket, which is shut."""
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        if "werkzeug.socket" in environ:
+            return super().__call__(environ, start_response)
+        if "gunicorn.socket" in environ:
+            # How gunicorn's workers are told that there is no answer to send.
+            raise StopIteration
+        return []

@@ -1,0 +1,72 @@
+"""The ``document`` dialect: the interface document's shapes, and its open points decided.
+
+docs/dialects.rst lists the decisions with their reasons.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..domain import abci, answers, genesis, network
+from . import common
+from .dialect import Dialect, Rules
+from .document_events import EVENT_SCHEMAS
+from .document_shapes import (
+    BlockAnswer,
+    BlockList,
+    BlockResults,
+    Broadcast,
+    BroadcastCommit,
+    CommitAnswer,
+    Genesis,
+    GenesisAnswer,
+    InfoAnswer,
+    ParamsAnswer,
+    PendingCount,
+    ProvenTxLookup,
+    QueryAnswer,
+    Status,
+    TxExecResult,
+    TxLookup,
+    ValidatorPage,
+)
+from .schema import WireSchema
+
+# document: results with a top-level ``error``, empty in all examples.
+ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
+
+
+def _tx_schema(answer: Any) -> type[WireSchema]:
+    return TxLookup if answer.proof is None else ProvenTxLookup
+
+
+DOCUMENT = Dialect(
+    name="document",
+    node_version="0.38.25",
+    schemas={
+        answers.Empty: common.Empty,
+        answers.Status: Status,
+        network.NetInfo: common.NetInfo,
+        answers.BlockList: BlockList,
+        answers.BlockAnswer: BlockAnswer,
+        answers.HeaderAnswer: common.HeaderAnswer,
+        abci.BlockResults: BlockResults,
+        answers.CommitAnswer: CommitAnswer,
+        answers.ValidatorPage: ValidatorPage,
+        genesis.Genesis: Genesis,
+        answers.GenesisAnswer: GenesisAnswer,
+        genesis.GenesisChunk: common.GenesisChunk,
+        answers.ParamsAnswer: ParamsAnswer,
+        answers.PendingTxs: common.PendingTxs,
+        answers.PendingCount: PendingCount,
+        answers.TxAnswer: _tx_schema,
+        answers.BroadcastAnswer: Broadcast,
+        answers.BroadcastCommitAnswer: BroadcastCommit,
+        abci.TxResult: TxExecResult,
+        answers.InfoAnswer: InfoAnswer,
+        answers.QueryAnswer: QueryAnswer,
+    },
+    events=EVENT_SCHEMAS,
+    error_member=ERROR_MEMBER,
+    rules=Rules(),
+)

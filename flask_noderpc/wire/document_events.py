@@ -1,0 +1,127 @@
+"""What subscribers read in the ``document`` dialect.
+
+document: the shape of notifications is not shown; CometBFT 0.38's, with the document's
+blocks, results and encodings, and with every field present.
+"""
+
+from __future__ import annotations
+
+from ..domain import events as told
+from . import common
+from .document_shapes import (
+    Block,
+    BlockSignature,
+    Event,
+    Evidence,
+    TxExecResult,
+    Validator,
+    ValidatorUpdate,
+)
+from .fields import Base64, Hex, IntString, Number, Text
+from .schema import ListOf, Shape, WireSchema
+
+
+class FinalizeBlock(WireSchema):
+    """What executing a block gave."""
+
+    events = ListOf(Event, get=lambda r: r.begin_block_events + r.end_block_events)
+    tx_results = ListOf(TxExecResult)
+    validator_updates = ListOf(ValidatorUpdate)
+    app_hash = Hex()
+
+
+class NewBlock(WireSchema):
+    """A block, its id, and its results."""
+
+    block = Shape(Block, get=lambda event: event.answer)
+    block_id = Shape(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Shape(FinalizeBlock, get=lambda event: event.results)
+
+
+class NewBlockHeader(WireSchema):
+    """A header."""
+
+    header = Shape(common.Header)
+
+
+class NewBlockEvents(WireSchema):
+    """A block's own events."""
+
+    height = IntString()
+    events = ListOf(Event)
+    tx_count = IntString(data_key="num_txs")
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    height = IntString()
+    evidence = Shape(Evidence, get=lambda event: (event.evidence, event.offender))
+
+
+class TxResult(WireSchema):
+    """A transaction and its result."""
+
+    height = IntString()
+    index = Number()
+    tx = Base64()
+    result = Shape(TxExecResult)
+
+
+class Tx(WireSchema):
+    """A transaction, in CometBFT's wrapper."""
+
+    result = Shape(TxResult, data_key="TxResult", get=lambda event: event)
+
+
+class ValidatorSetUpdates(WireSchema):
+    """Validators that a block changed."""
+
+    validators = ListOf(Validator, data_key="validator_updates")
+
+
+class Proposer(WireSchema):
+    """Whose turn a round is."""
+
+    address = Hex(get=lambda event: event.proposer)
+    index = Number(get=lambda event: event.proposer_index)
+
+
+class RoundState(WireSchema):
+    """A step of a round."""
+
+    height = IntString()
+    round = Number()
+    step = Text()
+
+
+class NewRound(RoundState):
+    """The first step of a round."""
+
+    proposer = Shape(Proposer, get=lambda event: event)
+
+
+class CompleteProposal(RoundState):
+    """A round with its block."""
+
+    block_id = Shape(common.BlockID)
+
+
+class Vote(WireSchema):
+    """A vote, in CometBFT's wrapper."""
+
+    vote = Shape(BlockSignature, data_key="Vote")
+
+
+EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
+    told.NewBlock: NewBlock,
+    told.NewBlockHeader: NewBlockHeader,
+    told.NewBlockEvents: NewBlockEvents,
+    told.NewEvidence: NewEvidence,
+    told.TxCommitted: Tx,
+    told.ValidatorSetUpdates: ValidatorSetUpdates,
+    told.NewRound: NewRound,
+    told.RoundState: RoundState,
+    told.CompleteProposal: CompleteProposal,
+    told.VoteCast: Vote,
+}
