@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from flask import Blueprint, Flask, Response, current_app
 from flask.blueprints import BlueprintSetupState
+from wsproto.frame_protocol import CloseReason
 
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
@@ -146,6 +147,7 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
+        self._connections: set[Connection] = set()
         self._ready_in = 0
         self._failure: NodeRPCError | None = None
         self._failed_at = 0.0
@@ -208,10 +210,18 @@ class Mount:
             with app.app_context():
                 session.receive(message)
 
+        self._connections.add(connection)
         try:
             connection.run(receive, session.pull)
         finally:
+            self._connections.discard(connection)
             session.close()
+
+    def hang_up(self) -> None:
+        """Close every websocket, as a server does that goes away."""
+        for connection in list(self._connections):
+            connection.close(CloseReason.GOING_AWAY, "the server goes away")
+        self._feed.stop()
 
     def _look_at_rules(self) -> None:
         # The host may have added rules after us.

@@ -14,7 +14,7 @@ from .messages import Message, messages_at
 log = logging.getLogger("flask_noderpc.events")
 
 # How often the feed looks whether it is still wanted, and how long it waits after a fault.
-_LOOK_S = 1.0
+_LOOK_S = 0.25
 
 
 class Feed:
@@ -34,6 +34,7 @@ class Feed:
         self._wanted = wanted
         self._lock = threading.Lock()
         self._running_in = 0
+        self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
         """See to it that the heights above today's latest are handed on."""
@@ -42,9 +43,18 @@ class Feed:
                 return
             after = self._backend.latest_height()
             self._running_in = os.getpid()
-            threading.Thread(
+            self._thread = threading.Thread(
                 target=self._run, args=(after,), name="noderpc-feed", daemon=True
-            ).start()
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Read no more, whoever wants it; what is being handed on is finished."""
+        with self._lock:
+            self._running_in = 0
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
 
     def _run(self, after: int) -> None:
         while self._goes_on():

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 from ..backend.base import ChainBackend
 from ..chain.clock import ManualClock
 from ..chain.embedded import EmbeddedChain
-from ..extension import NodeRPC
+from ..extension import NodeRPC, mounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ def serve(app: Flask) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
+        for mount in mounts(app).values():
+            mount.hang_up()
         server.shutdown()
         thread.join()
         server.server_close()

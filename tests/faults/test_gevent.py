@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ..websocket.client import Client
 from .kit import ROOT, opened
 
 LOCKED_S = 0.6
@@ -115,3 +117,26 @@ def test_a_held_write_lock_does_not_stop_the_hub(
 
     assert codes == [0]
     assert answered > 5
+
+
+def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
+    node: tuple[str, subprocess.Popen[str]],
+) -> None:
+    url, _ = node
+    slow, quick = Client(url, timeout=30), Client(url, timeout=30)
+    with closing(slow), closing(quick):
+        for client in (slow, quick):
+            client.asked("subscribe", {"query": "tm.event='Tx'"})
+        for number in range(8):
+            # Half a megabyte an event: more than a buffer of the socket, less than one of ours.
+            tx = base64.b64encode(b"key%d=" % number + b"x" * 100_000).decode()
+            quick.call("broadcast_tx_sync", {"tx": tx}, "sent")
+
+        for client in (quick, slow):
+            told: list[str] = []
+            while len(told) < 8:
+                message = client.json()
+                if message["id"] != "sent":
+                    events = message["result"]["events"]
+                    told.append(events["app.key"][0])
+            assert told == [f"key{number}" for number in range(8)]

@@ -1,0 +1,64 @@
+"""What a committed block tells, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from flask_noderpc import MemoryBackend
+from flask_noderpc.domain.abci import Event, EventAttribute
+from flask_noderpc.events.messages import keys_of, messages_at
+from flask_noderpc.testing import make_chain
+from flask_noderpc.wire.document import DOCUMENT
+
+CHAIN = make_chain(8)
+BACKEND = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+ROUND = ["NewRound", "NewRoundStep", "CompleteProposal", "NewRoundStep", "Polka", "ValidBlock"]
+ROUND += ["Lock", "NewRoundStep", "Vote", "Vote", "Vote", "NewRoundStep"]
+
+
+def categories(height: int) -> list[str]:
+    return [message.category for message in messages_at(BACKEND, height)]
+
+
+def test_a_block_tells_of_its_round_and_then_of_itself() -> None:
+    assert categories(2) == [*ROUND, "NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx", "Tx"]
+
+
+def test_evidence_and_validator_updates_are_told() -> None:
+    told = {name for height in range(1, 9) for name in categories(height)}
+
+    assert {"NewEvidence", "ValidatorSetUpdates"} <= told
+
+
+def test_positions_count_from_zero_at_each_height() -> None:
+    for height in range(1, 9):
+        messages = messages_at(BACKEND, height)
+
+        assert [message.position for message in messages] == list(range(len(messages)))
+        assert {message.height for message in messages} == {height}
+
+
+def test_a_transaction_has_its_hash_its_height_and_its_events_as_keys() -> None:
+    message = messages_at(BACKEND, 2)[-1]
+
+    assert message.keys["tm.event"] == ["Tx"]
+    assert message.keys["tx.height"] == ["2"]
+    assert len(message.keys["tx.hash"][0]) == 64
+    assert message.keys["tx.hash"][0] == message.keys["tx.hash"][0].upper()
+    assert message.keys["app.creator"] == ["Cosmoshi Netowoko", "Cosmoshi"]
+    # Attributes that are not indexed are there too: that concerns searches alone.
+    assert message.keys["app.noindex_key"] == ["index is working"] * 2
+
+
+def test_bytes_that_are_no_text_become_marks_in_a_key() -> None:
+    events = (Event("a", (EventAttribute(b"\xff", b"\xfe"),)), Event("", ()))
+
+    assert keys_of(events) == {"a.\ufffd": ["\ufffd"]}
+
+
+@pytest.mark.parametrize("height", range(1, 9))
+def test_every_message_has_a_shape_in_the_document_dialect(height: int) -> None:
+    for message in messages_at(BACKEND, height):
+        body = DOCUMENT.encode_event(message)
+
+        assert body.startswith(b'{"type":"tendermint/event/')

@@ -1,0 +1,100 @@
+"""A websocket client of raw frames, so that a test can send what no client would."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import struct
+from typing import Any
+from urllib.parse import urlsplit
+
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import CloseConnection, Ping, TextMessage
+
+
+class Client:
+    """Connects, and reads text messages; ``closed`` is the code of the Close it was sent."""
+
+    def __init__(self, url: str, path: str = "/websocket", timeout: float = 10.0) -> None:
+        parts = urlsplit(url)
+        self.sock = socket.create_connection((parts.hostname, parts.port or 80), timeout)
+        self.closed: int | None = None
+        self._texts: list[str] = []
+        self._partial = ""
+        self._frames = Connection(ConnectionType.CLIENT)
+        self._shake(path)
+
+    def _shake(self, path: str) -> None:
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.sock.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
+        )
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += self.sock.recv(1)
+        assert head.startswith(b"HTTP/1.1 101 "), head
+
+    def raw(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def frame(self, opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> None:
+        """A masked frame, with another length than its own when ``size`` is given."""
+        length = len(payload) if size < 0 else size
+        head = bytes((opcode | (0x80 if fin else 0),))
+        if length < 126:
+            head += bytes((0x80 | length,))
+        elif length < 1 << 16:
+            head += b"\xfe" + struct.pack("!H", length)
+        else:
+            head += b"\xff" + struct.pack("!Q", length)
+        self.raw(head + b"\0\0\0\0" + payload)
+
+    def text(self, text: str) -> None:
+        self.frame(1, text.encode())
+
+    def call(self, method: str, params: Any = None, own_id: Any = 1) -> None:
+        body = {"jsonrpc": "2.0", "id": own_id, "method": method}
+        self.text(json.dumps(body if params is None else {**body, "params": params}))
+
+    def read(self) -> str | None:
+        """The next text message; ``None`` when the connection has ended."""
+        while not self._texts:
+            try:
+                received = self.sock.recv(1 << 20)
+            except ConnectionError:
+                received = b""
+            if not received:
+                return None
+            self._frames.receive_data(received)
+            self._gather()
+        return self._texts.pop(0)
+
+    def _gather(self) -> None:
+        for event in self._frames.events():
+            if isinstance(event, TextMessage):
+                self._partial += event.data
+                if event.message_finished:
+                    self._texts.append(self._partial)
+                    self._partial = ""
+            elif isinstance(event, CloseConnection):
+                # As a client does: it has nothing more to say.
+                self.closed = event.code
+                self.sock.shutdown(socket.SHUT_WR)
+            elif isinstance(event, Ping):
+                self.raw(self._frames.send(event.response()))
+
+    def json(self) -> Any:
+        text = self.read()
+        assert text is not None
+        return json.loads(text)
+
+    def asked(self, method: str, params: Any = None, own_id: Any = 1) -> Any:
+        """The reply to one call."""
+        self.call(method, params, own_id)
+        return self.json()
+
+    def close(self) -> None:
+        self.sock.close()

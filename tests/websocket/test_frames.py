@@ -1,0 +1,205 @@
+"""Handshakes and frames, good and bad."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from flask_noderpc.testing import Node
+from flask_noderpc.transports.connection import Connection, Timing, text_frame
+
+from .conftest import Connect
+
+PING = b"\x89\x80\0\0\0\0"
+
+
+def handshake(node: Node, *lines: str) -> bytes:
+    parts = urlsplit(node.url)
+    with socket.create_connection((parts.hostname, parts.port or 80), 10) as sock:
+        head = "\r\n".join(["GET /websocket HTTP/1.1", "Host: x", *lines, "", ""])
+        sock.sendall(head.encode())
+        return sock.recv(4096).split(b"\r\n", 1)[0]
+
+
+UPGRADE = ("Upgrade: websocket", "Connection: Upgrade")
+KEY = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ((), b"400"),
+        (UPGRADE, b"426"),
+        ((*UPGRADE, "Sec-WebSocket-Version: 8", KEY), b"426"),
+        ((*UPGRADE, "Sec-WebSocket-Version: 13"), b"400"),
+        ((*UPGRADE, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: short"), b"400"),
+        ((*UPGRADE, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: !!"), b"400"),
+        ((*UPGRADE, "Sec-WebSocket-Version: 13", KEY), b"101"),
+    ],
+)
+def test_a_bad_handshake_is_the_client_s_fault(
+    node: Node, lines: tuple[str, ...], status: bytes
+) -> None:
+    assert handshake(node, *lines).split()[1] == status
+
+
+def test_compression_is_not_agreed_on(connect: Connect) -> None:
+    client = connect()
+    client.frame(0x41, b"compressed")
+
+    assert client.read() is None
+    assert client.closed == 1002
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (b"\x81\x05hello", 1002),
+        (b"\x83\x80\0\0\0\0", 1002),
+        (b"\x81\x82\0\0\0\0\xff\xfe", 1007),
+        (b"\x80\x81\0\0\0\0x", 1002),
+        (b"\x89\xfe\x00\x80\0\0\0\0" + b"x" * 128, 1002),
+        (b"\x88\x81\0\0\0\0x", 1002),
+    ],
+    ids=["unmasked", "unknown", "bad utf-8", "stray part", "long ping", "short close"],
+)
+def test_a_broken_frame_closes_with_the_code_that_says_so(
+    connect: Connect, frame: bytes, code: int
+) -> None:
+    client = connect()
+    client.raw(frame)
+
+    assert client.read() is None
+    assert client.closed == code
+
+
+def test_a_message_over_the_limit_closes_with_1009(connect: Connect) -> None:
+    client = connect()
+    client.frame(1, b"x" * 600_000, fin=False)
+    client.frame(0, b"x" * 600_000, fin=False)
+
+    assert client.read() is None
+    assert client.closed == 1009
+
+
+def test_a_message_in_many_small_parts_is_read(connect: Connect) -> None:
+    client = connect()
+    body = b'{"jsonrpc":"2.0","id":1,"method":"health"}' + b" " * 2000
+    for at, byte in enumerate(body):
+        client.frame(0 if at else 1, bytes((byte,)), fin=at == len(body) - 1)
+
+    assert client.json()["result"] == {}
+
+
+def test_a_binary_message_is_read_like_a_text(connect: Connect) -> None:
+    client = connect()
+    client.frame(2, b'{"id":1,"method":"health"}')
+
+    assert client.json()["result"] == {}
+
+
+def test_pings_are_answered_between_messages(connect: Connect) -> None:
+    client = connect()
+    client.raw(PING * 1000)
+
+    assert client.asked("health")["result"] == {}
+
+
+def test_a_close_is_answered_and_the_socket_ends(connect: Connect) -> None:
+    client = connect()
+    client.frame(8, struct.pack("!H", 1000))
+
+    assert client.read() is None
+    assert client.closed == 1000
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65535, 65536, 20_000_000])
+def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, Timing(), 1000)
+    asked: list[bytes] = []
+
+    def receive(message: bytes) -> None:
+        asked.append(message)
+        connection.send(b"x" * size)
+
+    serving = threading.Thread(target=connection.run, args=(receive, list))
+    serving.start()
+    theirs.sendall(b"\x81\x81\0\0\0\0a")
+    wanted = len(text_frame(b"x" * size))
+    received = bytearray()
+    while len(received) < wanted:
+        received += theirs.recv(1 << 20)
+    theirs.close()
+    serving.join(10)
+    ours.close()
+
+    assert asked == [b"a"]
+    assert bytes(received) == text_frame(b"x" * size)
+
+
+def test_two_who_send_at_once_never_interleave() -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, Timing(), 1000)
+    serving = threading.Thread(target=connection.run, args=(lambda message: None, list))
+    serving.start()
+
+    def send(mark: bytes) -> None:
+        for _ in range(20):
+            connection.send(mark * 70_000)
+
+    senders = [threading.Thread(target=send, args=(mark,)) for mark in (b"a", b"b")]
+    for sender in senders:
+        sender.start()
+    received = bytearray()
+    while len(received) < 40 * len(text_frame(b"a" * 70_000)):
+        received += theirs.recv(1 << 20)
+    for sender in senders:
+        sender.join(10)
+    theirs.close()
+    serving.join(10)
+    ours.close()
+
+    frames = [received[at : at + 70_010] for at in range(0, len(received), 70_010)]
+    assert all(frame[10:] in (b"a" * 70_000, b"b" * 70_000) for frame in frames)
+
+
+def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, Timing(write_s=0.2), 1000)
+    began = time.monotonic()
+    theirs.sendall(b"\x81\x81\0\0\0\0a")
+
+    connection.run(lambda message: connection.send(b"x" * 50_000_000), list)
+
+    assert time.monotonic() - began < 10
+    theirs.close()
+    ours.close()
+
+
+def test_a_peer_that_says_nothing_is_pinged_and_then_dropped() -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, Timing(ping_s=0.05, read_s=0.2), 1000)
+
+    connection.run(lambda message: None, list)
+
+    assert theirs.recv(2) == b"\x89\x00"
+    theirs.close()
+    ours.close()
+
+
+def test_a_peer_that_ignores_our_close_is_cut_off() -> None:
+    ours, theirs = socket.socketpair()
+    connection = Connection(ours, Timing(close_s=0.1), 5)
+    theirs.sendall(b"\x81\x86\0\0\0\0toobig")
+
+    connection.run(lambda message: None, list)
+
+    assert theirs.recv(4)[2:] == struct.pack("!H", 1009)
+    theirs.close()
+    ours.close()

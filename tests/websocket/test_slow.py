@@ -1,0 +1,83 @@
+"""Whoever is slow is told; nobody else is delayed, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from flask_noderpc.testing import Node
+
+from .client import Client
+from .conftest import Connect
+
+ALL_TXS = {"query": "tm.event='Tx'"}
+
+
+@pytest.mark.parametrize("count", [1, 201, 2000])
+def test_a_block_of_any_size_cancels_nobody_who_reads(
+    node: Node, connect: Connect, count: int
+) -> None:
+    stalled, clients = connect(), [connect() for _ in range(5)]
+    for client in (stalled, *clients):
+        client.asked("subscribe", ALL_TXS)
+    for index in range(count):
+        node.chain.submit(b"k%d=v" % index)
+    node.produce()
+
+    for client in clients:
+        told = [
+            client.json()["result"]["data"]["value"]["TxResult"]["index"] for _ in range(count)
+        ]
+        assert told == list(range(count))
+
+
+def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
+    start: Callable[..., Node], connect: Connect
+) -> None:
+    node = start(event_buffer=5, max_body_bytes=4_000_000)
+    slow, quick = connect(node), connect(node)
+    slow.asked("subscribe", ALL_TXS, "slow")
+    quick.asked("subscribe", ALL_TXS)
+    for height in range(30):
+        # More than the sockets' buffers hold, so that the writer stands still.
+        node.chain.submit(b"k%d=" % height + b"x" * 900_000)
+        node.produce()
+        assert quick.json()["result"]["data"]["value"]["TxResult"]["height"] == str(height + 1)
+
+    while "error" not in (told := slow.json()):
+        assert told["id"] == "slow"
+
+    assert told["error"]["code"] == -32000
+    assert "subscription was canceled" in told["error"]["data"]
+    assert "NODERPC_EVENT_BUFFER" in told["error"]["data"]
+    assert slow.asked("subscribe", ALL_TXS)["result"] == {}
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) -> None:
+    def once() -> None:
+        client = Client(node.url)
+        client.asked("subscribe", ALL_TXS)
+        client.close()
+
+    once()
+    gone = threading.Event()
+    threads, files = set(threading.enumerate()), open_files()
+    for _ in range(50):
+        once()
+    for _ in range(200):
+        left = [t for t in threading.enumerate() if t not in threads and "feed" not in t.name]
+        if not left and open_files() <= files + 2:
+            break
+        gone.wait(0.05)
+    gc.collect()
+
+    assert not left
+    assert open_files() <= files + 2

@@ -1,0 +1,180 @@
+"""subscribe, unsubscribe, unsubscribe_all, and what subscribers read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flask_noderpc.testing import Node
+
+from .conftest import Connect
+
+BLOCKS = {"query": "tm.event='NewBlockHeader'"}
+
+
+def test_a_subscriber_reads_what_its_query_matches(node: Node, connect: Connect) -> None:
+    client = connect()
+    query = "tm.event = 'Tx' AND app.key='name'"
+    assert client.asked("subscribe", {"query": query}, "s1") == {
+        "jsonrpc": "2.0",
+        "id": "s1",
+        "result": {},
+    }
+    node.chain.submit(b"other=1")
+    node.chain.submit(b"name=satoshi")
+    node.produce()
+
+    told = client.json()
+
+    assert (told["id"], told["result"]["query"]) == ("s1", query)
+    assert told["result"]["data"]["type"] == "tendermint/event/Tx"
+    assert told["result"]["data"]["value"]["TxResult"]["index"] == 1
+    assert told["result"]["events"]["app.key"] == ["name", "satoshi"]
+
+
+@pytest.mark.parametrize("params", [BLOCKS, [BLOCKS["query"]]])
+def test_a_query_comes_in_an_object_or_alone_in_an_array(
+    node: Node, connect: Connect, params: Any
+) -> None:
+    client = connect()
+
+    assert client.asked("subscribe", params)["result"] == {}
+    node.produce()
+
+    assert client.json()["result"]["data"]["value"]["header"]["height"] == "1"
+
+
+def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> None:
+    categories = ["NewRound", "NewRoundStep", "CompleteProposal", "Vote", "Polka", "Lock"]
+    categories += ["ValidBlock", "NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx"]
+    clients = {category: connect() for category in categories}
+    for category, client in clients.items():
+        client.asked("subscribe", {"query": f"tm.event='{category}'"})
+    node.chain.submit(b"a=1")
+    node.produce()
+
+    for category, client in clients.items():
+        told = client.json()["result"]
+        assert told["events"]["tm.event"] == [category]
+
+
+def test_a_category_that_never_fires_can_be_asked_for(connect: Connect) -> None:
+    assert connect().asked("subscribe", {"query": "tm.event='TimeoutWait'"})["result"] == {}
+
+
+def test_every_other_route_answers_on_the_same_socket(node: Node, connect: Connect) -> None:
+    client = connect()
+
+    assert client.asked("health", own_id=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+    assert client.asked("broadcast_tx_sync", {"tx": "YT0x"})["result"]["code"] == "0"
+    assert client.asked("block", {"height": "x"})["error"]["code"] == -32602
+    assert client.asked("nosuch")["error"]["code"] == -32601
+    assert node.chain.pending_count().total == 1
+
+
+def test_events_come_in_order_and_once_to_everyone(node: Node, connect: Connect) -> None:
+    clients = [connect() for _ in range(3)]
+    for client in clients:
+        client.asked("subscribe", {"query": "tm.event='Tx'"})
+    for height in range(4):
+        for index in range(60):
+            node.chain.submit(b"k%d.%d=v" % (height, index))
+        node.produce()
+
+    wanted = [(str(height), index) for height in range(1, 5) for index in range(60)]
+    for client in clients:
+        told = [client.json()["result"]["data"]["value"]["TxResult"] for _ in wanted]
+        assert [(tx["height"], tx["index"]) for tx in told] == wanted
+
+
+def test_a_query_is_known_by_its_normal_form(connect: Connect) -> None:
+    client = connect()
+    client.asked("subscribe", {"query": "tm.event='Tx'"})
+
+    again = client.asked("subscribe", {"query": "tm.event  =  'Tx'"})
+    ended = client.asked("unsubscribe", {"query": "tm.event= 'Tx'"})
+
+    assert again["error"]["data"] == "already subscribed"
+    assert ended["result"] == {}
+
+
+def test_after_unsubscribing_nothing_is_read(node: Node, connect: Connect) -> None:
+    client = connect()
+    client.asked("subscribe", BLOCKS)
+    client.asked("subscribe", {"query": "tm.event='Tx'"})
+
+    assert client.asked("unsubscribe_all")["result"] == {}
+    node.produce()
+
+    assert client.asked("health", own_id="next")["id"] == "next"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "text"),
+    [
+        ("unsubscribe", BLOCKS, "subscription not found"),
+        ("unsubscribe_all", None, "subscription not found"),
+        ("subscribe", {"query": "x="}, "failed to parse query: offset 2: EOF"),
+        ("subscribe", {"query": "x='" + "y" * 509 + "'"}, "NODERPC_MAX_QUERY_BYTES"),
+        ("subscribe", {"query": 5}, "query: a text is needed"),
+        ("subscribe", None, "query: is required"),
+        ("subscribe", ["a='1'", "b='2'"], "at most 1 parameters"),
+    ],
+)
+def test_what_can_not_be_done_says_why(
+    connect: Connect, method: str, params: Any, text: str
+) -> None:
+    assert text in connect().asked(method, params)["error"]["data"]
+
+
+def test_a_query_of_just_the_longest_length_is_taken(connect: Connect) -> None:
+    query = "x='" + "y" * (512 - 4) + "'"
+
+    assert connect().asked("subscribe", {"query": query})["result"] == {}
+
+
+def test_a_client_may_have_five_subscriptions(connect: Connect) -> None:
+    client = connect()
+    for number in range(5):
+        assert client.asked("subscribe", {"query": f"a.b='{number}'"})["result"] == {}
+
+    refused = client.asked("subscribe", {"query": "a.b='5'"})
+
+    assert "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT" in refused["error"]["data"]
+
+
+def test_a_place_is_free_again_when_a_client_has_gone(
+    start: Callable[..., Node], connect: Connect
+) -> None:
+    node = start(max_subscription_clients=1)
+    first, second = connect(node), connect(node)
+    first.asked("subscribe", BLOCKS)
+
+    refused = second.asked("subscribe", BLOCKS)
+    first.asked("unsubscribe_all")
+
+    assert "max_subscription_clients 1 reached" in refused["error"]["data"]
+    assert second.asked("subscribe", BLOCKS)["result"] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("[]", -32600), ("[", -32700), ('[{"id":1,"method":"health"}]', -32600), ("5", -32600)],
+)
+def test_what_is_no_call_is_an_error_and_the_socket_goes_on(
+    connect: Connect, text: str, code: int
+) -> None:
+    client = connect()
+    client.text(text)
+
+    assert client.json()["error"]["code"] == code
+    assert client.asked("health")["result"] == {}
+
+
+def test_a_notification_gets_no_answer(connect: Connect) -> None:
+    client = connect()
+    client.text('{"method":"health"}')
+
+    assert client.asked("health", own_id="next")["id"] == "next"
