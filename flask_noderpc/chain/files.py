@@ -66,8 +66,9 @@ def read_genesis(document: bytes, now: int) -> Genesis:
 
 
 def _checked_chain_id(chain_id: str) -> str:
-    if not 0 < len(chain_id) <= _MAX_CHAIN_ID:
-        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID} characters, not {len(chain_id)}")
+    size = len(chain_id.encode())
+    if not 0 < size <= _MAX_CHAIN_ID or not chain_id.isprintable():
+        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID} printable bytes, not {size}")
     return chain_id
 
 

@@ -164,7 +164,7 @@ def test_an_app_state_that_is_written_says_the_same() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"chain_id": ""}, "chain_id has 1 to 50 characters"),
+        ({"chain_id": ""}, "chain_id has 1 to 50 printable bytes"),
         ({"chain_id": "x" * 51}, "not 51"),
         ({"chain_id": 5}, "chain_id"),
         ({"genesis_time": "yesterday"}, "yesterday"),
@@ -196,3 +196,8 @@ def test_a_wrong_document_is_refused_saying_why(
         read_genesis(document(**changes), NOW)
 
     assert complaint in str(refusal.value)
+
+
+def test_a_chain_id_is_counted_in_bytes() -> None:
+    with pytest.raises(ConfigurationError, match="not 100"):
+        read_genesis(json.dumps({"chain_id": "é" * 50}).encode(), NOW)
