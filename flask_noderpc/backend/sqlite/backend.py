@@ -175,12 +175,15 @@ class SQLiteBackend(ChainStore):
     # State.
 
     def genesis(self) -> Genesis:
-        if self._genesis is None:
+        # A local name: another thread may close the backend, which forgets it.
+        found = self._genesis
+        if found is None:
             with self._open().readers.snapshot() as at:
-                self._genesis = ledger.stored_genesis(at)
-            if self._genesis is None:
+                found = ledger.stored_genesis(at)
+            if found is None:
                 raise StoreError("no chain here yet, init_chain comes first", self.path)
-        return self._genesis
+            self._genesis = found
+        return found
 
     def has_chain(self) -> bool:
         """Whether :meth:`init_chain` was done."""
