@@ -120,8 +120,7 @@ class Session:
     def _subscribe(self, own_id: bytes, params: bytes) -> _Subscription:
         text = _QUERY.from_json(params).query
         # CometBFT: in this order.
-        first = not self._subscriptions
-        if first and self._hub.clients >= self._limits.clients:
+        if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
                 f"max_subscription_clients {self._limits.clients} reached"
                 " (NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it)"
@@ -134,7 +133,7 @@ class Session:
         query = self._parsed(text)
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
-        ring, cursor = self._hub.join(query, self._wake, first)
+        ring, cursor = self._hub.join(query, self._wake)
         self._follow()
         head = b'{"jsonrpc":"2.0","id":' + own_id + b',"result":{"query":' + json.encode(text)
         return _Subscription(own_id, ring, cursor, head + b',"data":')
@@ -165,9 +164,8 @@ class Session:
     def _end(self, query: Query) -> None:
         with self._lock:
             ended = self._subscriptions.pop(query, None)
-            last = not self._subscriptions
         if ended is not None:
-            self._hub.leave(ended.ring, self._wake, last)
+            self._hub.leave(ended.ring, self._wake)
 
     def close(self) -> None:
         """End every subscription."""

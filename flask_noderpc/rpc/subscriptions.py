@@ -8,6 +8,7 @@ tail of its own. Nothing is copied to a subscriber before its writer asks.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from ..events.messages import Keys, Message
@@ -67,40 +68,46 @@ class Hub:
         self._by_value: dict[tuple[str, str], list[Ring]] = {}
         self._others: list[Ring] = []
         self._lock = threading.Lock()
-        self.clients = 0
-        """How many clients have a subscription."""
+        self._clients: Counter[Callable[[], None]] = Counter()
 
     def __len__(self) -> int:
         return len(self._rings)
 
-    def join(self, query: Query, wake: Callable[[], None], first: bool) -> tuple[Ring, int]:
-        """The query's ring, and its end as a cursor; ``wake`` is called at each batch.
+    @property
+    def clients(self) -> int:
+        """How many clients have a subscription."""
+        return len(self._clients)
 
-        ``first`` says that the client had no subscription so far.
+    def join(self, query: Query, wake: Callable[[], None]) -> tuple[Ring, int]:
+        """The query's ring, and its end as a cursor.
+
+        ``wake`` is called at each batch; it also tells one client from another.
         """
         with self._lock:
-            self.clients += first
             ring = self._rings.get(query)
             if ring is None:
                 ring = self._rings[query] = Ring(query, *self._bounds)
                 self._shelf(query).append(ring)
             ring.subscribers.append(wake)
+            self._clients[wake] += 1
             return ring, ring.end
 
-    def leave(self, ring: Ring, wake: Callable[[], None], last: bool) -> None:
-        """Stop being woken; the ring goes with its last subscriber.
-
-        ``last`` says that the client has no subscription any more.
-        """
+    def leave(self, ring: Ring, wake: Callable[[], None]) -> None:
+        """Stop being woken; the ring goes with its last subscriber."""
         with self._lock:
-            self.clients -= last
             ring.subscribers.remove(wake)
+            self._clients[wake] -= 1
+            if not self._clients[wake]:
+                del self._clients[wake]
             if not ring.subscribers:
-                del self._rings[ring.query]
-                shelf = self._shelf(ring.query)
-                shelf.remove(ring)
-                if not shelf and shelf is not self._others:
-                    del self._by_value[_selective(ring.query)]  # type: ignore[arg-type]
+                self._drop(ring)
+
+    def _drop(self, ring: Ring) -> None:
+        del self._rings[ring.query]
+        self._shelf(ring.query).remove(ring)
+        value = _selective(ring.query)
+        if value is not None and not self._by_value[value]:
+            del self._by_value[value]
 
     def _shelf(self, query: Query) -> list[Ring]:
         """Where a ring is looked up: by its most telling equality, if it has one."""

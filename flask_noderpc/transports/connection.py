@@ -96,7 +96,8 @@ class Connection:
 
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
         """Say goodbye; the peer has a short while to answer."""
-        with suppress(LocalProtocolError):
+        # It may be closed already, by the peer or by its own thread.
+        with suppress(LocalProtocolError, OSError):
             self._control(CloseConnection(code, reason))
             self._in.settimeout(self._timing.close_s)
 

@@ -80,7 +80,7 @@ def test_every_subscriber_gets_what_its_query_matches_once_and_in_order(
 ) -> None:
     messages = [message(position, **keys) for position, keys in enumerate(told)]
     hub = Hub(encode, 100, 10_000)
-    joined = [hub.join(parse(text), lambda: None, first=True) for text in asked]
+    joined = [hub.join(parse(text), lambda: None) for text in asked]
 
     hub.publish(messages)
 
@@ -92,8 +92,8 @@ def test_every_subscriber_gets_what_its_query_matches_once_and_in_order(
 def test_a_subscriber_is_woken_once_a_block_and_not_for_what_it_did_not_ask() -> None:
     woken: list[str] = []
     hub = Hub(encode, 100, 10_000)
-    hub.join(parse("a.k='1'"), lambda: woken.append("one"), first=True)
-    hub.join(parse("a.k='2'"), lambda: woken.append("two"), first=True)
+    hub.join(parse("a.k='1'"), lambda: woken.append("one"))
+    hub.join(parse("a.k='2'"), lambda: woken.append("two"))
 
     hub.publish([message(0, a__k="1"), message(1, a__k="1")])
 
@@ -109,7 +109,7 @@ def test_a_message_is_encoded_once_and_only_when_wanted() -> None:
 
     hub = Hub(counting, 100, 10_000)
     for text in ("a.k='1'", "a.k EXISTS", "a.k='1' AND a.k EXISTS"):
-        hub.join(parse(text), lambda: None, first=True)
+        hub.join(parse(text), lambda: None)
 
     hub.publish([message(0, a__k="1"), message(1, b__k="1")])
 
@@ -120,12 +120,10 @@ def test_nothing_is_left_when_everyone_has_left() -> None:
     def one() -> None: ...
 
     hub = Hub(encode, 100, 10_000)
-    rings = [
-        hub.join(parse(text), one, first=number == 0)[0] for number, text in enumerate(QUERIES)
-    ]
+    rings = [hub.join(parse(text), one)[0] for number, text in enumerate(QUERIES)]
     assert (len(hub), hub.clients) == (len(QUERIES), 1)
 
-    for number, ring in enumerate(rings):
-        hub.leave(ring, one, last=number == len(rings) - 1)
+    for ring in rings:
+        hub.leave(ring, one)
 
     assert (len(hub), hub.clients, hub._by_value, hub._others) == (0, 0, {}, [])
