@@ -20,6 +20,7 @@
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
     │   ├── WaitTimedOut(what)
     │   ├── Busy(what, setting)     a cap of this server is reached
+    │   ├── SearchTooCostly(reason) the search needs more than one may take
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
@@ -154,6 +155,34 @@ class WaitTimedOut(BackendError):
 
 class Busy(BackendError):
     """A cap of this server is reached; the message names its setting."""
+
+
+class SearchTooCostly(BackendError):
+    """The search needs more than one may take; never is a short list handed over instead."""
+
+    @classmethod
+    def by_rows(cls, rows: int) -> SearchTooCostly:
+        """It would look at too much."""
+        return cls(
+            f"the search looks at more than {rows} rows: narrow it by height or by an equality"
+            " (NODERPC_SEARCH_ROWS raises this)"
+        )
+
+    @classmethod
+    def by_time(cls, seconds: float) -> SearchTooCostly:
+        """It took too long, or waited too long for its turn."""
+        return cls(
+            f"the search was not done within {seconds:g} s: narrow it by height or by an"
+            " equality (NODERPC_SEARCH_TIMEOUT raises this)"
+        )
+
+    @classmethod
+    def by_size(cls, size: int) -> SearchTooCostly:
+        """What was found is too large for one answer."""
+        return cls(
+            f"the page is larger than {size} bytes: ask for a smaller per_page"
+            " (NODERPC_MAX_BATCH_RESPONSE_BYTES raises this)"
+        )
 
 
 class InvalidBlock(BackendError):

@@ -105,6 +105,9 @@ class Settings:
     lease_seconds: float = setting(
         3.0, _seconds, "How long a silent producer keeps others from taking over."
     )
+    poll_interval: float = setting(
+        0.05, _seconds, "Seconds between two looks for what other processes wrote."
+    )
     max_body_bytes: int = setting(
         1_000_000,
         _whole(1),
@@ -112,7 +115,9 @@ class Settings:
     )
     max_batch: int = setting(10, _whole(1), "Most calls in one JSON-RPC batch.")
     max_batch_response_bytes: int = setting(
-        25_000_000, _whole(1), "Largest answer to a batch; the calls beyond it get an error."
+        25_000_000,
+        _whole(1),
+        "Largest answer to a batch, whose calls beyond it get an error, or page of a search.",
     )
     max_tx_bytes: int = setting(1_048_576, _whole(1), "Largest transaction the mempool takes.")
     mempool_size: int = setting(5_000, _whole(1), "Most transactions that wait for a block.")
@@ -142,6 +147,12 @@ class Settings:
     )
     event_buffer_bytes: int = setting(
         8_000_000, _whole(1), "Bytes of such events; whoever falls behind further is told so."
+    )
+    search_timeout: float = setting(
+        2.0, _seconds, "Seconds that a search may take, its wait for a turn included."
+    )
+    search_rows: int = setting(
+        1_000_000, _whole(1), "Rows of the index that a search may look at, about."
     )
     genesis_chunk_bytes: int = setting(
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."

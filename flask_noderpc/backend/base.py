@@ -10,7 +10,6 @@ what is missing is a typed error and never ``None``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
@@ -18,6 +17,7 @@ from ..domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NetInfo, NodeInfo
 from ..domain.params import ConsensusParams
+from ..domain.search import Effort, FoundHeights, FoundTxs, Search, TxRecord, Window
 from ..domain.validator import (
     ED25519,
     PublicKey,
@@ -25,19 +25,10 @@ from ..domain.validator import (
     ValidatorSet,
 )
 from ..errors import NotFound, NotSupported
+from . import scan
 
 NO_NODE_ID = bytes(20)
 NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
-
-
-@dataclass(frozen=True, slots=True)
-class TxRecord:
-    """A committed transaction and where it stands."""
-
-    height: int
-    index: int
-    tx: bytes
-    result: TxResult
 
 
 class BlockStore(ABC):
@@ -111,6 +102,25 @@ class TxIndex(ABC):
         return ()
 
 
+class EventIndex(BlockStore, TxIndex):
+    """Role: blocks and transactions by the attributes of their events.
+
+    The default looks at one block after another, which any backend can; one with an index
+    of its own does better.
+    """
+
+    def search_txs(
+        self, search: Search, window: Window, effort: Effort, prove: bool = False
+    ) -> FoundTxs:
+        """The transactions found, with proofs where asked for; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        return scan.txs(self, search, window, effort, prove)
+
+    def search_blocks(self, search: Search, window: Window, effort: Effort) -> FoundHeights:
+        """The heights of the blocks found; raise ``SearchTooCostly``."""
+        return scan.blocks(self, search, window, effort)
+
+
 class EventSource(ABC):
     """Role: events are cursors over heights, not callbacks."""
 
@@ -178,9 +188,7 @@ class Network:
         return ""
 
 
-class ChainBackend(
-    BlockStore, StateStore, TxIndex, EventSource, Mempool, ApplicationAccess, Network
-):
+class ChainBackend(EventIndex, StateStore, EventSource, Mempool, ApplicationAccess, Network):
     """Everything the routes ask for."""
 
     def _chain_id(self) -> str:

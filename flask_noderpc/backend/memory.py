@@ -12,10 +12,11 @@ from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParams
+from ..domain.search import TxRecord
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound
 from .application import InitChain
-from .base import ChainBackend, TxRecord
+from .base import ChainBackend
 from .store import CommittedBlock
 
 

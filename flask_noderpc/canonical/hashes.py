@@ -51,8 +51,8 @@ def data_hash(txs: Sequence[bytes]) -> bytes:
 
 def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
     """The proof that ``txs[index]`` is under :func:`data_hash`."""
-    leaves = [tx_hash(tx) for tx in txs]
-    return TxProof(merkle.root(leaves), txs[index], merkle.proof(leaves, index))
+    tree = merkle.Tree([tx_hash(tx) for tx in txs])
+    return TxProof(tree.root, txs[index], tree.proof(index))
 
 
 def commit_hash(commit: Commit) -> bytes:

@@ -28,36 +28,48 @@ def split_point(count: int) -> int:
     return 1 << ((count - 1).bit_length() - 1)
 
 
+class Tree:
+    """The tree over some leaves, hashed once for any number of proofs."""
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        level = [leaf_hash(leaf) for leaf in leaves]
+        self._levels = [level]
+        # Pairing level by level and carrying an odd last node up gives the same tree as
+        # splitting at the largest power of two, without recursion.
+        while len(level) > 1:
+            paired = [inner_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            if len(level) % 2:
+                paired.append(level[-1])
+            level = paired
+            self._levels.append(level)
+
+    @property
+    def root(self) -> bytes:
+        """The Merkle root; the hash of nothing for an empty list."""
+        top = self._levels[-1]
+        return top[0] if top else EMPTY_HASH
+
+    def proof(self, index: int) -> MerkleProof:
+        """The proof that the leaf is under the root."""
+        leaves = self._levels[0]
+        aunts = []
+        position = index
+        for level in self._levels[:-1]:
+            sibling = position ^ 1
+            if sibling < len(level):
+                aunts.append(level[sibling])
+            position //= 2
+        return MerkleProof(len(leaves), index, leaves[index], tuple(aunts))
+
+
 def root(leaves: Sequence[bytes]) -> bytes:
     """The Merkle root; the hash of nothing for an empty list."""
-    level = [leaf_hash(leaf) for leaf in leaves]
-    if not level:
-        return EMPTY_HASH
-    # Pairing level by level and carrying an odd last node up gives the same tree as
-    # splitting at the largest power of two, without recursion.
-    while len(level) > 1:
-        paired = [inner_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-        if len(level) % 2:
-            paired.append(level[-1])
-        level = paired
-    return level[0]
+    return Tree(leaves).root
 
 
 def proof(leaves: Sequence[bytes], index: int) -> MerkleProof:
     """The proof that ``leaves[index]`` is under :func:`root`."""
-    level = [leaf_hash(leaf) for leaf in leaves]
-    own = level[index]
-    aunts = []
-    position = index
-    while len(level) > 1:
-        sibling = position ^ 1
-        if sibling < len(level):
-            aunts.append(level[sibling])
-        paired = [inner_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-        if len(level) % 2:
-            paired.append(level[-1])
-        level, position = paired, position // 2
-    return MerkleProof(len(leaves), index, own, tuple(aunts))
+    return Tree(leaves).proof(index)
 
 
 def root_of_proof(claim: MerkleProof) -> bytes | None:

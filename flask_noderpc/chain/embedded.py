@@ -43,8 +43,15 @@ class EmbeddedChain(SQLiteBackend):
         produce: bool = True,
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
+        poll_s: float = 0.05,
     ) -> None:
-        super().__init__(database, application=application, limits=limits, max_pages=max_pages)
+        super().__init__(
+            database,
+            application=application,
+            limits=limits,
+            max_pages=max_pages,
+            poll_s=poll_s,
+        )
         self.home = Path(home) if home is not None else self._store.folder
         self.clock = clock or SystemClock()
         self._chain_id_wanted = chain_id

@@ -30,6 +30,7 @@ CHAIN_SETTINGS = (
     "mempool_bytes",
     "mempool_cache",
     "rpc_laddr",
+    "poll_interval",
 )
 """The settings that a chain has, whichever mount serves it."""
 
@@ -61,4 +62,5 @@ def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
             settings.mempool_bytes,
             settings.mempool_cache,
         ),
+        poll_s=settings.poll_interval,
     )

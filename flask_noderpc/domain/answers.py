@@ -139,6 +139,22 @@ class TxAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class TxSearchAnswer:
+    """A page of the transactions found, and how many there are."""
+
+    total: int
+    txs: tuple[TxAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSearchAnswer:
+    """A page of the blocks found, and how many there are."""
+
+    total: int
+    blocks: tuple[BlockAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastAnswer:
     """What the mempool said of a transaction."""
 

@@ -17,7 +17,7 @@ from operator import eq, ge, gt, le, lt
 from typing import Any, NamedTuple
 
 from ..domain.time import from_text
-from ..errors import QuerySyntaxError
+from ..errors import QuerySyntaxError, ValueNotAllowed
 
 Events = Mapping[str, Sequence[str]]
 """What one message carries: each key with its values in the order they were emitted."""
@@ -137,6 +137,14 @@ class Query:
         return bool(events) and all(c.matches(events) for c in self.conditions)
 
 
+def check_length(text: str, limit: int) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than ``limit`` bytes."""
+    if len(text.encode("utf-8", "replace")) > limit:
+        raise ValueNotAllowed(
+            f"maximum query length exceeded ({limit} bytes, NODERPC_MAX_QUERY_BYTES raises it)"
+        )
+
+
 def parse(text: str) -> Query:
     """The query; raise :exc:`~flask_noderpc.errors.QuerySyntaxError`."""
     tokens = _scan(text)
@@ -154,10 +162,6 @@ def _condition(tokens: Iterator[_Token]) -> Condition:
         return Condition(key.text, Kind.EXISTS)
     operand = _require(next(tokens), *_TAKES[operator.kind])
     return Condition(key.text, operator.kind, operand.kind, operand.text)
-
-
-def _next(tokens: Iterator[_Token]) -> _Token:
-    return next(tokens)
 
 
 def _require(token: _Token, *kinds: Kind) -> _Token:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..backend.base import ChainBackend
 from ..domain.abci import BlockResults
 from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
-from ..domain.block import Block, BlockID, SignedHeader
+from ..domain.block import SignedHeader
 from ..errors import ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
@@ -52,16 +53,18 @@ class ByHash(Params):
 
 def block(ctx: Context, params: AtHeight) -> BlockAnswer:
     """A block with its id."""
-    return _answer(ctx, *ctx.backend.block(block_height(ctx.backend, params.height)))
+    return block_answer(ctx.backend, block_height(ctx.backend, params.height))
 
 
 def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
     """A block with its id, found by its hash."""
-    return _answer(ctx, *ctx.backend.block(ctx.backend.height_of(params.hash)))
+    return block_answer(ctx.backend, ctx.backend.height_of(params.hash))
 
 
-def _answer(ctx: Context, block_id: BlockID, found: Block) -> BlockAnswer:
-    return BlockAnswer(block_id, found, tuple(map(ctx.backend.offender, found.evidence)))
+def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
+    """The block at a height, with those whom its evidence accuses."""
+    block_id, found = backend.block(height)
+    return BlockAnswer(block_id, found, tuple(map(backend.offender, found.evidence)))
 
 
 def header(ctx: Context, params: AtHeight) -> HeaderAnswer:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..backend.base import ChainBackend, TxRecord
+from ..backend.base import ChainBackend
 from ..canonical.hashes import tx_hash, tx_proof
 from ..domain.abci import TxResult
 from ..domain.answers import (
@@ -15,6 +15,7 @@ from ..domain.answers import (
     PendingTxs,
     TxAnswer,
 )
+from ..domain.search import TxRecord
 from ..errors import TxNotFound, TxRejected, ValueNotAllowed, WaitTimedOut
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -56,11 +57,20 @@ def tx(ctx: Context, params: TxByHash) -> TxAnswer:
     if not params.hash:
         raise ValueNotAllowed("transaction hash cannot be empty")
     found = ctx.backend.tx(params.hash)
-    proof = None
-    if params.prove:
-        _, block = ctx.backend.block(found.height)
-        proof = tx_proof(block.txs, found.index)
-    return TxAnswer(params.hash, found.height, found.index, found.result, found.tx, proof)
+    return tx_answer(proven(ctx.backend, found) if params.prove else found)
+
+
+def proven(backend: ChainBackend, found: TxRecord) -> TxRecord:
+    """The transaction with the proof that it is in its block."""
+    _, block = backend.block(found.height)
+    return replace(found, proof=tx_proof(block.txs, found.index))
+
+
+def tx_answer(found: TxRecord) -> TxAnswer:
+    """The transaction as it is answered, with its hash."""
+    return TxAnswer(
+        tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
+    )
 
 
 @dataclass(frozen=True, slots=True)

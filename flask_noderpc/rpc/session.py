@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .. import json
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
-from ..events.query import Query, parse
+from ..events.query import Query, check_length, parse
 from ..wire.params import Text
 from . import messages
 from .dispatch import Dispatcher, to_rpc_error
@@ -139,11 +139,7 @@ class Session:
         return _Subscription(own_id, ring, cursor, head + b',"data":')
 
     def _parsed(self, text: str) -> Query:
-        if len(text.encode("utf-8", "replace")) > self._limits.query_bytes:
-            raise ValueNotAllowed(
-                f"maximum query length exceeded ({self._limits.query_bytes} bytes,"
-                " NODERPC_MAX_QUERY_BYTES raises it)"
-            )
+        check_length(text, self._limits.query_bytes)
         try:
             return parse(text)
         except NodeRPCError as error:

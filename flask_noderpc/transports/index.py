@@ -68,6 +68,8 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
             if recent
             else None
         ),
+        "tx_search": {"query": '"tx.height>0"'},
+        "block_search": {"query": '"block.height>0"'},
         "check_tx": {"tx": '"name=satoshi"'},
         # Each its own: the mempool takes a transaction once.
         "broadcast_tx_sync": {"tx": f'"sync{latest}=satoshi"'},

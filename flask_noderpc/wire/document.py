@@ -5,8 +5,6 @@ docs/dialects.rst lists the decisions with their reasons.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..domain import abci, answers, genesis, network
 from . import common
 from .dialect import Dialect, Rules
@@ -15,6 +13,7 @@ from .document_shapes import (
     BlockAnswer,
     BlockList,
     BlockResults,
+    BlockSearch,
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
@@ -23,21 +22,16 @@ from .document_shapes import (
     InfoAnswer,
     ParamsAnswer,
     PendingCount,
-    ProvenTxLookup,
     QueryAnswer,
     Status,
     TxExecResult,
-    TxLookup,
     ValidatorPage,
+    tx_lookup,
+    tx_search,
 )
-from .schema import WireSchema
 
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
-
-
-def _tx_schema(answer: Any) -> type[WireSchema]:
-    return TxLookup if answer.proof is None else ProvenTxLookup
 
 
 DOCUMENT = Dialect(
@@ -59,7 +53,9 @@ DOCUMENT = Dialect(
         answers.ParamsAnswer: ParamsAnswer,
         answers.PendingTxs: common.PendingTxs,
         answers.PendingCount: PendingCount,
-        answers.TxAnswer: _tx_schema,
+        answers.TxAnswer: tx_lookup,
+        answers.TxSearchAnswer: tx_search,
+        answers.BlockSearchAnswer: BlockSearch,
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
         abci.TxResult: TxExecResult,

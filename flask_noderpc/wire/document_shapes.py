@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..canonical.keys import commit_vote
 from ..canonical.protobuf import blob, message, string
-from ..domain import abci, block
+from ..domain import abci, answers, block
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from . import common
@@ -331,6 +331,37 @@ class ProvenTxLookup(TxLookup):
     """Result of ``tx`` with ``prove=true``."""
 
     proof = Shape(common.TxProof)
+
+
+def tx_lookup(answer: answers.TxAnswer) -> type[WireSchema]:
+    """The shape of a transaction, with a proof or without."""
+    return TxLookup if answer.proof is None else ProvenTxLookup
+
+
+class TxSearch(WireSchema):
+    """Result of ``tx_search``; not in the document: CometBFT's, of the document's lookups."""
+
+    txs = ListOf(TxLookup)
+    total_count = IntString(get=lambda answer: answer.total)
+
+
+class ProvenTxSearch(TxSearch):
+    """Result of ``tx_search`` with ``prove=true``."""
+
+    txs = ListOf(ProvenTxLookup)
+
+
+def tx_search(answer: answers.TxSearchAnswer) -> type[WireSchema]:
+    """The shape of a search, with proofs or without."""
+    proven = any(tx.proof is not None for tx in answer.txs)
+    return ProvenTxSearch if proven else TxSearch
+
+
+class BlockSearch(WireSchema):
+    """Result of ``block_search``; not in the document: CometBFT's, of the document's blocks."""
+
+    blocks = ListOf(BlockAnswer)
+    total_count = IntString(get=lambda answer: answer.total)
 
 
 class Broadcast(WireSchema):

@@ -44,6 +44,11 @@ ARGUMENTS: dict[str, list[dict[str, str]]] = {
     # What the application refuses is answered at once.
     "broadcast_tx_commit": [{"tx": '"no"'}],
     "abci_query": [{"data": '"name"'}],
+    "tx_search": [
+        {"query": '"tx.height>0"'},
+        {"query": '"tx.height>0"', "prove": "true"},
+    ],
+    "block_search": [{"query": '"block.height>0"'}],
 }
 
 

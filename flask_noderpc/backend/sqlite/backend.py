@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from ...domain.block import Block, BlockID, BlockMeta, Commit
 from ...domain.genesis import Genesis
 from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
+from ...domain.search import Effort, FoundHeights, FoundTxs, Search, TxRecord, Window
 from ...domain.validator import PublicKey, ValidatorSet
 from ...errors import (
     BlockNotFound,
@@ -28,18 +28,15 @@ from ...errors import (
     TxNotFound,
 )
 from ..application import Application, AppState, InitChain
-from ..base import TxRecord
 from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
 from . import blocks as reading
 from . import lease as leases
 from . import ledger, mempool, state
+from . import search as searching
 from .connection import Store
 from .files import Files
 from .mempool import MempoolLimits
-
-# How often a waiting call looks for what other processes wrote.
-_POLL_S = 0.05
 
 
 class SQLiteBackend(ChainStore):
@@ -48,7 +45,8 @@ class SQLiteBackend(ChainStore):
     ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
     missing, at the first use in each process. ``application`` makes the application of
     an embedded chain from its committed state; without one the backend is fed by
-    :meth:`append_block` and takes no transactions. Whatever goes wrong with the file is
+    :meth:`append_block` and takes no transactions. ``poll_s`` is how often those who wait
+    look for what other processes wrote. Whatever goes wrong with the file is
     a :exc:`~flask_noderpc.errors.StoreError`.
     """
 
@@ -59,8 +57,10 @@ class SQLiteBackend(ChainStore):
         application: Callable[[AppState], Application] | None = None,
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
+        poll_s: float = 0.05,
     ) -> None:
         self._store = Store(path, max_pages)
+        self._poll_s = poll_s
         self._opening = threading.Lock()
         self._files: Files | None = None
         self._genesis: Genesis | None = None
@@ -89,14 +89,14 @@ class SQLiteBackend(ChainStore):
                         " the first call, or between calls",
                         self.path,
                     )
-                files = Files(self._store)
+                files = Files(self._store, self._poll_s)
                 # The writer recovers the log of a process that was killed, so that
                 # readers, which never wait, find the store ready.
                 try:
                     files.writer.open()
                 except BaseException:
                     # A store that can't be opened is tried at each call: leave no thread.
-                    files.writer.close()
+                    files.close()
                     raise
                 self._files = files
             return self._files
@@ -105,8 +105,7 @@ class SQLiteBackend(ChainStore):
         self._genesis = None
         files, self._files = self._files, None
         if files is not None and files.process == os.getpid():
-            files.readers.close()
-            files.writer.close()
+            files.close()
 
     # Blocks.
 
@@ -172,6 +171,26 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return reading.latest_txs(at, limit)
 
+    # Searching.
+
+    def search_txs(
+        self, search: Search, window: Window, effort: Effort, prove: bool = False
+    ) -> FoundTxs:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return searching.txs(at, search, window, effort, prove)
+        return files.searchers.run(
+            lambda at: searching.txs(at, search, window, effort, prove), effort
+        )
+
+    def search_blocks(self, search: Search, window: Window, effort: Effort) -> FoundHeights:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return searching.heights(at, search, window)
+        return files.searchers.run(lambda at: searching.heights(at, search, window), effort)
+
     # State.
 
     def genesis(self) -> Genesis:
@@ -210,22 +229,11 @@ class SQLiteBackend(ChainStore):
     # Events.
 
     def wait_for_height(self, after: int, timeout: float) -> int:
-        self._wait_until(lambda: self.latest_height() > after, timeout)
+        self._open().changes.wait_until(lambda: self.latest_height() > after, timeout)
         return self.latest_height()
 
     def wait_for_pending(self, timeout: float) -> bool:
-        return self._wait_until(lambda: self.pending_count().total > 0, timeout)
-
-    def _wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        changed = self._open().changed
-        while not holds():
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                return False
-            with changed:
-                changed.wait(min(remaining, _POLL_S))
-        return True
+        return self._open().changes.wait_until(lambda: self.pending_count().total > 0, timeout)
 
     # Mempool and application.
 
@@ -237,7 +245,7 @@ class SQLiteBackend(ChainStore):
         if result.code == 0:
             gas = result.gas_wanted
             files.writer.run(lambda at: mempool.add(at, tx, gas, self._limits))
-            files.notify()
+            files.changes.notify()
         return result
 
     def pending(self, limit: int) -> PendingTxs:
@@ -303,7 +311,7 @@ class SQLiteBackend(ChainStore):
                 mempool.drop_unfit(at)
 
         files.writer.run(work)
-        files.notify()
+        files.changes.notify()
 
     def app_state(self) -> AppState:
         return self

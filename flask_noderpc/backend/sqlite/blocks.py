@@ -7,7 +7,7 @@ from typing import Any
 
 from ...domain.abci import BlockResults
 from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta
-from ..base import TxRecord
+from ...domain.search import TxRecord
 from . import rows, state
 
 Connection = sqlite3.Connection

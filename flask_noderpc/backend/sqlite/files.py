@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from . import forks, ledger
+from .changes import Changes
 from .connection import Readers, Store
+from .searchers import Searchers
 from .writer import Writer
 
 # How long a fork waits for reads under way.
@@ -16,12 +17,13 @@ _FORK_PATIENCE_S = 5.0
 class Files:
     """The open files of one process; no SQLite handle may cross a fork."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, poll_s: float) -> None:
         self.process = os.getpid()
         self.readers = Readers(store)
         self.writer = Writer(store)
         self.ledger = ledger.Ledger()
-        self.changed = threading.Condition()
+        self.searchers = Searchers(store)
+        self.changes = Changes(store, poll_s)
         self.quiet = True
         """Whether nothing was open at the last fork."""
         forks.watch(self)
@@ -30,14 +32,20 @@ class Files:
         """Close everything, and let nothing begin: the process is about to fork."""
         self.writer.between_writes.__enter__()
         self.writer.let_go()
-        self.quiet = self.readers.hold(_FORK_PATIENCE_S)
+        self.changes.hold()
+        searched = self.searchers.hold(_FORK_PATIENCE_S)
+        self.quiet = self.readers.hold(_FORK_PATIENCE_S) and searched
 
     def go_on(self) -> None:
         """Let reads and writes begin again; they open what they need."""
         self.readers.go_on()
+        self.searchers.go_on()
+        self.changes.go_on()
         self.writer.between_writes.__exit__(None, None, None)
 
-    def notify(self) -> None:
-        """Wake those who wait for blocks or transactions."""
-        with self.changed:
-            self.changed.notify_all()
+    def close(self) -> None:
+        """Close everything."""
+        self.readers.close()
+        self.searchers.close()
+        self.changes.close()
+        self.writer.close()

@@ -16,7 +16,7 @@ from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
 from ..application import Changes, InitChain
 from ..store import CommittedBlock
-from . import rows, state
+from . import index, rows, state
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -121,13 +121,15 @@ def _write_block(
         f" VALUES ({rows.placeholders(rows.BLOCK_COLUMNS)})",
         rows.block_row(block_id, size, block, results),
     )
-    columns = f"height, position, hash, tx, {rows.TX_RESULT_COLUMNS}"
+    hashes = [tx_hash(tx) for tx in block.txs]
+    numbers = index.write(connection, height, hashes, results)
+    columns = f"height, position, seq, hash, tx, {rows.TX_RESULT_COLUMNS}"
     connection.executemany(
         f"INSERT INTO txs ({columns}) VALUES ({rows.placeholders(columns)})",
         (
-            (height, position, tx_hash(tx), tx, *rows.tx_result_row(result))
-            for position, (tx, result) in enumerate(
-                zip(block.txs, results.tx_results, strict=True)
+            (height, position, seq, own, tx, *rows.tx_result_row(result))
+            for position, (seq, own, tx, result) in enumerate(
+                zip(numbers, hashes, block.txs, results.tx_results, strict=True)
             )
         ),
     )

@@ -20,9 +20,9 @@ from ...domain.block import (
     Version,
 )
 from ...domain.params import ConsensusParams, ConsensusParamsUpdate
+from ...domain.search import TxRecord
 from ...domain.time import ZERO_TIME
 from ...domain.validator import PublicKey, Validator, ValidatorUpdate
-from ..base import TxRecord
 
 HEADER_COLUMNS = (
     "height, version_block, version_app, time, last_block_hash, last_parts_total,"

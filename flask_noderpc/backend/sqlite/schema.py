@@ -12,6 +12,7 @@ from sqlite_utils import Database, Migrations
 from sqlite_utils.db import Table
 
 from ...errors import StoreError
+from . import index
 
 migrations = Migrations("flask_noderpc")
 
@@ -140,6 +141,38 @@ def m001_chain(db: Database) -> None:
     _create(db, "lease", {"id": int, "owner": str, "epoch": int, "expires": int}, pk="id")
 
 
+@migrations()
+def m002_index(db: Database) -> None:
+    """The index of events; what a store already has is indexed now."""
+    db.table("txs").add_column("seq", int)
+    db.table("txs").create_index(["seq"], unique=True)
+    for kind in (index.TX, index.BLOCK):
+        values = _create(
+            db,
+            f"{kind}_values",
+            {"id": int, "key": str, "value": str, "number": str, "places": int},
+            pk="id",
+            optional=("number",),
+        )
+        values.create_index(["key", "value"], unique=True)
+        # Neither a table that is its own index nor an index of some rows is in sqlite-utils.
+        db.execute(
+            f"CREATE INDEX {kind}_numbers ON {kind}_values (key, number)"
+            " WHERE number IS NOT NULL"
+        )
+        db.execute(
+            f"""CREATE TABLE {kind}_hits (
+                    value_id INTEGER NOT NULL,
+                    place INTEGER NOT NULL,
+                    event INTEGER NOT NULL,
+                    PRIMARY KEY (value_id, place, event)
+                ) STRICT, WITHOUT ROWID"""
+        )
+        # From a place to its values, for the conditions beside the most telling one.
+        db.execute(f"CREATE INDEX {kind}_places ON {kind}_hits (place, event)")
+    index.write_stored(db.conn)
+
+
 def _create(
     db: Database,
     name: str,
@@ -153,7 +186,7 @@ def _create(
     )
 
 
-_KNOWN = {m001_chain.__name__}
+_KNOWN = {m001_chain.__name__, m002_index.__name__}
 
 
 def migrate(connection: sqlite3.Connection) -> None:

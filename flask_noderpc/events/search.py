@@ -1,0 +1,145 @@
+"""What an event query asks of the index: CometBFT 0.38's rules for searches.
+
+They differ from those of subscriptions: only indexed attributes count, and ``tm.event`` is
+none; a range compares whole numbers of text, not what a text begins with; all conditions on
+attributes hold within one event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+
+from ..domain.search import HIGHEST, Bound, Search, Term
+from ..errors import ValueNotAllowed
+from .query import Condition, Kind, Query
+
+TX_HASH, TX_HEIGHT, BLOCK_HEIGHT = "tx.hash", "tx.height", "block.height"
+
+_RANGES = {Kind.LT: "<", Kind.LEQ: "<=", Kind.GT: ">", Kind.GEQ: ">="}
+
+
+class _NothingMatches(Exception):
+    """No transaction and no block can satisfy the query."""
+
+
+def hash_in(query: Query) -> bytes | None:
+    """The hash that a query names, whatever else it says; raise ``ValueNotAllowed``."""
+    for condition in query.conditions:
+        if condition.key == TX_HASH:
+            return _hash(condition)
+    return None
+
+
+def _hash(condition: Condition) -> bytes:
+    if condition.operator is not Kind.EQ:
+        raise ValueNotAllowed("tx.hash is searched for with = and the whole hash")
+    digits = condition.text
+    for digit in digits:
+        if digit not in "0123456789abcdefABCDEF":
+            # CometBFT: the texts of Go's encoding/hex.
+            raise _bad_hash(f"invalid byte: U+{ord(digit):04X} '{digit}'")
+    if len(digits) % 2:
+        raise _bad_hash("odd length hex string")
+    return bytes.fromhex(digits)
+
+
+def _bad_hash(reason: str) -> ValueNotAllowed:
+    return ValueNotAllowed(
+        f"error during searching for a hash in the query: encoding/hex: {reason}"
+    )
+
+
+def tx_search(query: Query) -> Search | None:
+    """The search among transactions; ``None`` when nothing can be found."""
+    return _search(query, TX_HEIGHT)
+
+
+def block_search(query: Query) -> Search | None:
+    """The search among blocks; ``None`` when nothing can be found."""
+    return _search(query, BLOCK_HEIGHT)
+
+
+def _search(query: Query, height_key: str) -> Search | None:
+    on_height = [c for c in query.conditions if c.key == height_key]
+    others = [c for c in query.conditions if c.key != height_key]
+    try:
+        low, high = _heights(on_height)
+        return Search((*_terms(others), *_ranges(others)), low, high)
+    except _NothingMatches:
+        return None
+
+
+def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
+    for condition in conditions:
+        if condition.operator is Kind.EQ:
+            # CometBFT: texts are compared, so =5 does not find 5.0.
+            yield Term(condition.key, equals=condition.text)
+        elif condition.operator is Kind.CONTAINS:
+            yield Term(condition.key, contains=condition.text)
+        elif condition.operator is Kind.EXISTS:
+            yield Term(condition.key)
+
+
+def _ranges(conditions: Iterable[Condition]) -> Iterable[Term]:
+    """One term a key: both ends of a range are about the same value."""
+    bounds: dict[str, list[Bound]] = defaultdict(list)
+    for condition in conditions:
+        if condition.operator in _RANGES:
+            bounds[condition.key].append(_bound(condition))
+    for key, found in bounds.items():
+        yield Term(key, within=tuple(found))
+
+
+def _bound(condition: Condition) -> Bound:
+    if condition.kind is not Kind.NUMBER:
+        # CometBFT: times are not indexed as times.
+        raise _NothingMatches
+    return Bound(_RANGES[condition.operator], Decimal(condition.text))
+
+
+def _heights(conditions: list[Condition]) -> tuple[int, int]:
+    """The lowest and the highest height that the conditions allow."""
+    wider = [c for c in conditions if c.operator is not Kind.EQ]
+    if not wider and conditions:
+        # CometBFT 0.37: the first equality wins.
+        return _one_height(conditions[0])
+    low, high = 0, HIGHEST
+    # CometBFT 0.37: beside anything else, an equality on the height is ignored.
+    for condition in wider:
+        first, last = _height_range(condition)
+        low, high = max(low, first), min(high, last)
+    if low > high:
+        raise _NothingMatches
+    return low, high
+
+
+def _one_height(condition: Condition) -> tuple[int, int]:
+    # CometBFT 0.38: a height in quotes is found among blocks, and not among transactions.
+    quoted = condition.kind is Kind.STRING and condition.key == TX_HEIGHT
+    if quoted or not (condition.text.isascii() and condition.text.isdecimal()):
+        raise _NothingMatches
+    height = int(condition.text)
+    if height > HIGHEST:
+        raise _NothingMatches
+    return height, height
+
+
+def _height_range(condition: Condition) -> tuple[int, int]:
+    if condition.operator in _RANGES:
+        bound = _bound(condition)
+        number, whole = bound.number, math.floor(bound.number)
+        return {
+            "<": (0, math.ceil(number) - 1),
+            "<=": (0, whole),
+            ">": (whole + 1, HIGHEST),
+            ">=": (math.ceil(number), HIGHEST),
+        }[bound.operator]
+    if condition.key == BLOCK_HEIGHT:
+        # CometBFT: EXISTS and CONTAINS find no block.
+        raise _NothingMatches
+    if condition.operator is Kind.EXISTS:
+        return 0, HIGHEST
+    raise ValueNotAllowed("tx.height takes =, <, <=, >, >= and EXISTS")
