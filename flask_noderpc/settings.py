@@ -131,7 +131,9 @@ class Settings:
         10.0, _seconds, "Seconds that ``broadcast_tx_commit`` waits for its block."
     )
     max_waiting_calls: int = setting(
-        100, _whole(1), "Most ``broadcast_tx_commit`` calls that wait at once in a process."
+        100,
+        _whole(1),
+        "Most calls of ``broadcast_tx_commit`` and ``events`` that wait at once in a process.",
     )
     max_subscription_clients: int = setting(
         100, _whole(1), "Most websocket clients with a subscription at once in a process."
@@ -153,6 +155,9 @@ class Settings:
     )
     search_rows: int = setting(
         1_000_000, _whole(1), "Rows of the index that a search may look at, about."
+    )
+    event_log_blocks: int = setting(
+        1_000, _whole(1), "Latest blocks whose events the method ``events`` can go back to."
     )
     genesis_chunk_bytes: int = setting(
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."

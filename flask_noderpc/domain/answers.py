@@ -155,6 +155,25 @@ class BlockSearchAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class EventItem:
+    """One message of a block, and its place: height and position."""
+
+    place: tuple[int, int]
+    category: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Some of the events, newest first; the ends are those of all that can be asked for."""
+
+    items: tuple[EventItem, ...]
+    more: bool
+    oldest: tuple[int, int] | None
+    newest: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class BroadcastAnswer:
     """What the mempool said of a transaction."""
 

@@ -36,7 +36,7 @@ class Message:
 
     height: int
     position: int
-    """Of all messages of its height, from 0."""
+    """Of all messages of its height, from 0; the same whenever it is asked for."""
     category: str
     value: object
     keys: Keys
@@ -48,10 +48,12 @@ def messages_at(backend: ChainBackend, height: int) -> tuple[Message, ...]:
     return tuple(
         Message(height, position, category, value, {"tm.event": [category], **keys})
         for position, (category, value, keys) in enumerate(told_of)
+        if value is not None
     )
 
 
-_Draft = tuple[str, object, Keys]
+_Draft = tuple[str, object | None, Keys]
+"""Without a value it only keeps a position."""
 
 
 def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
@@ -81,8 +83,10 @@ def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
 
 def _votes(commit: Commit) -> Iterator[_Draft]:
     for index, sig in enumerate(commit.signatures):
-        if sig.block_id_flag != BlockIDFlag.ABSENT:
-            yield "Vote", told.VoteCast(commit_vote(commit, index)), {}
+        absent = sig.block_id_flag == BlockIDFlag.ABSENT
+        # An absent vote keeps its position: the commit that the next block carries may have
+        # it, and what follows must stay where it is.
+        yield "Vote", None if absent else told.VoteCast(commit_vote(commit, index)), {}
 
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..domain import abci, answers, genesis, network
 from ..rpc.params import NoParams
 from ..rpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
-from . import application, blocks, info, search, state, txs
+from . import application, blocks, events, info, search, state, txs
 from .heights import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
@@ -80,5 +80,6 @@ NODE_ROUTES = RouteTable(
         Route(
             "block_search", search.block_search, search.BlockQuery, answers.BlockSearchAnswer
         ),
+        Route("events", events.events, events.EventsParams, answers.EventPage),
     )
 )

@@ -29,6 +29,7 @@ from .document_shapes import (
     tx_lookup,
     tx_search,
 )
+from .event_page import event_page
 
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
@@ -59,6 +60,7 @@ DOCUMENT = Dialect(
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
         abci.TxResult: TxExecResult,
+        answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,
         answers.QueryAnswer: QueryAnswer,
     },

@@ -9,18 +9,18 @@ from ..domain import events as told
 from ..events.messages import Message
 from .schema import WireSchema, compiled
 
-# CometBFT: names of its event data, behind «tendermint/event/».
-_TYPES: dict[type, str] = {
-    told.NewBlock: "NewBlock",
-    told.NewBlockHeader: "NewBlockHeader",
-    told.NewBlockEvents: "NewBlockEvents",
-    told.NewEvidence: "NewEvidence",
-    told.TxCommitted: "Tx",
-    told.ValidatorSetUpdates: "ValidatorSetUpdates",
-    told.NewRound: "NewRound",
-    told.RoundState: "RoundState",
-    told.CompleteProposal: "CompleteProposal",
-    told.VoteCast: "Vote",
+# CometBFT: names of its event data.
+TYPES: dict[type, str] = {
+    told.NewBlock: "tendermint/event/NewBlock",
+    told.NewBlockHeader: "tendermint/event/NewBlockHeader",
+    told.NewBlockEvents: "tendermint/event/NewBlockEvents",
+    told.NewEvidence: "tendermint/event/NewEvidence",
+    told.TxCommitted: "tendermint/event/Tx",
+    told.ValidatorSetUpdates: "tendermint/event/ValidatorSetUpdates",
+    told.NewRound: "tendermint/event/NewRound",
+    told.RoundState: "tendermint/event/RoundState",
+    told.CompleteProposal: "tendermint/event/CompleteProposal",
+    told.VoteCast: "tendermint/event/Vote",
 }
 
 
@@ -28,7 +28,7 @@ def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message
     """A function that encodes the part of a notification that all subscribers share."""
     dumps = {
         kind: (
-            f'{{"type":"tendermint/event/{_TYPES[kind]}","value":'.encode(),
+            f'{{"type":"{TYPES[kind]}","value":'.encode(),
             compiled(schema),
         )
         for kind, schema in schemas.items()

@@ -21,6 +21,7 @@ from ..domain.time import from_text, to_text
 Json = Any
 """A JSON value: the only ``Any`` that crosses a module boundary."""
 
+_CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
@@ -72,6 +73,20 @@ class IntString(WireField):
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
             raise ValueError(f"{value!r} is no integer in text")
         return int(value)
+
+
+class Cursor(WireField):
+    """A place among events, height and position, as a text that sorts as places do; empty
+    for none."""
+
+    def encode(self, value: tuple[int, int] | None) -> Json:
+        return "" if value is None else f"{value[0]:016X}-{value[1]:08X}"
+
+    def decode(self, value: Json) -> tuple[int, int]:
+        match = _CURSOR.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(f"{value!r} is no cursor")
+        return int(match[1], 16), int(match[2], 16)
 
 
 class Number(WireField):

@@ -14,10 +14,14 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from .. import json
+from ..domain.time import SECOND
+from . import fields as wire
 
 _DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
 _HASH_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _MAX_INTEGER_TEXT = 40
+_DURATION = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(|ms|s|m)", re.ASCII)
+_UNITS = {"": 1 / SECOND, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
 class ParamField(fields.Field[Any]):
@@ -112,6 +116,58 @@ class Text(ParamField):
         if text[:2] in ("0x", "0X"):
             return _hex(text[2:]).decode("utf-8", "replace")
         return _unquoted(text, self)
+
+
+class Filter(Text):
+    """The filter of ``events``: an object with a ``query``; in a URI also the query alone."""
+
+    takes = 'an object with a query, such as {"query":"tm.event=\'Tx\'"},'
+
+    def from_json(self, value: Any) -> str:
+        query = value.get("query", "") if isinstance(value, dict) else value
+        if not isinstance(query, str):
+            raise self.refuse()
+        return query
+
+    def from_uri(self, text: str) -> str:
+        try:
+            return self.from_json(json.decode(text))
+        except json.NotJSON:
+            raise self.refuse() from None
+
+
+class Cursor(ParamField):
+    """A cursor as ``events`` gave it; in a URI with double quotes or without."""
+
+    takes = "a cursor as an earlier answer gave it"
+    _form = wire.Cursor()
+
+    def from_json(self, value: Any) -> tuple[int, int]:
+        try:
+            found: tuple[int, int] = self._form.decode(value)
+        except ValueError:
+            raise self.refuse() from None
+        return found
+
+    def from_uri(self, text: str) -> tuple[int, int]:
+        return self.from_json(text.strip('"'))
+
+
+class Duration(ParamField):
+    """A length of time: nanoseconds, as Go writes it in JSON, or a text such as ``1.5s``."""
+
+    takes = 'nanoseconds, or a text such as "5s" or "500ms",'
+
+    def from_json(self, value: Any) -> float:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise self.refuse()
+        return float(match[1]) * _UNITS[match[2]]
+
+    def from_uri(self, text: str) -> float:
+        return self.from_json(text.strip('"'))
 
 
 class Bytes(ParamField):

@@ -82,6 +82,7 @@ def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> N
         "broadcast_tx_commit",
         "tx_search",
         "block_search",
+        "events",
     ]
 
 

@@ -1,0 +1,139 @@
+"""Events that can be asked for again: the ``events`` method of Tendermint's ADR-075.
+
+Each message of a committed block has a cursor, its height and its place in the block.
+Whoever was away asks for what came after the last cursor it has seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from ..domain.answers import EventItem, EventPage
+from ..events.messages import Message, messages_at
+from ..events.query import Query, check_length, parse
+from ..rpc.context import Context
+from ..rpc.params import Params, param
+from ..wire.params import Cursor, Duration, Filter, Int64
+
+# Tendermint 0.36: rpc/core/events.go.
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 100
+LONGEST_WAIT_S = 30.0
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EventsParams(Params):
+    """Of ``events``."""
+
+    filter: str | None = param(
+        Filter(),
+        default=None,
+        doc="An object whose ``query`` events must match; all when omitted.",
+    )
+    max_results: int | None = param(
+        Int64(), default=None, doc="Events to return; 10 when omitted, at most 100."
+    )
+    after: Place | None = param(
+        Cursor(), default=None, doc="Only events after the one with this cursor."
+    )
+    before: Place | None = param(
+        Cursor(), default=None, doc="Only events before the one with this cursor."
+    )
+    wait_time: float = param(
+        Duration(),
+        default=0.0,
+        doc="How long to wait while there is none, at most 30 s: nanoseconds, or ``5s``.",
+    )
+
+
+def events(ctx: Context, params: EventsParams) -> EventPage:
+    """The newest events that match, newest first, with cursors to go on from."""
+    query = _query(ctx, params.filter)
+    limit = _limit(params.max_results)
+    latest = ctx.backend.latest_height()
+    found = _found(ctx, query, params, latest, limit)
+    if not found and params.before is None and params.wait_time > 0:
+        latest, found = _awaited(ctx, query, params, latest, limit)
+    oldest, newest = _ends(ctx, latest)
+    return EventPage(
+        tuple(
+            EventItem(_place(message), message.category, message.value)
+            for message in found[:limit]
+        ),
+        more=len(found) > limit,
+        oldest=oldest,
+        newest=newest,
+    )
+
+
+def _query(ctx: Context, text: str | None) -> Query | None:
+    if not text:
+        return None
+    check_length(text, ctx.settings.max_query_bytes)
+    return parse(text)
+
+
+def _limit(wanted: int | None) -> int:
+    return DEFAULT_RESULTS if wanted is None or wanted < 1 else min(wanted, MAX_RESULTS)
+
+
+def _awaited(
+    ctx: Context, query: Query | None, params: EventsParams, latest: int, limit: int
+) -> tuple[int, list[Message]]:
+    """What comes within the time allowed, and the height it was looked for up to."""
+    deadline = time.monotonic() + min(params.wait_time, LONGEST_WAIT_S)
+    found: list[Message] = []
+    with ctx.seats.one():
+        while not found and (remaining := deadline - time.monotonic()) > 0:
+            seen = latest
+            latest = ctx.backend.wait_for_height(seen, remaining)
+            found = _found(ctx, query, params, latest, limit, above=seen)
+    return latest, found
+
+
+def _found(
+    ctx: Context,
+    query: Query | None,
+    params: EventsParams,
+    latest: int,
+    limit: int,
+    above: int = 0,
+) -> list[Message]:
+    """The newest that are eligible, one more than the limit where there are more."""
+    after, before = params.after or (0, 0), params.before or (latest + 1, 0)
+    eligible = (
+        message
+        for message in _newest_first(
+            ctx, max(after[0], _lowest(ctx, latest), above + 1), min(before[0], latest)
+        )
+        if after < _place(message) < before
+        if query is None or query.matches(message.keys)
+    )
+    return list(islice(eligible, limit + 1))
+
+
+def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
+    for height in range(high, low - 1, -1):
+        # Under gevent the others have their turn here.
+        time.sleep(0)
+        yield from reversed(messages_at(ctx.backend, height))
+
+
+def _lowest(ctx: Context, latest: int) -> int:
+    """The lowest height whose events are told."""
+    return max(ctx.backend.base_height(), latest - ctx.settings.event_log_blocks + 1, 1)
+
+
+def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:
+    if latest == 0:
+        return None, None
+    return (_lowest(ctx, latest), 0), _place(messages_at(ctx.backend, latest)[-1])
+
+
+def _place(message: Message) -> Place:
+    return message.height, message.position

@@ -1,0 +1,182 @@
+"""``events``: whoever was away asks for what it missed, and misses nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flask_noderpc.testing import Node
+
+from ..http.talk import Answer, get, post
+from .conftest import Connect
+
+TXS = {"query": "tm.event='Tx'"}
+
+
+def events(node: Node, **params: Any) -> Any:
+    return post(node.url, "events", params).json["result"]
+
+
+def produce(node: Node, blocks: int, txs: int = 2) -> None:
+    for _ in range(blocks):
+        height = node.chain.latest_height() + 1
+        for index in range(txs):
+            node.chain.submit(b"k%d.%d=v" % (height, index))
+        node.produce()
+
+
+def pages(node: Node, **params: Any) -> list[Any]:
+    """All items, newest first, page by page."""
+    page = events(node, **params)
+    items = list(page["items"])
+    while page["more"]:
+        page = events(node, **{**params, "before": items[-1]["cursor"]})
+        items += page["items"]
+    return items
+
+
+def test_what_a_subscriber_is_told_can_be_asked_for_again(node: Node, connect: Connect) -> None:
+    client = connect()
+    client.asked("subscribe", {"query": "tm.event EXISTS"})
+    produce(node, 3)
+    items = pages(node, max_results=7)[::-1]
+    told = [client.json()["result"] for _ in items]
+
+    assert [item["data"] for item in items] == [one["data"] for one in told]
+    assert [[item["event"]] for item in items] == [one["events"]["tm.event"] for one in told]
+    cursors = [item["cursor"] for item in items]
+    assert cursors == sorted(set(cursors))
+    ends = events(node)
+    assert (ends["oldest"], ends["newest"]) == (cursors[0], cursors[-1])
+
+
+def test_whoever_was_away_goes_on_where_it_was(node: Node) -> None:
+    produce(node, 2)
+    seen = pages(node, filter=TXS)
+    produce(node, 3)
+
+    missed = pages(node, filter=TXS, after=seen[0]["cursor"], max_results=4)
+
+    assert [*missed, *seen] == pages(node, filter=TXS)
+    assert len(missed) == 6
+
+
+def test_an_empty_chain_has_no_events(node: Node) -> None:
+    assert events(node) == {"items": [], "more": False, "oldest": "", "newest": ""}
+
+
+def test_the_newest_come_first_and_as_many_as_asked(node: Node) -> None:
+    produce(node, 2, txs=60)
+
+    assert [len(events(node, filter=TXS, max_results=n)["items"]) for n in (0, 3, 999)] == [
+        10,
+        3,
+        100,
+    ]
+    newest = events(node, filter=TXS, max_results=1)["items"][0]["data"]["value"]["TxResult"]
+    assert (newest["height"], newest["index"]) == ("2", 59)
+
+
+def test_whoever_waits_is_told_when_it_happens(node: Node) -> None:
+    produce(node, 1)
+    last = events(node)["newest"]
+    answers: list[Any] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(
+            events(node, filter=TXS, after=last, wait_time="30s", max_results=5)
+        )
+    )
+    asking.start()
+    produce(node, 1, txs=0)
+    produce(node, 1, txs=2)
+    asking.join(20)
+
+    assert [item["event"] for item in answers[0]["items"]] == ["Tx", "Tx"]
+
+
+def test_a_wait_ends(node: Node) -> None:
+    produce(node, 1)
+
+    for before in ({}, {"before": events(node)["oldest"], "wait_time": "30s"}):
+        answer = events(node, **{"after": events(node)["newest"], "wait_time": 1, **before})
+        assert answer["items"] == []
+
+
+def test_those_who_wait_are_counted(start: Callable[..., Node]) -> None:
+    node = start(max_waiting_calls=1)
+    replies: list[Any] = []
+    waiting = [
+        threading.Thread(
+            target=lambda: replies.append(post(node.url, "events", {"wait_time": "30s"}).json)
+        )
+        for _ in range(2)
+    ]
+    for thread in waiting:
+        thread.start()
+    while not replies:
+        threading.Event().wait(0.005)
+    # One of the two is refused at once; the other waits for this block.
+    produce(node, 1)
+    for thread in waiting:
+        thread.join(20)
+
+    assert "NODERPC_MAX_WAITING_CALLS" in replies[0]["error"]["data"]
+    assert len(replies[1]["result"]["items"]) == 10
+
+
+def test_the_log_begins_where_its_setting_says(start: Callable[..., Node]) -> None:
+    node = start(event_log_blocks=2)
+    produce(node, 5)
+
+    items = pages(node)
+
+    assert items[-1]["cursor"] == events(node)["oldest"] == f"{4:016X}-{0:08X}"
+
+
+def test_an_absent_vote_leaves_the_places_as_they_are(node: Node) -> None:
+    produce(node, 2, txs=1)
+    both = {item["event"]: item["cursor"] for item in pages(node, after=f"{1:016X}-FFFFFFFF")}
+
+    assert both["Vote"] == f"{2:016X}-{8:08X}"
+    assert both["Tx"] == f"{2:016X}-{13:08X}"
+
+
+def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
+    produce(node, 1)
+    wanted = events(node, filter=TXS, max_results=1)
+    cursor = wanted["items"][0]["cursor"]
+
+    def got(**params: str) -> Answer:
+        return get(node.url, "/events", params)
+
+    for given in ('{"query":"tm.event=\'Tx\'"}', "\"tm.event='Tx'\""):
+        assert got(filter=given, max_results="1").json["result"] == wanted
+    for after in (cursor, f'"{cursor}"'):
+        assert got(after=after, wait_time="1ms").json["result"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"after": "x"}, "after: a cursor"),
+        ({"before": 5}, "before: a cursor"),
+        ({"wait_time": "5 s"}, "wait_time: nanoseconds"),
+        ({"wait_time": -1}, "wait_time"),
+        ({"wait_time": True}, "wait_time"),
+        ({"filter": 5}, "filter: an object"),
+        ({"filter": {"query": 5}}, "filter: an object"),
+        ({"filter": {"query": "nothing"}}, "EOF"),
+        ({"filter": {"query": "a.b='" + "x" * 512 + "'"}}, "NODERPC_MAX_QUERY_BYTES"),
+    ],
+)
+def test_what_can_not_be_read_is_refused(
+    node: Node, params: dict[str, Any], reason: str
+) -> None:
+    assert reason in post(node.url, "events", params).json["error"]["data"]
+
+
+def test_a_filter_that_is_no_json_is_refused(node: Node) -> None:
+    assert get(node.url, "/events", {"filter": "{"}).status == 400
