@@ -1,4 +1,8 @@
-"""A page of the app's own: the latest blocks and transactions, and a form to send one."""
+"""A page of the app's own: the latest blocks and transactions, and a form to send one.
+
+The page comes with its rows; from then on ``static/explorer.js`` adds what the node's
+websocket tells, in the same form.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,17 @@ from flask import Blueprint, render_template, request
 
 from flask_noderpc import NodeRPCError, get_backend
 
-explorer_bp = Blueprint("explorer", __name__, template_folder="templates")
+explorer_bp = Blueprint(
+    "explorer",
+    __name__,
+    template_folder="templates",
+    static_folder="static",
+    static_url_path="/explorer/static",
+)
 
 SHOWN = 20
+LONGEST = 100
+"""Characters of a transaction that are shown."""
 
 
 @explorer_bp.get("/explorer")
@@ -18,7 +30,9 @@ def explorer(message: str = "") -> str:
     latest = chain.latest_height()
     metas = chain.block_metas(max(1, latest - SHOWN + 1), latest) if latest else ()
     txs = [(tx.height, tx.tx.decode(errors="replace")) for tx in chain.latest_txs(SHOWN)]
-    return render_template("explorer.html", blocks=metas, txs=txs, message=message)
+    return render_template(
+        "explorer.html", blocks=metas, txs=txs, message=message, shown=SHOWN, longest=LONGEST
+    )
 
 
 @explorer_bp.post("/explorer")

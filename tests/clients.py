@@ -1,0 +1,19 @@
+"""Programs of others that tests drive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+
+def require(program: str) -> str:
+    """Its path; without it the test is skipped, or fails where no client may be missing."""
+    path = shutil.which(program)
+    if path is not None:
+        return path
+    reason = f"{program} is not installed"
+    if os.environ.get("NODERPC_REQUIRE_CLIENTS") == "1":
+        pytest.fail(f"{reason}, and NODERPC_REQUIRE_CLIENTS=1")
+    pytest.skip(reason)
