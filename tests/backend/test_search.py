@@ -27,7 +27,7 @@ from flask_noderpc.domain.search import (
     Term,
     Window,
 )
-from flask_noderpc.errors import SearchTooCostly
+from flask_noderpc.errors import SearchTooCostly, StoreError
 from flask_noderpc.testing.chains import ChainMaker
 
 from .conftest import OpenStore
@@ -214,6 +214,8 @@ def test_a_store_without_an_index_gets_one(
     store.close()
     take_the_index_away(path)
 
+    with pytest.raises(StoreError, match="open it once where it may be written"):
+        open_store(f"{path.as_uri()}?mode=ro").latest_height()
     again = open_store()
 
     assert [again.search_txs(search, ALL, Effort()) for search in searches] == before

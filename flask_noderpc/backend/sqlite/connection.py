@@ -128,7 +128,7 @@ class Store:
         if self.read_only:
             if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 raise StoreError("no chain here, and none can be written", self.path)
-            migrate(connection)
+            migrate(connection, read_only=True)
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

@@ -189,8 +189,8 @@ def _create(
 _KNOWN = {m001_chain.__name__, m002_index.__name__}
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the store to this version's tables; raise :exc:`StoreError` for a newer one."""
+def migrate(connection: sqlite3.Connection, read_only: bool = False) -> None:
+    """Bring the store to this version's tables; raise :exc:`StoreError` where it can't be."""
     db = Database(connection)
     unknown = {step.name for step in migrations.applied(db)} - _KNOWN
     if unknown:
@@ -198,5 +198,10 @@ def migrate(connection: sqlite3.Connection) -> None:
             f"the store was made by a newer flask-noderpc ({', '.join(sorted(unknown))}):"
             " upgrade the package, or use another NODERPC_DATABASE"
         )
-    if migrations.pending(db):
-        migrations.apply(db)
+    if not migrations.pending(db):
+        return
+    if read_only:
+        raise StoreError(
+            "the store was made by an older flask-noderpc: open it once where it may be written"
+        )
+    migrations.apply(db)
