@@ -22,6 +22,7 @@ from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for
 
+FOLDER = Path(tempfile.gettempdir()) / "noderpc-long-chain"
 TXS_PER_BLOCK = 10
 _GROUP = 250
 _CALLS = 300
@@ -96,7 +97,7 @@ def compare(short: SQLiteBackend, long: SQLiteBackend) -> None:
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    default=Path(tempfile.gettempdir()) / "noderpc-long-chain",
+    default=FOLDER,
     show_default=True,
 )
 def main(blocks: int, folder: Path) -> None:

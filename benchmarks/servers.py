@@ -46,12 +46,12 @@ def running(folder: Path) -> Iterator[Callable[..., Server]]:
     """A function that starts servers; all end with the block."""
     started: list[Server] = []
 
-    def start(kind: str, answer: bytes = b"") -> Server:
+    def start(kind: str, answer: bytes = b"", database: Path | None = None) -> Server:
         port = _free_port()
-        file = folder / (f"{port}.answer" if answer else "chain.db")
+        file = database or folder / (f"{port}.answer" if answer else "chain.db")
         if answer:
             file.write_bytes(answer)
-        else:
+        elif database is None:
             _make_chain(file)
         command = ["taskset", "-c", "0", sys.executable, "-m", "benchmarks.servers"]
         server = Server(

@@ -10,12 +10,10 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 def is_patched() -> bool:
@@ -34,14 +32,38 @@ def native_lock() -> AbstractContextManager[bool]:
     return threading.Lock()
 
 
-class _Promise(Protocol[T_co]):
-    def get(self) -> T_co: ...
+class _Promise(Protocol):
+    def get(self) -> object: ...
 
 
 class _Runner(Protocol):
-    def spawn(self, job: Callable[[], T]) -> _Promise[T]: ...
+    def spawn(self, job: Callable[[], None]) -> _Promise: ...
 
     def kill(self) -> None: ...
+
+
+class _Kept(Generic[T]):
+    """A job and what became of it; gevent's threads print what a job raises."""
+
+    def __init__(self, job: Callable[[], T]) -> None:
+        self._job = job
+        self._values: list[T] = []
+        self._error: BaseException | None = None
+
+    def work(self) -> None:
+        try:
+            self._values.append(self._job())
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                # Its traceback holds this frame, which holds it.
+                self._error = None
+        return self._values[0]
 
 
 class NativeThread:
@@ -57,13 +79,15 @@ class NativeThread:
 
     def run(self, job: Callable[[], T]) -> T:
         """The job's result; what it raises is raised here."""
+        kept = _Kept(job)
         with self._lock:
             if self._runner is None:
                 self._runner = _gevent_runner() if is_patched() else _ThreadRunner(self._name)
             # Handed over before another can stop the runner: a job that comes after the
             # end would be waited for in vain.
-            promise = self._runner.spawn(job)
-        return promise.get()
+            promise = self._runner.spawn(kept.work)
+        promise.get()
+        return kept.result()
 
     def stop(self) -> None:
         """Let the thread end when its jobs are done."""
@@ -80,14 +104,11 @@ def _gevent_runner() -> _Runner:
     return runner
 
 
-class _Result(Generic[T]):
-    """A future, asked as gevent's results are."""
+class _Done(threading.Event):
+    """Asked as gevent's results are."""
 
-    def __init__(self, future: Future[T]) -> None:
-        self._future = future
-
-    def get(self) -> T:
-        return self._future.result()
+    def get(self) -> None:
+        self.wait()
 
 
 class _ThreadRunner:
@@ -98,24 +119,22 @@ class _ThreadRunner:
     """
 
     def __init__(self, name: str) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], _Done] | None]
         self._jobs = queue.SimpleQueue()
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
-    def spawn(self, job: Callable[[], T]) -> _Promise[T]:
-        future: Future[T] = Future()
-        self._jobs.put((job, future))
-        return _Result(future)
+    def spawn(self, job: Callable[[], None]) -> _Promise:
+        done = _Done()
+        self._jobs.put((job, done))
+        return done
 
     def kill(self) -> None:
         self._jobs.put(None)
 
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
-            job, future = item
-            try:
-                future.set_result(job())
-            except BaseException as error:
-                future.set_exception(error)
+            job, done = item
+            job()
+            done.set()
             # An idle thread must not keep the last result alive.
-            del item, job, future
+            del item, job, done
