@@ -30,7 +30,7 @@ GRACE_S = 1
 
 _APP = "tests.faults.served:create_app()"
 _GUNICORN = (
-    f"-m gunicorn --bind fd://%d --threads 1200 --worker-connections 1200"
+    f"-m gunicorn --bind fd://%d --threads 1200 --worker-connections 1300"
     f" --graceful-timeout {GRACE_S} --log-level warning -k %s {_APP}"
 )
 
