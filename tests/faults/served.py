@@ -39,9 +39,11 @@ def census() -> dict[str, int]:
     status = dict(
         line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
     )
+    files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
     return {
         "pid": os.getpid(),
-        "files": len(os.listdir("/proc/self/fd")),
+        "files": len(files),
+        "sockets": sum("socket:" in file for file in files),
         "tasks": _greenlets() if "gevent" in sys.modules else threading.active_count(),
         "threads": int(status["Threads"]),
         "memory_kb": int(status["VmRSS"].split()[0]),
