@@ -203,7 +203,7 @@ class Mount:
             self._dispatcher,
             self._hub,
             self._limits,
-            follow=self._feed.follow,
+            follow=self._follow,
             send=connection.send,
             wake=connection.wake,
         )
@@ -219,6 +219,11 @@ class Mount:
         finally:
             self._connections.discard(connection)
             session.close()
+
+    def _follow(self) -> None:
+        # A subscription may be the first that this process is asked for.
+        self.prepare()
+        self._feed.follow()
 
     def hang_up(self) -> None:
         """Close every websocket, as a server does that goes away."""

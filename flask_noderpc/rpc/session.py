@@ -135,7 +135,11 @@ class Session:
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
         ring, cursor = self._hub.join(query, self._wake)
-        self._follow()
+        try:
+            self._follow()
+        except Exception:
+            self._hub.leave(ring, self._wake)
+            raise
         head = b'{"jsonrpc":"2.0","id":' + own_id + b',"result":{"query":' + json.encode(text)
         return _Subscription(own_id, ring, cursor, head + b',"data":')
 
