@@ -119,6 +119,9 @@ _BLUEPRINT_OPTIONS = {
 class Mount:
     """One place of an app where the node RPC is served."""
 
+    timing = Timing()
+    """The deadlines of its websockets."""
+
     def __init__(self, backend: ChainBackend, routes: RouteTable, settings: Settings) -> None:
         dialect = dialect_named(settings.dialect)
         self.backend = backend
@@ -195,12 +198,12 @@ class Mount:
         """Serve a websocket to its end."""
         self._look_at_rules()
         app = current_app._get_current_object()  # type: ignore[attr-defined]
-        connection = Connection(sock, Timing(), self.settings.max_body_bytes)
+        connection = Connection(sock, self.timing, self.settings.max_body_bytes)
         session = Session(
             self._dispatcher,
             self._hub,
             self._limits,
-            follow=self._feed.follow,
+            follow=self._follow,
             send=connection.send,
             wake=connection.wake,
         )
@@ -216,6 +219,11 @@ class Mount:
         finally:
             self._connections.discard(connection)
             session.close()
+
+    def _follow(self) -> None:
+        # A subscription may be the first that this process is asked for.
+        self.prepare()
+        self._feed.follow()
 
     def hang_up(self) -> None:
         """Close every websocket, as a server does that goes away."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from .. import json
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
@@ -49,13 +50,13 @@ class _Subscription:
     cursor: int
     head: bytes
 
-    def take(self) -> list[bytes] | None:
+    def take(self) -> Iterator[bytes] | None:
         bodies = self.ring.since(self.cursor)
-        if not bodies:
-            return bodies
+        if bodies is None:
+            return None
         self.cursor += len(bodies)
-        head = self.head
-        return [head + body + b"}}" for body in bodies]
+        # Made one by one as they are written: all subscribers share the bodies.
+        return (self.head + body + b"}}" for body in bodies)
 
 
 class Session:
@@ -134,7 +135,11 @@ class Session:
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
         ring, cursor = self._hub.join(query, self._wake)
-        self._follow()
+        try:
+            self._follow()
+        except Exception:
+            self._hub.leave(ring, self._wake)
+            raise
         head = b'{"jsonrpc":"2.0","id":' + own_id + b',"result":{"query":' + json.encode(text)
         return _Subscription(own_id, ring, cursor, head + b',"data":')
 
@@ -168,19 +173,19 @@ class Session:
         for query in list(self._subscriptions):
             self._end(query)
 
-    def pull(self) -> list[bytes]:
+    def pull(self) -> Iterator[bytes]:
         """What waits; a subscription that fell behind ends with a notice."""
         with self._lock:
             subscriptions = list(self._subscriptions.values())
-        waiting: list[bytes] = []
+        waiting: list[Iterable[bytes]] = []
         for subscription in subscriptions:
             found = subscription.take()
             if found is None:
                 self._end(subscription.ring.query)
-                waiting.append(_notice(subscription.id))
+                waiting.append((_notice(subscription.id),))
             else:
-                waiting += found
-        return waiting
+                waiting.append(found)
+        return chain.from_iterable(waiting)
 
 
 def _notice(own_id: bytes) -> bytes:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from wsproto.connection import Connection as Protocol
 from wsproto.connection import ConnectionState, ConnectionType
@@ -22,7 +23,13 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError
 
-_CHUNK = 65536
+# Read in one go: small enough that others wait some milliseconds, even when it is seven
+# hundred empty frames.
+_READ = 4096
+# Written in one go.
+_WRITE = 65536
+
+_TALKING = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +61,22 @@ class Connection:
         self._in, self._out = sock, sock.dup()
         self._in.settimeout(timing.read_s)
         self._out.settimeout(timing.write_s)
-        self._pull: Callable[[], list[bytes]] = list
+        self._pull: Callable[[], Iterator[bytes]]
         self._timing = timing
         self._max_message = max_message
         self._protocol = Protocol(ConnectionType.SERVER)
         self._frames: list[bytes] = []
+        self._pong = b""
         self._lock = threading.Lock()
         self._wakeup = threading.Event()
         self._written = threading.Event()
-        self._ending = False
+        self._next_ping = time.monotonic() + timing.ping_s
+        self._close_by = inf
+        self._is_broken = self._has_read = self._has_ended = False
 
-    def run(self, receive: Callable[[bytes], None], pull: Callable[[], list[bytes]]) -> None:
+    def run(
+        self, receive: Callable[[bytes], None], pull: Callable[[], Iterator[bytes]]
+    ) -> None:
         """Serve the connection to its end; the socket is shut when this returns.
 
         ``receive`` is called with each message, ``pull`` by the writer for the messages
@@ -77,10 +89,10 @@ class Connection:
             for message in self._messages():
                 receive(message)
         finally:
-            self._ending = True
+            self._has_read = True
             self._wakeup.set()
             writer.join()
-            self._shut()
+            self._out.close()
 
     def send(self, payload: bytes) -> None:
         """Send a message; it is written when this returns, so a flood waits at its peer."""
@@ -88,7 +100,9 @@ class Connection:
         with self._lock:
             self._frames.append(text_frame(payload))
         self._wakeup.set()
-        self._written.wait(self._timing.write_s)
+        # The writer has the deadline.
+        if not self._has_ended:
+            self._written.wait()
 
     def wake(self) -> None:
         """There is something to pull."""
@@ -97,83 +111,117 @@ class Connection:
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
         """Say goodbye; the peer has a short while to answer."""
         # It may be closed already, by the peer or by its own thread.
-        with suppress(LocalProtocolError, OSError):
-            self._control(CloseConnection(code, reason))
-            self._in.settimeout(self._timing.close_s)
+        with suppress(LocalProtocolError), self._lock:
+            self._frames.append(self._protocol.send(CloseConnection(code, reason)))
+            self._close_by = time.monotonic() + self._timing.close_s
+        self._wakeup.set()
 
     # Reading.
 
     def _messages(self) -> Iterator[bytes]:
-        parts: list[bytes] = []
-        size = 0
-        while self._protocol.state in (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING):
+        message = bytearray()
+        while self._protocol.state in _TALKING and not self._has_ended:
             for event in self._events():
                 if not isinstance(event, TextMessage | BytesMessage):
                     self._answer(event)
-                    continue
-                parts.append(_bytes(event.data))
-                size += len(parts[-1])
-                if size > self._max_message:
+                elif self._protocol.state is not ConnectionState.OPEN:
+                    # We have said goodbye: nothing is kept of what still comes.
+                    message.clear()
+                elif len(message) + len(event.data) > self._max_message:
                     self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too large")
-                elif event.message_finished and self._protocol.state is ConnectionState.OPEN:
-                    message, parts, size = b"".join(parts), [], 0
-                    yield message
+                else:
+                    message += _bytes(event.data)
+                    if event.message_finished:
+                        yield bytes(message)
+                        message.clear()
 
     def _events(self) -> Iterator[Event]:
         try:
-            received = self._in.recv(_CHUNK)
+            received = self._in.recv(_READ)
         except OSError:
             # Silent for too long, or cut off.
             received = b""
-        self._protocol.receive_data(received or None)
-        yield from self._protocol.events()
+        if not (received and self._is_broken):
+            self._protocol.receive_data(received or None)
+            yield from self._protocol.events()
+        # Under gevent a socket that has more to read lets nobody else run.
+        time.sleep(0)
 
     def _answer(self, event: Event) -> None:
         if isinstance(event, Ping):
-            self._control(event.response())
+            # RFC 6455, 5.5.3: the last of several pings may be the only one to be answered.
+            with suppress(LocalProtocolError), self._lock:
+                self._pong = self._protocol.send(event.response())
+            self._wakeup.set()
         elif isinstance(event, CloseConnection):
-            # wsproto makes one of a broken frame, with the code that says what is broken.
+            # wsproto makes one of a broken frame, with the code that says what is broken;
+            # what comes after such a frame can't be understood, and would pile up.
+            self._is_broken = self._protocol.state in _TALKING
             self.close(event.code, event.reason or "")
-            self._ending = True
 
     # Writing.
 
-    def _control(self, event: Event) -> None:
-        with self._lock:
-            self._frames.append(self._protocol.send(event))
-        self._wakeup.set()
-
     def _write(self) -> None:
-        next_ping = time.monotonic() + self._timing.ping_s
         try:
-            while True:
+            while not self._has_ended:
                 self._wakeup.clear()
-                waiting = self._take()
-                if waiting:
-                    self._out.sendall(b"".join(waiting))
+                if self._write_waiting():
                     self._written.set()
-                elif self._ending:
+                elif self._has_read:
                     return
-                elif not self._wakeup.wait(max(0.0, next_ping - time.monotonic())):
-                    next_ping += self._timing.ping_s
-                    with suppress(LocalProtocolError):
-                        self._control(Ping())
+                else:
+                    self._wait()
         except OSError:
-            # Past its deadline, or gone: whoever reads must notice too.
-            self._shut()
+            # Past its deadline, or gone.
+            pass
         finally:
+            self._has_ended = True
             self._written.set()
+            # Whoever reads must notice too.
+            with suppress(OSError):
+                self._out.shutdown(socket.SHUT_RDWR)
 
-    def _take(self) -> list[bytes]:
+    def _wait(self) -> None:
+        """Wait for something to write; ping, and give up a peer that ignores our Close."""
+        due = min(self._next_ping, self._close_by)
+        if self._wakeup.wait(max(0.0, due - time.monotonic())):
+            return
+        if due == self._close_by:
+            self._has_ended = True
+        else:
+            self._next_ping += self._timing.ping_s
+            with suppress(LocalProtocolError), self._lock:
+                self._frames.append(self._protocol.send(Ping()))
+
+    def _write_waiting(self) -> bool:
+        """Write what waits, if anything does."""
+        anything = False
+        for piece in _pieces(self._waiting()):
+            anything = True
+            self._out.sendall(piece)
+        return anything
+
+    def _waiting(self) -> Iterator[bytes]:
         with self._lock:
             frames, self._frames = self._frames, []
-        return frames + [text_frame(payload) for payload in self._pull()]
+            pong, self._pong = self._pong, b""
+        yield pong
+        yield from frames
+        for payload in self._pull():
+            yield text_frame(payload)
 
-    def _shut(self) -> None:
-        with suppress(OSError):
-            self._out.shutdown(socket.SHUT_RDWR)
-        self._out.close()
+
+def _pieces(frames: Iterator[bytes]) -> Iterator[bytes]:
+    """The frames in writes of one size: a deadline is that of one write."""
+    waiting = bytearray()
+    for frame in frames:
+        waiting += frame
+        while len(waiting) >= _WRITE:
+            yield bytes(waiting[:_WRITE])
+            del waiting[:_WRITE]
+    if waiting:
+        yield bytes(waiting)
 
 
-def _bytes(data: str | bytes | bytearray) -> bytes:
-    return data.encode() if isinstance(data, str) else bytes(data)
+def _bytes(data: str | bytes | bytearray) -> bytes | bytearray:
+    return data.encode() if isinstance(data, str) else data

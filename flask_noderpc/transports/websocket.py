@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -112,4 +113,6 @@ class _Ended(Response):
         if "gunicorn.socket" in environ:
             # How gunicorn's workers are told that there is no answer to send.
             raise StopIteration
-        return []
+        # pywsgi would take what a client still sends for its next request, were it not told
+        # that there is nobody.
+        raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ..websocket.client import Client
-from .kit import ROOT, opened
+from .kit import opened
+from .servers import Server, serving
 
 LOCKED_S = 0.6
 
@@ -29,60 +25,37 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def node(database: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    errors = database.with_suffix(".log").open("w")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.gevent_node", str(database)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip(), process
-        if process.poll() is None:
-            process.communicate("\n", timeout=30)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate(timeout=30)
-        errors.close()
-    assert (database.with_suffix(".log").read_text(), process.returncode) == ("", 0)
+def node(database: Path) -> Iterator[Server]:
+    with serving("pywsgi", database, lease_seconds=0.5) as server:
+        yield server
+        assert server.stop() == 0
+    assert server.log() == ""
 
 
-def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return json.load(answer)["result"]
-
-
-def test_transactions_are_committed_while_others_read(
-    node: tuple[str, subprocess.Popen[str]], database: Path
-) -> None:
-    url, process = node
+def test_transactions_are_committed_while_others_read(node: Server, database: Path) -> None:
     heights: list[int] = []
     statuses: list[object] = []
 
     def send(name: int) -> None:
         for number in range(5):
             tx = f'"key{name}.{number}=value"'
-            heights.append(int(get(f"{url}/broadcast_tx_commit?tx={tx}")["height"]))
+            heights.append(int(node.get(f"/broadcast_tx_commit?tx={tx}")["height"]))
 
     def read() -> None:
-        statuses.extend(get(f"{url}/status") for _ in range(20))
+        statuses.extend(node.get("/status") for _ in range(20))
 
     run_together(
         [*(threading.Thread(target=send, args=(name,)) for name in range(4))],
         [threading.Thread(target=read) for _ in range(3)],
     )
-    answered, _ = process.communicate("\n", timeout=30)
+    verified = node.get("/check")
+    assert node.stop() == 0
 
     assert len(heights) == 20
     assert min(heights) > 0
     assert len(statuses) == 60
     with opened(database) as backend, opened(Path(f"{database}.copy")) as copy:
-        assert int(answered) == backend.verify() == copy.verify() >= max(heights)
+        assert verified == backend.verify() == copy.verify() >= max(heights)
 
 
 def run_together(*groups: list[threading.Thread]) -> None:
@@ -93,14 +66,11 @@ def run_together(*groups: list[threading.Thread]) -> None:
         thread.join(60)
 
 
-def test_a_held_write_lock_does_not_stop_the_hub(
-    node: tuple[str, subprocess.Popen[str]], database: Path
-) -> None:
-    url, _ = node
-    get(f"{url}/health")
+def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -> None:
+    node.get("/health")
     codes: list[int] = []
     sender = threading.Thread(
-        target=lambda: codes.append(int(get(f'{url}/broadcast_tx_sync?tx="late=one"')["code"]))
+        target=lambda: codes.append(int(node.get('/broadcast_tx_sync?tx="late=one"')["code"]))
     )
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -108,8 +78,8 @@ def test_a_held_write_lock_does_not_stop_the_hub(
         released = time.monotonic() + LOCKED_S
         answered = 0
         while time.monotonic() < released:
-            get(f"{url}/health")
-            get(f"{url}/status")
+            node.get("/health")
+            node.get("/status")
             answered += 1
         assert sender.is_alive()
         other.execute("ROLLBACK")
@@ -120,10 +90,9 @@ def test_a_held_write_lock_does_not_stop_the_hub(
 
 
 def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
-    node: tuple[str, subprocess.Popen[str]],
+    node: Server,
 ) -> None:
-    url, _ = node
-    slow, quick = Client(url, timeout=30), Client(url, timeout=30)
+    slow, quick = Client(node.url, timeout=30), Client(node.url, timeout=30)
     with closing(slow), closing(quick):
         for client in (slow, quick):
             client.asked("subscribe", {"query": "tm.event='Tx'"})

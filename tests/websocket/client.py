@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wsproto.connection import Connection, ConnectionType
-from wsproto.events import CloseConnection, Ping, TextMessage
+from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 
 
 class Client:
@@ -21,6 +21,7 @@ class Client:
         parts = urlsplit(url)
         self.sock = socket.create_connection((parts.hostname, parts.port or 80), timeout)
         self.closed: int | None = None
+        self.pongs: list[bytes] = []
         self._texts: list[str] = []
         self._partial = ""
         self._frames = Connection(ConnectionType.CLIENT)
@@ -35,7 +36,9 @@ class Client:
         head = b""
         while b"\r\n\r\n" not in head:
             head += self.sock.recv(1)
-        assert head.startswith(b"HTTP/1.1 101 "), head
+        if not head.startswith(b"HTTP/1.1 101 "):
+            self.close()
+            raise ConnectionRefusedError(head.decode())
 
     def raw(self, data: bytes) -> None:
         self.sock.sendall(data)
@@ -83,6 +86,8 @@ class Client:
                 # As a client does: it has nothing more to say.
                 self.closed = event.code
                 self.sock.shutdown(socket.SHUT_WR)
+            elif isinstance(event, Pong):
+                self.pongs.append(bytes(event.payload))
             elif isinstance(event, Ping):
                 self.raw(self._frames.send(event.response()))
 

@@ -14,6 +14,7 @@ from flask_noderpc.testing import Node
 from flask_noderpc.transports.connection import Connection, Timing, text_frame
 
 from .conftest import Connect
+from .pair import nothing
 
 PING = b"\x89\x80\0\0\0\0"
 
@@ -128,7 +129,7 @@ def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
         asked.append(message)
         connection.send(b"x" * size)
 
-    serving = threading.Thread(target=connection.run, args=(receive, list))
+    serving = threading.Thread(target=connection.run, args=(receive, nothing))
     serving.start()
     theirs.sendall(b"\x81\x81\0\0\0\0a")
     wanted = len(text_frame(b"x" * size))
@@ -146,7 +147,7 @@ def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
 def test_two_who_send_at_once_never_interleave() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(), 1000)
-    serving = threading.Thread(target=connection.run, args=(lambda message: None, list))
+    serving = threading.Thread(target=connection.run, args=(lambda message: None, nothing))
     serving.start()
 
     def send(mark: bytes) -> None:
@@ -175,7 +176,7 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     began = time.monotonic()
     theirs.sendall(b"\x81\x81\0\0\0\0a")
 
-    connection.run(lambda message: connection.send(b"x" * 50_000_000), list)
+    connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
 
     assert time.monotonic() - began < 10
     theirs.close()
@@ -186,7 +187,7 @@ def test_a_peer_that_says_nothing_is_pinged_and_then_dropped() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(ping_s=0.05, read_s=0.2), 1000)
 
-    connection.run(lambda message: None, list)
+    connection.run(lambda message: None, nothing)
 
     assert theirs.recv(2) == b"\x89\x00"
     theirs.close()
@@ -198,7 +199,7 @@ def test_a_peer_that_ignores_our_close_is_cut_off() -> None:
     connection = Connection(ours, Timing(close_s=0.1), 5)
     theirs.sendall(b"\x81\x86\0\0\0\0toobig")
 
-    connection.run(lambda message: None, list)
+    connection.run(lambda message: None, nothing)
 
     assert theirs.recv(4)[2:] == struct.pack("!H", 1009)
     theirs.close()

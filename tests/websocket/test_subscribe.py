@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import Node
+from flask_noderpc.testing.node import app_for, serve
 
+from .client import Client
 from .conftest import Connect
 
 BLOCKS = {"query": "tm.event='NewBlockHeader'"}
@@ -178,3 +185,28 @@ def test_a_notification_gets_no_answer(connect: Connect) -> None:
     client.text('{"method":"health"}')
 
     assert client.asked("health", own_id="next")["id"] == "next"
+
+
+def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: Path) -> None:
+    chain = EmbeddedChain(tmp_path / "chain.db", pace=Pace(0.01, empty_blocks=True))
+    with (
+        closing(chain),
+        serve(app_for(chain)) as url,
+        closing(Client(url)) as client,
+    ):
+        assert client.asked("subscribe", BLOCKS)["result"] == {}
+        assert client.json()["result"]["data"]["value"]["header"]["height"] == "1"
+
+
+def test_a_subscription_that_fails_keeps_no_place(
+    start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> int:
+        raise StoreError("no such luck")
+
+    node = start(max_subscription_clients=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(node.chain, "latest_height", fails)
+        assert "no such luck" in connect(node).asked("subscribe", BLOCKS)["error"]["data"]
+
+    assert connect(node).asked("subscribe", BLOCKS)["result"] == {}

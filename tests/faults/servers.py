@@ -1,0 +1,116 @@
+"""The same node under each server that the websocket works under, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gunicorn.config import KNOWN_SETTINGS
+
+from .kit import PATIENCE, ROOT
+
+SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
+"""Werkzeug's threads, two workers of gunicorn, and gevent.pywsgi, patched."""
+
+UNPATCHED = "unpatched"
+"""gevent.pywsgi in a host that forgot to patch."""
+
+# gunicorn waits this long for connections that are open when it is told to stop.
+GRACE_S = 1
+
+_APP = "tests.faults.served:create_app()"
+_GUNICORN = (
+    f"-m gunicorn --bind fd://%d --threads 1200 --worker-connections 1300"
+    f" --graceful-timeout {GRACE_S} --log-level warning -k %s {_APP}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server."""
+
+    kind: str
+    url: str
+    process: subprocess.Popen[bytes]
+    _log: Path
+
+    def get(self, path: str) -> Any:
+        """The result of a route, or another view's answer as it is."""
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
+            found = json.load(answer)
+        return found["result"] if isinstance(found, dict) and "result" in found else found
+
+    def census(self) -> dict[str, int]:
+        """Files, tasks, threads and memory of the process that answers."""
+        found: dict[str, int] = self.get("/census")
+        return found
+
+    def log(self) -> str:
+        """What it complained about."""
+        return self._log.read_text()
+
+    def stop(self) -> int:
+        """End it as its owner would; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def serving(
+    kind: str, database: Path, timing: dict[str, float] | None = None, **settings: Any
+) -> Iterator[Server]:
+    """A node of this kind; ``settings`` as in the mount, ``timing`` as in ``Timing``."""
+    settings = {"database": str(database), "block_interval": 0.02, **settings}
+    environment = {
+        **os.environ,
+        **{
+            f"FLASK_NODERPC_{name.upper()}": json.dumps(value)
+            for name, value in settings.items()
+        },
+        "TIMING": json.dumps(timing or {}),
+    }
+    log = database.with_suffix(f".{kind}.log")
+    # The socket is open before the server is: whoever connects early waits in its queue.
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=2000) as listener,
+        log.open("wb") as out,
+    ):
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        process = subprocess.Popen(
+            [sys.executable, *_command(kind, listener.fileno())],
+            cwd=ROOT,
+            env=environment,
+            pass_fds=[listener.fileno()],
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        yield Server(kind, url, process, log)
+        if process.poll() is None:
+            process.terminate()
+            process.wait(PATIENCE)
+    finally:
+        # The session is its own: gunicorn's workers go with their master.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    assert process.returncode == 0, log.read_text()
+
+
+def _command(kind: str, descriptor: int) -> list[str]:
+    if kind not in ("gthread", "gevent"):
+        return ["-m", "tests.faults.served", kind, str(descriptor)]
+    words = (_GUNICORN % (descriptor, kind)).split()
+    if any(setting.name == "control_socket_disable" for setting in KNOWN_SETTINGS):
+        words.insert(2, "--no-control-socket")
+    return words

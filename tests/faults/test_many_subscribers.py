@@ -1,0 +1,98 @@
+"""Blocks of any size, many subscribers, one of them stalled: nobody else is cancelled."""
+
+from __future__ import annotations
+
+import re
+import selectors
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.chain.embedded import EmbeddedChain
+
+from ..websocket.client import Client
+from .kit import PATIENCE, is_long
+from .servers import SERVERS, Server, serving
+
+SUBSCRIBERS = 500 if is_long() else 50
+BLOCKS = (1, 201, 2000)
+# From the block that is made to the last event that the last subscriber has read.
+DELAY_S = 120.0 if is_long() else 20.0
+TOLD = re.compile(rb'"TxResult":\{"height":"(\d+)","index":(\d+)')
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "chain.db"
+
+
+@pytest.fixture(params=SERVERS if is_long() else ("werkzeug", "pywsgi"))
+def server(request: pytest.FixtureRequest, database: Path) -> Iterator[Server]:
+    with serving(
+        request.param, database, produce=False, max_subscription_clients=SUBSCRIBERS
+    ) as running:
+        yield running
+        assert "Traceback" not in running.log()
+
+
+class Reader:
+    """What one subscriber has read so far, by height and index."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.told: list[tuple[int, int]] = []
+        self._rest = b""
+
+    def read(self) -> None:
+        data = self.client.sock.recv(1 << 18)
+        assert data, "the server closed the connection"
+        data = self._rest + data
+        end = 0
+        for found in TOLD.finditer(data):
+            self.told.append((int(found[1]), int(found[2])))
+            end = found.end()
+        # At least as much as one match could still need.
+        self._rest = data[max(end, len(data) - 100) :]
+
+
+def read_all(readers: list[Reader], wanted: int) -> None:
+    """Read from all at once until each has been told as often."""
+    deadline = time.monotonic() + DELAY_S
+    with selectors.DefaultSelector() as selector:
+        for reader in readers:
+            selector.register(reader.client.sock, selectors.EVENT_READ, reader)
+        while selector.get_map():
+            assert time.monotonic() < deadline, sorted(len(r.told) for r in readers)
+            for key, _ in selector.select(1.0):
+                key.data.read()
+                if len(key.data.told) >= wanted:
+                    selector.unregister(key.fileobj)
+
+
+def test_blocks_of_any_size_reach_all_who_read(server: Server, database: Path) -> None:
+    took = []
+    with closing(EmbeddedChain(database, produce=False)) as chain, ExitStack() as stack:
+        clients = [
+            stack.enter_context(closing(Client(server.url, timeout=PATIENCE)))
+            for _ in range(SUBSCRIBERS)
+        ]
+        for client in clients:
+            assert client.asked("subscribe", {"query": "tm.event='Tx'"})["result"] == {}
+        _stalled, *readers = map(Reader, clients)
+        wanted = []
+        for txs in BLOCKS:
+            for number in range(txs):
+                chain.submit(b"key%d.%d=value" % (txs, number))
+            height = chain.produce()
+            wanted += [(height, index) for index in range(txs)]
+            began = time.monotonic()
+            read_all(readers, len(wanted))
+            took.append(time.monotonic() - began)
+        memory = server.census()["memory_kb"]
+
+    print([f"{txs} txs: {seconds:.2f} s" for txs, seconds in zip(BLOCKS, took, strict=True)])
+    print(f"{memory} kB")
+    assert all(reader.told == wanted for reader in readers)

@@ -1,0 +1,76 @@
+"""The websocket is the same under every server."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ..websocket.client import Client
+from .kit import PATIENCE
+from .servers import GRACE_S, SERVERS, UNPATCHED, serving
+
+ALL_TXS = {"query": "tm.event='Tx'"}
+
+
+def encoded(tx: bytes) -> str:
+    return base64.b64encode(tx).decode()
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_conversation_from_the_handshake_to_the_server_s_end(
+    kind: str, tmp_path: Path
+) -> None:
+    with serving(kind, tmp_path / "chain.db") as server:
+        first, second = (Client(server.url, timeout=PATIENCE) for _ in range(2))
+        with closing(first), closing(second):
+            assert first.asked("subscribe", ALL_TXS, "events")["result"] == {}
+            assert first.asked("health", own_id="here")["result"] == {}
+            assert second.asked("broadcast_tx_sync", {"tx": encoded(b"a=1")})["id"] == 1
+            assert first.json()["result"]["events"]["app.key"] == ["a", "1"]
+
+            first.frame(9, b"ping")
+            first.call("nosuch", own_id="after")
+            assert first.json()["error"]["code"] == -32601
+            assert first.pongs == [b"ping"]
+
+            first.frame(8, struct.pack("!H", 1000))
+            assert first.read() is None
+            assert first.closed == 1000
+
+            assert second.asked("unsubscribe_all")["error"]["code"] == -32603
+            began = time.monotonic()
+            assert server.stop() == 0
+            assert second.read() is None
+        # gunicorn waits for open connections; the rest is a machine that is busy.
+        assert time.monotonic() - began < GRACE_S + 10
+        assert "Traceback" not in server.log()
+
+
+def test_a_host_that_did_not_patch_is_told_and_serves_on(tmp_path: Path) -> None:
+    with serving(UNPATCHED, tmp_path / "chain.db") as server:
+        with pytest.raises(ConnectionRefusedError, match="501"):
+            Client(server.url)
+
+        assert server.get("/health") == {}
+        assert server.get("/status")["node_info"]
+        said = server.log().splitlines()
+
+    assert said == [
+        "no websocket: gevent without monkey.patch_all(): patch before everything else"
+    ]
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_what_comes_after_a_close_is_no_request(kind: str, tmp_path: Path) -> None:
+    with serving(kind, tmp_path / "chain.db") as server:
+        with closing(Client(server.url, timeout=PATIENCE)) as client:
+            client.raw(b"\x88\x80\0\0\0\0GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+            assert client.read() is None
+        assert server.get("/health") == {}
+        assert server.stop() == 0
+        assert server.log() == ""

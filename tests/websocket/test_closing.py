@@ -1,0 +1,63 @@
+"""Once we have said goodbye a connection ends, whatever its peer does."""
+
+from __future__ import annotations
+
+import struct
+import time
+
+import pytest
+
+from flask_noderpc.transports.connection import Timing
+
+from .pair import served
+
+TIMING = Timing(ping_s=60, read_s=60, write_s=5, close_s=0.2)
+TOO_BIG = b"\x81\xfe\x03\xe9\0\0\0\0" + b"x" * 1001
+PING = b"\x89\x80\0\0\0\0"
+
+
+def test_a_peer_that_was_silent_all_along_is_cut_off() -> None:
+    with served(TIMING) as pair:
+        pair.peer.sendall(PING)
+        assert pair.read(2) == b"\x8a\x00"
+        began = time.monotonic()
+        pair.connection.close(1001, "the server goes away")
+
+        assert pair.ended.wait(10)
+        assert time.monotonic() - began >= 0.2
+        assert pair.read(4)[2:] == struct.pack("!H", 1001)
+
+
+@pytest.mark.parametrize(
+    "goes_on",
+    [PING, b"\x01\x81\0\0\0\0x", b"\x00\x81\0\0\0\0x", b"\x81\x81\0\0\0\0x", b"\xff"],
+    ids=["pings", "text", "parts", "messages", "garbage"],
+)
+@pytest.mark.parametrize("pause", [0.0, 0.05], ids=["flood", "trickle"])
+def test_a_peer_that_goes_on_after_our_close_is_cut_off(goes_on: bytes, pause: float) -> None:
+    with served(TIMING) as pair:
+        pair.peer.sendall(TOO_BIG)
+        pair.send_until_it_ends(goes_on, pause)
+
+        assert pair.ended.wait(5)
+        assert pair.read(4)[2:] == struct.pack("!H", 1009)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05], ids=["flood", "trickle"])
+def test_a_peer_that_goes_on_after_a_broken_frame_is_cut_off(pause: float) -> None:
+    with served(TIMING) as pair:
+        pair.peer.sendall(b"\x81\x05hello")
+        pair.send_until_it_ends(PING, pause)
+
+        assert pair.ended.wait(5)
+        assert pair.read(4)[2:] == struct.pack("!H", 1002)
+
+
+def test_a_peer_that_takes_nothing_is_cut_off_at_the_write_deadline() -> None:
+    with served(
+        Timing(write_s=0.3, close_s=0.2), pull=lambda: iter([b"x" * 10_000_000])
+    ) as pair:
+        pair.connection.wake()
+        pair.connection.close()
+
+        assert pair.ended.wait(10)
