@@ -13,6 +13,7 @@
     │   ├── Refused                 the caller asked for something that can't be granted
     │   │   ├── ValueNotAllowed(reason)
     │   │   ├── GenesisTooLarge(size, limit)
+    │   │   ├── OriginRefused()     a page of another site may not do this
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit)
     │   │   ├── QuerySyntaxError(reason, at)
@@ -101,6 +102,10 @@ class GenesisTooLarge(Refused):
         super().__init__(
             "genesis response is large, please use the genesis_chunked API instead"
         )
+
+
+class OriginRefused(Refused):
+    """The caller is a page of another site, which may not do this."""
 
 
 class TxRejected(Refused):

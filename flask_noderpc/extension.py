@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from flask import Blueprint, Flask, Response, current_app
+from flask import Blueprint, Flask, Response, current_app, request
 from flask.blueprints import BlueprintSetupState
 from wsproto.frame_protocol import CloseReason
 
@@ -35,6 +35,7 @@ from .settings import Settings, read_settings
 from .transports.connection import Connection, Timing
 from .transports.http import answer_get, answer_post
 from .transports.index import index_page
+from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
 from .wire.dialects import dialect_named
 
@@ -91,7 +92,7 @@ class NodeRPC:
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
-        Shell().route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
+        mount.shell.route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
         refuse_collisions(app)
 
 
@@ -145,11 +146,13 @@ class Mount:
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
         self._feed = Feed(backend, self._hub.publish, wanted=lambda: len(self._hub) > 0)
+        self._origins = Origins(settings.read_origins, settings.write_origins)
         self._limits = Limits(
             settings.max_subscription_clients,
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
+        self.shell = Shell(self._may_connect)
         self._connections: set[Connection] = set()
         self._ready_in = 0
         self._failure: NodeRPCError | None = None
@@ -175,7 +178,7 @@ class Mount:
     def _get(self, name: str) -> View:
         def view(**_: object) -> Response:
             self._look_at_rules()
-            return answer_get(self._dispatcher, name)
+            return answer_get(self._dispatcher, name, self._standing())
 
         return view
 
@@ -183,7 +186,13 @@ class Mount:
 
     def _post(self, **_: object) -> Response:
         self._look_at_rules()
-        return answer_post(self._dispatcher, self.settings)
+        return answer_post(self._dispatcher, self.settings, self._standing())
+
+    def _standing(self) -> Standing:
+        return self._origins.standing(request.headers, request.host)
+
+    def _may_connect(self) -> bool:
+        return self._standing().may_read
 
     def _index(self, **_: object) -> str:
         self._look_at_rules()
@@ -206,6 +215,7 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
+            may_write=self._standing().may_write,
         )
 
         def receive(message: bytes) -> None:

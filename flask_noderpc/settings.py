@@ -165,6 +165,15 @@ class Settings:
     rpc_laddr: str = setting(
         "tcp://127.0.0.1:26657", _text, "Address of the node RPC, as shown in ``status``."
     )
+    read_origins: tuple[str, ...] = setting(
+        ("*",),
+        _names,
+        "Origins, such as ``https://wallet.example``, whose pages may read and subscribe;"
+        " ``*`` is any. Those of this site always may, and programs that are no browsers.",
+    )
+    write_origins: tuple[str, ...] = setting(
+        (), _names, "Origins of other sites whose pages may also send transactions."
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."

@@ -57,10 +57,18 @@ NODE_ROUTES = RouteTable(
         Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
         Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer),
         Route(
-            "broadcast_tx_sync", txs.broadcast_tx_sync, txs.TxParams, answers.BroadcastAnswer
+            "broadcast_tx_sync",
+            txs.broadcast_tx_sync,
+            txs.TxParams,
+            answers.BroadcastAnswer,
+            writes=True,
         ),
         Route(
-            "broadcast_tx_async", txs.broadcast_tx_async, txs.TxParams, answers.BroadcastAnswer
+            "broadcast_tx_async",
+            txs.broadcast_tx_async,
+            txs.TxParams,
+            answers.BroadcastAnswer,
+            writes=True,
         ),
         Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
         Route("abci_info", application.abci_info, NoParams, answers.InfoAnswer),
@@ -75,6 +83,7 @@ NODE_ROUTES = RouteTable(
             txs.broadcast_tx_commit,
             txs.TxParams,
             answers.BroadcastCommitAnswer,
+            writes=True,
         ),
         Route("tx_search", search.tx_search, search.TxQuery, answers.TxSearchAnswer),
         Route(

@@ -24,6 +24,7 @@ from ..errors import (
     InvalidRequest,
     MethodNotFound,
     NodeRPCError,
+    OriginRefused,
     ParseError,
     RPCError,
     StoreError,
@@ -75,11 +76,11 @@ class Dispatcher:
             for route in routes
         }
 
-    def get(self, name: str, values: Mapping[str, str]) -> Reply:
+    def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""
         try:
+            endpoint = self._endpoint(name, may_write)
             self._ready()
-            endpoint = self._endpoint(name)
             params = endpoint.loader.from_uri(values)
             answer = endpoint.route.call(self._context, params)
             body = self._reply(endpoint, answer, messages.URI_ID)
@@ -91,13 +92,13 @@ class Dispatcher:
                 messages.failure(messages.URI_ID, to_rpc_error(error)),
             )
 
-    def post(self, body: bytes) -> Reply:
+    def post(self, body: bytes, *, may_write: bool = True) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
         try:
             calls = messages.parse(body, self._context.settings.max_batch)
         except (ParseError, InvalidRequest) as error:
             return Reply(HTTPStatus.BAD_REQUEST, messages.failure(messages.NO_ID, error))
-        replies = self._replies(calls)
+        replies = self._replies(calls, may_write)
         if not replies:
             return Reply(HTTPStatus.OK, b"")
         lone = len(replies) == 1 and self._context.rules.lone_reply_is_bare
@@ -106,7 +107,7 @@ class Dispatcher:
             return Reply(HTTPStatus.BAD_REQUEST if bad else HTTPStatus.OK, replies[0])
         return Reply(HTTPStatus.OK, messages.batch(replies))
 
-    def _replies(self, calls: messages.Calls) -> list[bytes]:
+    def _replies(self, calls: messages.Calls, may_write: bool) -> list[bytes]:
         replies: list[bytes] = []
         room = self._context.settings.max_batch_response_bytes
         for item in calls.items:
@@ -114,7 +115,9 @@ class Dispatcher:
                 replies.append(messages.failure(item.id, item.error))
             elif item.id is not None:
                 # CometBFT: a notification, which has no id, is not even executed.
-                reply = self.call(item.method, item.params, item.id) if room > 0 else b""
+                reply = b""
+                if room > 0:
+                    reply = self.call(item.method, item.params, item.id, may_write=may_write)
                 room -= len(reply)
                 if calls.is_batch and room <= 0:
                     # From here on nothing more is worked out, to be thrown away.
@@ -122,21 +125,29 @@ class Dispatcher:
                 replies.append(reply)
         return replies
 
-    def call(self, method: str, params: bytes, own_id: bytes) -> bytes:
+    def call(
+        self, method: str, params: bytes, own_id: bytes, *, may_write: bool = True
+    ) -> bytes:
         """The reply to one call."""
         try:
+            endpoint = self._endpoint(method, may_write)
             self._ready()
-            endpoint = self._endpoint(method)
             answer = endpoint.route.call(self._context, endpoint.loader.from_json(params))
             return self._reply(endpoint, answer, own_id)
         except Exception as error:
             return messages.failure(own_id, to_rpc_error(error))
 
-    def _endpoint(self, name: str) -> Endpoint:
+    def _endpoint(self, name: str, may_write: bool) -> Endpoint:
         try:
-            return self._endpoints[name]
+            endpoint = self._endpoints[name]
         except KeyError:
             raise MethodNotFound(f"no method {name[:_LONGEST_NAME_SHOWN]!r}") from None
+        if endpoint.route.writes and not may_write:
+            raise OriginRefused(
+                "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
+                " their origin)"
+            )
+        return endpoint
 
     def _reply(self, endpoint: Endpoint, answer: object, own_id: bytes) -> bytes:
         return messages.success(own_id, self._dialect.encode(answer), endpoint.error_member)

@@ -44,6 +44,8 @@ class Route(Generic[P]):
     params: type[P]
     result: type
     cache: Cache = NEVER
+    writes: bool = False
+    """Whether it changes state, which not every caller may."""
 
     @property
     def doc(self) -> str:

@@ -76,6 +76,7 @@ class Session:
         follow: Callable[[], None],
         send: Callable[[bytes], None],
         wake: Callable[[], None],
+        may_write: bool = True,
     ) -> None:
         self._dispatcher = dispatcher
         self._hub = hub
@@ -83,6 +84,7 @@ class Session:
         self._follow = follow
         self._send = send
         self._wake = wake
+        self._may_write = may_write
         self._lock = threading.Lock()
         self._subscriptions: dict[Query, _Subscription] = {}
         self._own = {
@@ -104,7 +106,11 @@ class Session:
         elif call.id is not None and call.method in self._own:
             self._answer(call, call.id)
         elif call.id is not None:
-            self._send(self._dispatcher.call(call.method, call.params, call.id))
+            self._send(
+                self._dispatcher.call(
+                    call.method, call.params, call.id, may_write=self._may_write
+                )
+            )
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:

@@ -21,6 +21,7 @@ from flask_sock import Sock
 from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
+from .origin import UNWANTED
 
 log = logging.getLogger("flask_noderpc.websocket")
 
@@ -28,7 +29,14 @@ Handler = Callable[[socket.socket], None]
 
 
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
-    """flask-sock's ``route``, for handlers that get a socket whose handshake is done."""
+    """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
+
+    ``admits`` is asked before a handshake whether its sender may connect at all.
+    """
+
+    def __init__(self, admits: Callable[[], bool]) -> None:
+        super().__init__()
+        self._admits = admits
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
         """Register a handler on ``bp``; the app is never kept."""
@@ -36,11 +44,15 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
         def decorate(handler: Handler) -> None:
             @wraps(handler)
             def view(**_: object) -> Response:
-                return _serve(handler)
+                return _serve(handler) if self._admits() else _unwanted()
 
             bp.route(path, websocket=True, **options)(view)
 
         return decorate
+
+
+def _unwanted() -> Response:
+    return Response(f"{UNWANTED}\n", HTTPStatus.FORBIDDEN)
 
 
 def _serve(handler: Handler) -> Response:

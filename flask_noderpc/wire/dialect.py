@@ -19,6 +19,7 @@ from ..errors import (
     MethodNotFound,
     NodeRPCError,
     NotFound,
+    OriginRefused,
     Refused,
 )
 from ..events.messages import Message
@@ -76,6 +77,8 @@ class Dialect:
         """The status of a GET that failed."""
         # document: silent; 400 for what the caller can mend, 404 for what does not
         # exist, 500 for what is our fault.
+        if isinstance(error, OriginRefused):
+            return HTTPStatus.FORBIDDEN
         if isinstance(error, InvalidParams | Refused):
             return HTTPStatus.BAD_REQUEST
         if isinstance(error, NotFound | MethodNotFound):

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,13 @@ from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 class Client:
     """Connects, and reads text messages; ``closed`` is the code of the Close it was sent."""
 
-    def __init__(self, url: str, path: str = "/websocket", timeout: float = 10.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        path: str = "/websocket",
+        timeout: float = 10.0,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         parts = urlsplit(url)
         self.sock = socket.create_connection((parts.hostname, parts.port or 80), timeout)
         self.closed: int | None = None
@@ -25,13 +32,14 @@ class Client:
         self._texts: list[str] = []
         self._partial = ""
         self._frames = Connection(ConnectionType.CLIENT)
-        self._shake(path)
+        self._shake(path, headers or {})
 
-    def _shake(self, path: str) -> None:
+    def _shake(self, path: str, headers: Mapping[str, str]) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.sock.sendall(
             f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{lines}\r\n".encode()
         )
         head = b""
         while b"\r\n\r\n" not in head:

@@ -1,0 +1,134 @@
+"""A page of another site may read and subscribe; to send transactions it must be allowed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.datastructures import Headers
+
+from flask_noderpc.testing import Node, run_node
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.transports.origin import Origins, Standing
+
+from ..websocket.client import Client
+
+EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+WALLET = {"Origin": "https://wallet.example", "Sec-Fetch-Site": "cross-site"}
+
+FOREIGN = (
+    EVIL,
+    # An image's address, or a link that somebody followed.
+    {"Sec-Fetch-Site": "cross-site"},
+    # To addresses that are neither https nor local browsers say only this much.
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Referer": "http://evil.example/page"},
+    {"Origin": "http://[broken"},
+)
+OWN: tuple[dict[str, str], ...] = (
+    {},
+    {"Origin": "http://localhost:3000"},
+    {"Referer": "http://localhost/explorer"},
+    {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
+    {"Origin": "https://app.example", "Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "none"},
+)
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_who_is_of_another_site(headers: dict[str, str]) -> None:
+    assert Origins().standing(Headers(headers), "localhost:26657") == Standing(True, False)
+
+
+@pytest.mark.parametrize("headers", OWN)
+def test_who_is_not(headers: dict[str, str]) -> None:
+    narrow = Origins(readers=(), writers=())
+    assert narrow.standing(Headers(headers), "localhost:26657") == Standing(True, True)
+
+
+def test_origins_may_be_allowed_and_readers_narrowed() -> None:
+    origins = Origins(readers=("https://viewer.example",), writers=("https://wallet.example",))
+
+    def standing(origin: str) -> Standing:
+        return origins.standing(Headers({**EVIL, "Origin": origin}), "localhost")
+
+    assert standing("https://wallet.example") == Standing(True, True)
+    assert standing("https://viewer.example") == Standing(True, False)
+    assert standing("https://evil.example") == Standing(False, False)
+    assert Origins(writers=("*",)).standing(Headers(EVIL), "localhost") == Standing(True, True)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["Origin", "Referer"]),
+        st.text(st.characters(exclude_characters="\r\n")),
+    ),
+    st.text(),
+)
+def test_whatever_the_headers_say_there_is_an_answer(
+    headers: dict[str, str], host: str
+) -> None:
+    Origins().standing(Headers(headers), host)
+
+
+@pytest.fixture
+def node(request: pytest.FixtureRequest) -> Any:
+    with run_node(**getattr(request, "param", {})) as running:
+        yield running
+
+
+BROADCASTS = ("broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit")
+
+
+@pytest.mark.parametrize("method", BROADCASTS)
+@pytest.mark.parametrize("headers", FOREIGN[:2])
+def test_another_site_sends_no_transactions(
+    node: Node, method: str, headers: dict[str, str]
+) -> None:
+    client = app_for(node.chain).test_client()
+    got = client.get(f'/{method}?tx="a=1"', headers=headers)
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"tx": "YT0x"}}
+    # The whole batch is looked through, and what only reads is answered.
+    batch = [{"jsonrpc": "2.0", "id": 2, "method": "health"}, call]
+    # What a page can send without asking first: text/plain.
+    posted = client.post("/", data=json.dumps(batch), headers=headers)
+
+    assert got.status_code == 403
+    assert "NODERPC_WRITE_ORIGINS" in got.get_json()["error"]["data"]
+    assert posted.get_json()[0]["result"] == {}
+    assert "NODERPC_WRITE_ORIGINS" in posted.get_json()[1]["error"]["data"]
+    assert node.chain.pending_count().total == 0
+
+
+def test_another_site_reads_and_subscribes_over_the_websocket(node: Node) -> None:
+    client = Client(node.url, headers=EVIL)
+    try:
+        assert client.asked("subscribe", {"query": "tm.event='NewBlock'"})["result"] == {}
+        assert client.asked("health")["result"] == {}
+        refused = client.asked("broadcast_tx_sync", {"tx": "YT0x"})
+        assert "NODERPC_WRITE_ORIGINS" in refused["error"]["data"]
+    finally:
+        client.close()
+    assert node.chain.pending_count().total == 0
+
+
+@pytest.mark.parametrize(
+    "node", [{"write_origins": "https://wallet.example", "read_origins": ()}], indirect=True
+)
+def test_settings_allow_an_origin_and_shut_out_the_others(node: Node) -> None:
+    app = app_for(node.chain, write_origins="https://wallet.example", read_origins=())
+    client = app.test_client()
+
+    assert client.get('/broadcast_tx_sync?tx="a=1"', headers=WALLET).status_code == 200
+    assert client.get("/status", headers=EVIL).status_code == 403
+    assert client.post("/", data="{}", headers=EVIL).status_code == 403
+    assert client.get("/status").status_code == 200
+    allowed = Client(node.url, headers=WALLET)
+    assert allowed.asked("broadcast_tx_sync", {"tx": "Yj0x"})["result"]["code"] == "0"
+    allowed.close()
+    with pytest.raises(ConnectionRefusedError, match="403"):
+        Client(node.url, headers=EVIL)
