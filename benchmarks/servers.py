@@ -118,7 +118,7 @@ def _node(file: Path) -> Any:
     from flask_noderpc import SQLiteBackend
     from flask_noderpc.testing.node import app_for
 
-    return app_for(SQLiteBackend(file))
+    return app_for(SQLiteBackend(file), max_subscription_clients=1000)
 
 
 def _bare(file: Path) -> Any:
