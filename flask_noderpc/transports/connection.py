@@ -72,6 +72,7 @@ class Connection:
         self._written = threading.Event()
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
+        self._is_taking = False
         self._is_broken = self._has_read = self._has_ended = False
 
     def run(
@@ -98,10 +99,12 @@ class Connection:
         """Send a message; it is written when this returns, so a flood waits at its peer."""
         self._written.clear()
         with self._lock:
-            self._frames.append(text_frame(payload))
+            # A Close is the last that is sent.
+            if self._close_by == inf:
+                self._frames.append(text_frame(payload))
         self._wakeup.set()
-        # The writer has the deadline.
-        if not self._has_ended:
+        # The writer has the deadline, and sets this at its end too.
+        if self._close_by == inf and not self._has_ended:
             self._written.wait()
 
     def wake(self) -> None:
@@ -138,7 +141,11 @@ class Connection:
     def _events(self) -> Iterator[Event]:
         try:
             received = self._in.recv(_READ)
-        except OSError:
+        except OSError as error:
+            if isinstance(error, TimeoutError) and self._is_taking:
+                # Silent, and busy with what it is sent: our ping stands in that queue.
+                self._is_taking = False
+                return
             # Silent for too long, or cut off.
             received = b""
         if not (received and self._is_broken):
@@ -170,7 +177,9 @@ class Connection:
                 elif self._has_read:
                     return
                 else:
-                    self._wait()
+                    due = min(self._next_ping, self._close_by)
+                    self._wakeup.wait(max(0.0, due - time.monotonic()))
+                self._look_at_clock()
         except OSError:
             # Past its deadline, or gone.
             pass
@@ -181,15 +190,13 @@ class Connection:
             with suppress(OSError):
                 self._out.shutdown(socket.SHUT_RDWR)
 
-    def _wait(self) -> None:
-        """Wait for something to write; ping, and give up a peer that ignores our Close."""
-        due = min(self._next_ping, self._close_by)
-        if self._wakeup.wait(max(0.0, due - time.monotonic())):
-            return
-        if due == self._close_by:
+    def _look_at_clock(self) -> None:
+        """Give up a peer that ignores our Close, and ping."""
+        now = time.monotonic()
+        if now >= self._close_by:
             self._has_ended = True
-        else:
-            self._next_ping += self._timing.ping_s
+        elif now >= self._next_ping:
+            self._next_ping = now + self._timing.ping_s
             with suppress(LocalProtocolError), self._lock:
                 self._frames.append(self._protocol.send(Ping()))
 
@@ -199,16 +206,19 @@ class Connection:
         for piece in _pieces(self._waiting()):
             anything = True
             self._out.sendall(piece)
+            # A ping that the kernel takes is no sign of life.
+            self._is_taking |= len(piece) == _WRITE
         return anything
 
     def _waiting(self) -> Iterator[bytes]:
         with self._lock:
             frames, self._frames = self._frames, []
             pong, self._pong = self._pong, b""
+            is_closing = self._close_by < inf
         yield pong
         yield from frames
-        for payload in self._pull():
-            yield text_frame(payload)
+        if not is_closing:
+            yield from map(text_frame, self._pull())
 
 
 def _pieces(frames: Iterator[bytes]) -> Iterator[bytes]:

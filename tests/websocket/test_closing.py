@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from flask_noderpc.transports.connection import Timing
 
-from .pair import served
+from .pair import nothing, served
 
 TIMING = Timing(ping_s=60, read_s=60, write_s=5, close_s=0.2)
 TOO_BIG = b"\x81\xfe\x03\xe9\0\0\0\0" + b"x" * 1001
@@ -61,3 +63,24 @@ def test_a_peer_that_takes_nothing_is_cut_off_at_the_write_deadline() -> None:
         pair.connection.close()
 
         assert pair.ended.wait(10)
+
+
+def test_a_close_is_the_last_that_is_sent_and_ends_a_stream_of_events() -> None:
+    streaming = threading.Event()
+
+    def pull() -> Iterator[bytes]:
+        if not streaming.is_set():
+            return nothing()
+        pair.connection.wake()
+        return iter([b"event"])
+
+    with served(TIMING, pull=pull) as pair:
+        streaming.set()
+        pair.connection.wake()
+        assert pair.read(7) == b"\x81\x05event"
+        pair.connection.close()
+        pair.connection.send(b"late")
+
+        received = pair.read(100_000_000)
+        assert pair.ended.wait(5)
+        assert received.endswith(b"\x88\x02\x03\xe8")

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 import time
+import zlib
 from urllib.parse import urlsplit
 
 import pytest
@@ -49,9 +50,12 @@ def test_a_bad_handshake_is_the_client_s_fault(
     assert handshake(node, *lines).split()[1] == status
 
 
-def test_compression_is_not_agreed_on(connect: Connect) -> None:
+@pytest.mark.parametrize("bit", [0x40, 0x20, 0x10])
+def test_compression_and_other_extensions_are_not_agreed_on(connect: Connect, bit: int) -> None:
+    # What would be ten megabytes, if anybody inflated it.
+    bomb = zlib.compress(bytes(10_000_000), wbits=-15)
     client = connect()
-    client.frame(0x41, b"compressed")
+    client.frame(bit | 1, bomb)
 
     assert client.read() is None
     assert client.closed == 1002
@@ -86,6 +90,25 @@ def test_a_message_over_the_limit_closes_with_1009(connect: Connect) -> None:
 
     assert client.read() is None
     assert client.closed == 1009
+
+
+def test_a_length_that_nobody_could_send_closes_at_the_limit(connect: Connect) -> None:
+    client = connect()
+    client.frame(1, b"x" * 1_000_001, size=1 << 62)
+
+    assert client.read() is None
+    assert client.closed == 1009
+
+
+def test_a_hundred_thousand_parts_of_one_byte_are_one_message(connect: Connect) -> None:
+    body = b'{"id":1,"method":"health"}'.ljust(100_000)
+    parts = [b"\x00\x81\0\0\0\0" + bytes((byte,)) for byte in body]
+    parts[0] = b"\x01" + parts[0][1:]
+    parts[-1] = b"\x80" + parts[-1][1:]
+    client = connect()
+    client.raw(b"".join(parts))
+
+    assert client.json()["result"] == {}
 
 
 def test_a_message_in_many_small_parts_is_read(connect: Connect) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from flask_noderpc.transports.connection import Timing, text_frame
 
-from .pair import served
+from .pair import nothing, served
 
 SIZE = 4_000_000
 
 
-def test_a_reader_that_is_slow_and_steady_outlasts_the_write_deadline() -> None:
+def test_a_reader_that_is_slow_and_steady_outlasts_the_deadlines() -> None:
     read = bytearray()
     waiting = [b"x" * SIZE]
 
@@ -21,7 +21,7 @@ def test_a_reader_that_is_slow_and_steady_outlasts_the_write_deadline() -> None:
             yield waiting.pop()
 
     wanted = text_frame(b"x" * SIZE)
-    with served(Timing(write_s=0.4), pull=pull) as pair:
+    with served(Timing(read_s=0.4, write_s=0.4), pull=pull) as pair:
         pair.connection.wake()
         pause = threading.Event()
         # Some two seconds for the whole, and never long without taking anything.
@@ -48,3 +48,20 @@ def test_no_message_is_read_before_the_last_reply_is_taken() -> None:
             pause.wait(0.02)
 
         assert asked == [b"a"]
+
+
+def test_a_stream_of_events_does_not_keep_the_pings_back() -> None:
+    streaming = threading.Event()
+
+    def pull() -> Iterator[bytes]:
+        if not streaming.is_set():
+            return nothing()
+        pair.connection.wake()
+        return iter([b"event"])
+
+    with served(Timing(ping_s=0.1), pull=pull) as pair:
+        streaming.set()
+        pair.connection.wake()
+        received = pair.read(7)
+        while b"\x89\x00" not in received:
+            received = received[-1:] + pair.read(7000)
