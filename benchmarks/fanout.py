@@ -53,8 +53,9 @@ class Readers:
                 rest: bytearray = key.data
                 rest += data
                 count -= rest.count(_MARK)
-                cut = rest.rfind(_MARK)
-                del rest[: max(cut + len(_MARK), len(rest) - len(_MARK) + 1, 0)]
+                found = rest.rfind(_MARK)
+                end = found + len(_MARK) if found >= 0 else 0
+                del rest[: max(end, len(rest) - len(_MARK) + 1)]
 
     def close(self) -> None:
         """Look at no connection any more."""

@@ -18,7 +18,6 @@ from typing import Any, cast
 
 from flask import Blueprint, Flask, Response, current_app, request
 from flask.blueprints import BlueprintSetupState
-from wsproto.frame_protocol import CloseReason
 
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
@@ -33,6 +32,7 @@ from .rpc.session import Limits, Session
 from .rpc.subscriptions import Hub
 from .settings import Settings, read_settings
 from .transports.connection import Connection, Timing
+from .transports.connections import Connections
 from .transports.http import answer_get, answer_post
 from .transports.index import index_page
 from .transports.origin import Origins, Standing
@@ -153,7 +153,7 @@ class Mount:
             settings.max_query_bytes,
         )
         self.shell = Shell(self._may_connect)
-        self._connections: set[Connection] = set()
+        self._connections = Connections()
         self._ready_in = 0
         self._failure: NodeRPCError | None = None
         self._failed_at = 0.0
@@ -223,11 +223,10 @@ class Mount:
             with app.app_context():
                 session.receive(message)
 
-        self._connections.add(connection)
         try:
-            connection.run(receive, session.pull)
+            with self._connections.one(connection):
+                connection.run(receive, session.pull)
         finally:
-            self._connections.discard(connection)
             session.close()
 
     def _follow(self) -> None:
@@ -237,8 +236,7 @@ class Mount:
 
     def hang_up(self) -> None:
         """Close every websocket, as a server does that goes away."""
-        for connection in list(self._connections):
-            connection.close(CloseReason.GOING_AWAY, "the server goes away")
+        self._connections.close()
         self._feed.stop()
 
     def _look_at_rules(self) -> None:

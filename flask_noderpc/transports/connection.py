@@ -119,6 +119,18 @@ class Connection:
             self._close_by = time.monotonic() + self._timing.close_s
         self._wakeup.set()
 
+    def look_at_clock(self) -> None:
+        """Ping, or give up a peer that ignores our Close; called a few times a second."""
+        now = time.monotonic()
+        if now >= self._close_by:
+            self._has_ended = True
+            self._wakeup.set()
+        elif now >= self._next_ping:
+            self._next_ping = now + self._timing.ping_s
+            with suppress(LocalProtocolError), self._lock:
+                self._frames.append(self._protocol.send(Ping()))
+            self._wakeup.set()
+
     # Reading.
 
     def _messages(self) -> Iterator[bytes]:
@@ -176,10 +188,8 @@ class Connection:
                     self._written.set()
                 elif self._has_read:
                     return
-                else:
-                    due = min(self._next_ping, self._close_by)
-                    self._wakeup.wait(max(0.0, due - time.monotonic()))
-                self._look_at_clock()
+                if not self._has_read:
+                    self._wakeup.wait()
         except OSError:
             # Past its deadline, or gone.
             pass
@@ -190,25 +200,22 @@ class Connection:
             with suppress(OSError):
                 self._out.shutdown(socket.SHUT_RDWR)
 
-    def _look_at_clock(self) -> None:
-        """Give up a peer that ignores our Close, and ping."""
-        now = time.monotonic()
-        if now >= self._close_by:
-            self._has_ended = True
-        elif now >= self._next_ping:
-            self._next_ping = now + self._timing.ping_s
-            with suppress(LocalProtocolError), self._lock:
-                self._frames.append(self._protocol.send(Ping()))
-
     def _write_waiting(self) -> bool:
         """Write what waits, if anything does."""
         anything = False
         for piece in _pieces(self._waiting()):
             anything = True
-            self._out.sendall(piece)
+            self._transmit(piece)
             # A ping that the kernel takes is no sign of life.
             self._is_taking |= len(piece) == _WRITE
         return anything
+
+    def _transmit(self, piece: bytes) -> None:
+        # Mostly all of it is taken at once, and gevent's sendall() asks the kernel first how
+        # much that will be.
+        sent = self._out.send(piece)
+        if sent < len(piece):
+            self._out.sendall(piece[sent:])
 
     def _waiting(self) -> Iterator[bytes]:
         with self._lock:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from flask_noderpc.transports.connection import Connection, Timing
+from flask_noderpc.transports.connections import Connections
 
 PATIENCE = 10.0
 
@@ -27,7 +28,8 @@ class Pair:
         self, receive: Callable[[bytes], None], pull: Callable[[], Iterator[bytes]]
     ) -> None:
         try:
-            self.connection.run(receive, pull)
+            with Connections(tick_s=0.01).one(self.connection):
+                self.connection.run(receive, pull)
         except BaseException as error:
             self.raised.append(error)
         finally:

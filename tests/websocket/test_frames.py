@@ -13,6 +13,7 @@ import pytest
 
 from flask_noderpc.testing import Node
 from flask_noderpc.transports.connection import Connection, Timing, text_frame
+from flask_noderpc.transports.connections import Connections
 
 from .conftest import Connect
 from .pair import nothing
@@ -210,7 +211,8 @@ def test_a_peer_that_says_nothing_is_pinged_and_then_dropped() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(ping_s=0.05, read_s=0.2), 1000)
 
-    connection.run(lambda message: None, nothing)
+    with Connections(tick_s=0.01).one(connection):
+        connection.run(lambda message: None, nothing)
 
     assert theirs.recv(2) == b"\x89\x00"
     theirs.close()
@@ -222,7 +224,8 @@ def test_a_peer_that_ignores_our_close_is_cut_off() -> None:
     connection = Connection(ours, Timing(close_s=0.1), 5)
     theirs.sendall(b"\x81\x86\0\0\0\0toobig")
 
-    connection.run(lambda message: None, nothing)
+    with Connections(tick_s=0.01).one(connection):
+        connection.run(lambda message: None, nothing)
 
     assert theirs.recv(4)[2:] == struct.pack("!H", 1009)
     theirs.close()

@@ -1,0 +1,62 @@
+"""The open websockets of one mount, and the one clock they share.
+
+A deadline of its own would cost each connection a timer for every event it is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wsproto.frame_protocol import CloseReason
+
+from .connection import Connection
+
+_TICK_S = 0.25
+
+
+class Connections:
+    """Wakes those whose time has come, and closes all of them at the end."""
+
+    def __init__(self, tick_s: float = _TICK_S) -> None:
+        self._tick_s = tick_s
+        self._open: set[Connection] = set()
+        self._lock = threading.Lock()
+        self._ticks_in = 0
+
+    @contextmanager
+    def one(self, connection: Connection) -> Iterator[None]:
+        """Look after a connection for as long as it is open."""
+        with self._lock:
+            self._open.add(connection)
+            if self._ticks_in != os.getpid():
+                self._ticks_in = os.getpid()
+                threading.Thread(
+                    target=self._tick, name="noderpc-websocket-clock", daemon=True
+                ).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+
+    def _tick(self) -> None:
+        pause = threading.Event()
+        while self._goes_on():
+            for connection in tuple(self._open):
+                connection.look_at_clock()
+            pause.wait(self._tick_s)
+
+    def _goes_on(self) -> bool:
+        # Decided under the lock: whoever comes after this starts a new clock.
+        with self._lock:
+            if not self._open:
+                self._ticks_in = 0
+            return bool(self._open)
+
+    def close(self) -> None:
+        """Say goodbye to all, as a server does that goes away."""
+        for connection in tuple(self._open):
+            connection.close(CloseReason.GOING_AWAY, "the server goes away")
