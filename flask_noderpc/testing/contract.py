@@ -11,16 +11,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import cache
 
 import pytest
 
+from ..backend import scan
 from ..backend.base import ChainBackend
 from ..backend.verify import verify_chain
 from ..canonical import hashes
+from ..domain.search import Bound, Effort, Search, Term, Window
 from ..domain.time import SECOND
 from ..errors import BlockNotFound, HeightNotAvailable, NotFound, ResultNotFound, TxNotFound
 from .chains import SampleChain, make_chain
+
+# Of what the sample chain's application tells.
+SEARCHES = (
+    Search(),
+    Search(low=3, high=5),
+    Search((Term("app.key", equals="k2.1"),)),
+    Search((Term("app.creator", equals="Cosmoshi"), Term("app.key", contains="1"))),
+    Search((Term("app.key"), Term("app.index_key")), low=4),
+    Search((Term("app.key", within=(Bound(">=", Decimal(0)),)),)),
+)
 
 
 @cache
@@ -103,6 +116,18 @@ class ChainBackendContract(ABC):
                 found = backend.tx(hashes.tx_hash(tx))
                 assert (found.height, found.index) == (item.block.header.height, index)
                 assert (found.tx, found.result) == (tx, item.results.tx_results[index])
+
+    @pytest.mark.parametrize("search", SEARCHES)
+    @pytest.mark.parametrize("window", [Window(0, 100), Window(1, 2, newest_first=True)])
+    def test_a_search_finds_what_looking_at_every_block_finds(
+        self, backend: ChainBackend, search: Search, window: Window
+    ) -> None:
+        """An index of the backend's own finds neither more nor less, in the same order."""
+        for prove in (False, True):
+            found = backend.search_txs(search, window, Effort(), prove)
+            assert found == scan.txs(backend, search, window, Effort(), prove)
+        looked = scan.blocks(backend, search, window, Effort())
+        assert backend.search_blocks(search, window, Effort()) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
         """Hashes, signatures, validator sets and parameters follow from each other."""
