@@ -101,7 +101,7 @@ class Crowd:
 
 
 def soak(server: Server, minutes: float, tell: Callable[[str], None]) -> list[Look]:
-    """Looks at the server, once a second, after a third of the time."""
+    """Looks at the server, once a second."""
     pid = server.census()["pid"]
     began = time.monotonic()
     looks = [look(pid, began)]
@@ -138,11 +138,11 @@ def main(minutes: float, kind: str, at_most: float) -> None:
         with serving(kind, database, block_interval=0.01, empty_blocks=True) as server:
             looks = soak(server, minutes, click.echo)
     first, *_, last = looks
-    steady = [one for one in looks[:-1] if one.minutes > minutes / 3]
+    steady = [one for one in looks[:-1] if one.minutes > minutes / 2]
     for one in steady[:: max(1, len(steady) // 10)]:
         click.echo(f"{one.minutes:6.2f} min {one.memory_kb:8} kB")
     found = slope(steady)
-    click.echo(f"slope {found:+.0f} kB a minute after the first third")
+    click.echo(f"slope {found:+.0f} kB a minute in the second half")
     click.echo(
         f"files {first.files} -> {last.files}, threads {first.threads} -> {last.threads}"
     )

@@ -221,10 +221,10 @@ class Connection:
         with self._lock:
             frames, self._frames = self._frames, []
             pong, self._pong = self._pong, b""
-            is_closing = self._close_by < inf
+            is_ending = self._has_read or self._close_by < inf
         yield pong
         yield from frames
-        if not is_closing:
+        if not is_ending:
             yield from map(text_frame, self._pull())
 
 

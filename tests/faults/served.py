@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from flask import Flask
@@ -39,7 +41,7 @@ def census() -> dict[str, int]:
     status = dict(
         line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
     )
-    files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    files = list(_files())
     return {
         "pid": os.getpid(),
         "files": len(files),
@@ -48,6 +50,13 @@ def census() -> dict[str, int]:
         "threads": int(status["Threads"]),
         "memory_kb": int(status["VmRSS"].split()[0]),
     }
+
+
+def _files() -> Iterator[str]:
+    for name in os.listdir("/proc/self/fd"):
+        # It may have been closed since.
+        with suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/self/fd/{name}")
 
 
 def _greenlets() -> int:

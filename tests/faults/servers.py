@@ -95,7 +95,10 @@ def serving(
             start_new_session=True,
         )
     try:
-        yield Server(kind, url, process, log)
+        server = Server(kind, url, process, log)
+        # Before it serves it would take a signal for its end.
+        server.census()
+        yield server
         if process.poll() is None:
             process.terminate()
             process.wait(PATIENCE)

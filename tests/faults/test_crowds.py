@@ -21,7 +21,7 @@ from .servers import SERVERS, Server, serving
 KILLED = 1000 if is_long() else 200
 WRITE_S = 1.0
 # From a transaction that is sent to its event; without the delay of others it is a moment.
-DELAY_S = 3.0
+DELAY_S = 10.0 if is_long() else 3.0
 
 ALL_TXS = {"query": "tm.event='Tx'"}
 
