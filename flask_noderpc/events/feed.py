@@ -60,8 +60,10 @@ class Feed:
         while self._goes_on():
             try:
                 after = self._turn(after)
-            except BackendError as error:
-                log.error("events wait at height %s: %s", after, error)
+            except Exception as error:
+                # Whatever a backend raises: subscribers wait, and miss nothing.
+                unforeseen = None if isinstance(error, BackendError) else error
+                log.error("events wait at height %s: %s", after, error, exc_info=unforeseen)
                 threading.Event().wait(_LOOK_S)
 
     def _goes_on(self) -> bool:
@@ -72,8 +74,10 @@ class Feed:
             return self._running_in == os.getpid()
 
     def _turn(self, after: int) -> int:
-        latest = self._backend.wait_for_height(after, _LOOK_S)
-        for height in range(after + 1, latest + 1):
-            self._publish(messages_at(self._backend, height))
-            after = height
-        return after
+        """Hand on one more height, if there is one; where that leaves us."""
+        if self._backend.wait_for_height(after, _LOOK_S) <= after:
+            return after
+        # The first height of a chain need not be 1.
+        height = max(after + 1, self._backend.base_height())
+        self._publish(messages_at(self._backend, height))
+        return height
