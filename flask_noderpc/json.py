@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -27,11 +28,17 @@ def decode(document: bytes | str, kind: Any = Any) -> Any:
     """
     try:
         text = document if isinstance(document, str) else str(document, "utf-8")
-        return msgspec.json.decode(text, type=kind)
+        return _decoder(kind).decode(text)
     except RecursionError:
         raise NotJSON("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotJSON(str(error)) from None
+
+
+# Making one takes longer than decoding most documents.
+@lru_cache(maxsize=64)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
 def encode(value: object) -> bytes:

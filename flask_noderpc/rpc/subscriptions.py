@@ -116,14 +116,14 @@ class Hub:
 
     def publish(self, messages: Iterable[Message]) -> None:
         """Give a block's messages to all who want them, and wake them."""
-        batches: dict[Query, tuple[Ring, list[bytes]]] = {}
+        batches: dict[Ring, list[bytes]] = {}
         with self._lock:
             for message in messages:
                 body = b""
                 for ring in self._wanting(message.keys):
                     body = body or self._encode(message)
-                    batches.setdefault(ring.query, (ring, []))[1].append(body)
-            woken = [(ring, batch, tuple(ring.subscribers)) for ring, batch in batches.values()]
+                    batches.setdefault(ring, []).append(body)
+            woken = [(ring, batch, tuple(ring.subscribers)) for ring, batch in batches.items()]
         for ring, batch, _ in woken:
             ring.extend(batch)
         for wake in {wake for _, _, subscribers in woken for wake in subscribers}:

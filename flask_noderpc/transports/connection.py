@@ -218,13 +218,13 @@ class Connection:
             self._out.sendall(piece[sent:])
 
     def _waiting(self) -> Iterator[bytes]:
-        with self._lock:
-            frames, self._frames = self._frames, []
-            pong, self._pong = self._pong, b""
-            is_ending = self._has_read or self._close_by < inf
-        yield pong
-        yield from frames
-        if not is_ending:
+        if self._frames or self._pong:
+            with self._lock:
+                frames, self._frames = self._frames, []
+                pong, self._pong = self._pong, b""
+            yield pong
+            yield from frames
+        if not self._has_read and self._close_by == inf:
             yield from map(text_frame, self._pull())
 
 
