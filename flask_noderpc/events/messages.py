@@ -7,15 +7,16 @@ round's own messages are derived from the commit: its precommits are the Vote me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 from ..backend.base import ChainBackend
 from ..canonical.hashes import tx_hash
 from ..canonical.keys import address, commit_vote
 from ..domain import events as told
-from ..domain.abci import Event
+from ..domain.abci import BlockResults, Event
 from ..domain.answers import BlockAnswer
-from ..domain.block import BlockIDFlag, Commit
+from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.validator import Validator
 
 # CometBFT: names of consensus steps.
@@ -30,8 +31,7 @@ _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
 Keys = dict[str, list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One thing to tell: its category, what it says, and the keys that queries see."""
 
     height: int
@@ -42,10 +42,13 @@ class Message:
     keys: Keys
 
 
-def messages_at(backend: ChainBackend, height: int) -> tuple[Message, ...]:
-    """Everything that the block at a height tells."""
-    told_of = (*_of_round(backend, height), *_of_block(backend, height))
-    return tuple(
+def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:
+    """Everything that the block at a height tells.
+
+    The backend is asked now, and the messages are made one by one as they are wanted.
+    """
+    told_of = chain(tuple(_of_round(backend, height)), _of_block(backend, height))
+    return (
         Message(height, position, category, value, {"tm.event": [category], **keys})
         for position, (category, value, keys) in enumerate(told_of)
         if value is not None
@@ -91,11 +94,15 @@ def _votes(commit: Commit) -> Iterator[_Draft]:
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     block_id, block = backend.block(height)
+    offenders = tuple(backend.offender(piece) for piece in block.evidence)
     results = backend.results(height)
+    return _of_results(BlockAnswer(block_id, block, offenders), block, results)
+
+
+def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Iterator[_Draft]:
+    height = results.height
     block_events = results.begin_block_events + results.end_block_events
     block_keys = keys_of(block_events)
-    offenders = tuple(backend.offender(piece) for piece in block.evidence)
-    answer = BlockAnswer(block_id, block, offenders)
     yield "NewBlock", told.NewBlock(answer, results), block_keys
     yield "NewBlockHeader", told.NewBlockHeader(block.header, len(block.txs), results), {}
     yield (
@@ -103,7 +110,7 @@ def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
         told.NewBlockEvents(height, block_events, len(block.txs)),
         block_keys,
     )
-    for piece, offender in zip(block.evidence, offenders, strict=True):
+    for piece, offender in zip(block.evidence, answer.offenders, strict=True):
         yield "NewEvidence", told.NewEvidence(height, piece, offender), {}
     for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
         yield (

@@ -121,7 +121,7 @@ def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
     for height in range(high, low - 1, -1):
         # Under gevent the others have their turn here.
         time.sleep(0)
-        yield from reversed(messages_at(ctx.backend, height))
+        yield from reversed(tuple(messages_at(ctx.backend, height)))
 
 
 def _lowest(ctx: Context, latest: int) -> int:
@@ -132,7 +132,8 @@ def _lowest(ctx: Context, latest: int) -> int:
 def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:
     if latest == 0:
         return None, None
-    return (_lowest(ctx, latest), 0), _place(messages_at(ctx.backend, latest)[-1])
+    *_, last = messages_at(ctx.backend, latest)
+    return (_lowest(ctx, latest), 0), _place(last)
 
 
 def _place(message: Message) -> Place:

@@ -32,14 +32,14 @@ def test_evidence_and_validator_updates_are_told() -> None:
 
 def test_positions_count_from_zero_at_each_height() -> None:
     for height in range(1, 9):
-        messages = messages_at(BACKEND, height)
+        messages = tuple(messages_at(BACKEND, height))
 
         assert [message.position for message in messages] == list(range(len(messages)))
         assert {message.height for message in messages} == {height}
 
 
 def test_a_transaction_has_its_hash_its_height_and_its_events_as_keys() -> None:
-    message = messages_at(BACKEND, 2)[-1]
+    *_, message = messages_at(BACKEND, 2)
 
     assert message.keys["tm.event"] == ["Tx"]
     assert message.keys["tx.height"] == ["2"]
