@@ -137,19 +137,22 @@ class Filter(Text):
 
 
 class Cursor(ParamField):
-    """A cursor as ``events`` gave it; in a URI with double quotes or without."""
+    """A cursor as ``events`` gave it, also the empty one of an empty chain, which is none;
+    in a URI with double quotes or without."""
 
     takes = "a cursor as an earlier answer gave it"
     _form = wire.Cursor()
 
-    def from_json(self, value: Any) -> tuple[int, int]:
+    def from_json(self, value: Any) -> tuple[int, int] | None:
+        if value == "":
+            return None
         try:
             found: tuple[int, int] = self._form.decode(value)
         except ValueError:
             raise self.refuse() from None
         return found
 
-    def from_uri(self, text: str) -> tuple[int, int]:
+    def from_uri(self, text: str) -> tuple[int, int] | None:
         return self.from_json(text.strip('"'))
 
 

@@ -79,23 +79,22 @@ def serving(
         },
         "TIMING": json.dumps(timing or {}),
     }
-    log = database.with_suffix(f".{kind}.log")
     # The socket is open before the server is: whoever connects early waits in its queue.
-    with (
-        socket.create_server(("127.0.0.1", 0), backlog=2000) as listener,
-        log.open("wb") as out,
-    ):
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        process = subprocess.Popen(
-            [sys.executable, *_command(kind, listener.fileno())],
-            cwd=ROOT,
-            env=environment,
-            pass_fds=[listener.fileno()],
-            stderr=out,
-            start_new_session=True,
-        )
+    with socket.create_server(("127.0.0.1", 0), backlog=2000) as listener:
+        port = listener.getsockname()[1]
+        # Several of a kind may serve one database.
+        log = database.with_suffix(f".{kind}.{port}.log")
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, *_command(kind, listener.fileno())],
+                cwd=ROOT,
+                env=environment,
+                pass_fds=[listener.fileno()],
+                stderr=out,
+                start_new_session=True,
+            )
     try:
-        server = Server(kind, url, process, log)
+        server = Server(kind, f"http://127.0.0.1:{port}", process, log)
         # Before it serves it would take a signal for its end.
         server.census()
         yield server

@@ -68,6 +68,14 @@ def test_an_empty_chain_has_no_events(node: Node) -> None:
     assert events(node) == {"items": [], "more": False, "oldest": "", "newest": ""}
 
 
+def test_whoever_begins_on_an_empty_chain_goes_on_from_there(node: Node) -> None:
+    begin = events(node)["newest"]
+    produce(node, 2)
+
+    assert pages(node, after=begin) == pages(node)
+    assert get(node.url, "/events", {"after": f'"{begin}"'}).json["result"] == events(node)
+
+
 def test_the_newest_come_first_and_as_many_as_asked(node: Node) -> None:
     produce(node, 2, txs=60)
 

@@ -1,0 +1,205 @@
+"""Clients that follow a chain: by a subscription, by one that comes back, by asking alone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.client import HTTPException
+from itertools import cycle
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+
+from ..websocket.client import Client
+from .kit import PATIENCE
+from .servers import Server
+
+BOOKMARK_EVERY = 50
+
+Place = tuple[int, int]
+"""What tells a match from every other: its height, and its index there."""
+
+
+def place(data: Any) -> Place:
+    value = data["value"]
+    if "Vote" in value:
+        return int(value["Vote"]["height"]), value["Vote"]["validator_index"]
+    return int(value["TxResult"]["height"]), value["TxResult"]["index"]
+
+
+def events_after(ask: Callable[..., Any], cursor: str, **params: Any) -> list[Any]:
+    """All items after a cursor, oldest first, page by page.
+
+    Pages of ten, as when nothing is said: some end between the transactions of one block.
+    """
+    params = {"after": cursor, **params}
+    page = ask(**params)
+    items: list[Any] = page["items"]
+    while page["more"]:
+        page = ask(**params, before=items[-1]["cursor"])
+        items += page["items"]
+    return items[::-1]
+
+
+class Follower(threading.Thread):
+    """Notes the place of each match of a category that it is told."""
+
+    def __init__(self, category: str) -> None:
+        super().__init__(daemon=True)
+        self.category = category
+        self.told: list[Place] = []
+        self.is_away = False
+        """Whether nobody need wait for it."""
+        self._query = f"tm.event='{category}'"
+
+    @property
+    def height(self) -> int:
+        """Up to where it was told."""
+        return self._last()[0]
+
+    def end(self) -> None:
+        """See that it is done."""
+        self.join(PATIENCE)
+        assert not self.is_alive()
+
+    def _last(self) -> Place:
+        return self.told[-1] if self.told else (0, 0)
+
+
+class Subscriber(Follower):
+    """Is told over a websocket; when that is lost, it is away."""
+
+    def __init__(self, server: Server, category: str) -> None:
+        super().__init__(category)
+        self._url = server.url
+        self._client = self._connected()
+        self._subscribe()
+        self.start()
+
+    def _connected(self) -> Client:
+        return Client(self._url, timeout=PATIENCE)
+
+    def _subscribe(self) -> None:
+        assert self._client.asked("subscribe", {"query": self._query}, "match")["result"] == {}
+
+    def run(self) -> None:
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Note what comes until the connection is lost, or the end that was asked for."""
+        while (text := self._client.read()) is not None:
+            message = json.loads(text)
+            if message["id"] == "end":
+                return
+            self.note(message["id"], message["result"])
+        self.is_away = True
+
+    def note(self, kind: str, result: Any) -> None:
+        assert kind == "match"
+        self.told.append(place(result["data"]))
+
+    def end(self) -> None:
+        """Read all that was sent so far, and go."""
+        if not self.is_away:
+            self._client.call("unsubscribe_all", own_id="end")
+        super().end()
+        self._client.close()
+
+
+class Returner(Subscriber):
+    """Comes back to a lost connection when it may, and asks for what it missed.
+
+    Notifications carry no cursor. So now and then it asks for the newest match with its
+    cursor, and keeps that as a bookmark, which counts from when it was told the match.
+    """
+
+    def __init__(self, server: Server, category: str) -> None:
+        self._bookmarks: dict[Place, str] = {}
+        self._held: list[Any] = []
+        self._asked_for: set[Place] = set()
+        self.missed = self.told_twice = 0
+        self.may_return = threading.Event()
+        super().__init__(server, category)
+
+    def _subscribe(self) -> None:
+        if not self._bookmarks:
+            # Before there is a subscription: nothing falls between the two.
+            self._bookmarks[0, 0] = self._ask()["newest"]
+        super()._subscribe()
+
+    def run(self) -> None:
+        self.read_on()
+        if self.is_away:
+            assert self.may_return.wait(PATIENCE)
+            self._come_back()
+            self.is_away = False
+            self.read_on()
+
+    def note(self, kind: str, result: Any) -> None:
+        if kind == "bookmark":
+            self._bookmarks |= {place(i["data"]): i["cursor"] for i in result["items"]}
+        elif place(result["data"]) in self._asked_for:
+            # Once: whatever comes again after that is told twice.
+            self._asked_for.remove(place(result["data"]))
+            self.told_twice += 1
+        else:
+            super().note(kind, result)
+            if len(self.told) % BOOKMARK_EVERY == 0:
+                asked = {"filter": {"query": self._query}, "max_results": 1}
+                self._client.call("events", asked, "bookmark")
+
+    def _come_back(self) -> None:
+        self._client.close()
+        self._client = self._connected()
+        # In this order and on one connection: what the answer lacks is told.
+        self._subscribe()
+        items = events_after(self._ask, self._cursor(), filter={"query": self._query})
+        last = self._last()
+        missed = [found for item in items if (found := place(item["data"])) > last]
+        self.missed = len(missed)
+        self._asked_for = set(missed)
+        self.told += missed
+        for held in self._held:
+            self.note(held["id"], held["result"])
+
+    def _cursor(self) -> str:
+        """The latest of those whose match it was told."""
+        last = self._last()
+        return max(cursor for at, cursor in self._bookmarks.items() if at <= last)
+
+    def _ask(self, **params: Any) -> Any:
+        """The answer to ``events``; what is told meanwhile is held back."""
+        self._client.call("events", params, "answer")
+        while (message := self._client.json())["id"] != "answer":
+            self._held.append(message)
+        return message["result"]
+
+
+class Poller(Follower):
+    """Asks each server in turn, as behind a load balancer, until it is told of a height."""
+
+    def __init__(self, servers: Sequence[Server], category: str, last: int) -> None:
+        super().__init__(category)
+        self._servers: Iterator[Server] = cycle(servers)
+        self._until = last
+        self.failures = 0
+        self.start()
+
+    def run(self) -> None:
+        cursor = ""
+        while self.height < self._until:
+            items = events_after(self._ask, cursor, filter=f'"{self._query}"', wait_time="5s")
+            self.told += [place(item["data"]) for item in items]
+            cursor = items[-1]["cursor"] if items else cursor
+
+    def _ask(self, **params: Any) -> Any:
+        path = f"/events?{urlencode(params)}"
+        try:
+            return next(self._servers).get(path)
+        except HTTPError:
+            raise
+        except (OSError, HTTPException):
+            # One worker was killed, so the next server answers.
+            self.failures += 1
+            return next(self._servers).get(path)
