@@ -16,8 +16,8 @@ from functools import cache
 
 import pytest
 
-from ..backend import scan
 from ..backend.base import ChainBackend
+from ..backend.search import scan_blocks, scan_txs
 from ..backend.verify import verify_chain
 from ..canonical import hashes
 from ..domain.search import Bound, Effort, Search, Term, Window
@@ -125,8 +125,8 @@ class ChainBackendContract(ABC):
         """An index of the backend's own finds neither more nor less, in the same order."""
         for prove in (False, True):
             found = backend.search_txs(search, window, Effort(), prove)
-            assert found == scan.txs(backend, search, window, Effort(), prove)
-        looked = scan.blocks(backend, search, window, Effort())
+            assert found == scan_txs(backend, search, window, Effort(), prove)
+        looked = scan_blocks(backend, search, window, Effort())
         assert backend.search_blocks(search, window, Effort()) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:

@@ -1,23 +1,40 @@
-"""Searching without an index: one block after another, within the effort allowed."""
+"""Searching, without an index: one block after another, within the effort allowed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ..canonical.hashes import tx_hash, tx_proof
 from ..domain.abci import BlockResults
 from ..domain.search import Effort, FoundHeights, FoundTxs, Search, TxRecord, Window
 from ..errors import SearchTooCostly, TxNotFound
-
-if TYPE_CHECKING:
-    from .base import EventIndex
+from .roles import BlockStore, TxIndex
 
 T = TypeVar("T")
 
 
-def txs(
+class EventIndex(BlockStore, TxIndex):
+    """Role: blocks and transactions by the attributes of their events.
+
+    The default looks at one block after another, which any backend can; one with an index
+    of its own does better.
+    """
+
+    def search_txs(
+        self, search: Search, window: Window, effort: Effort, prove: bool = False
+    ) -> FoundTxs:
+        """The transactions found, with proofs where asked for; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        return scan_txs(self, search, window, effort, prove)
+
+    def search_blocks(self, search: Search, window: Window, effort: Effort) -> FoundHeights:
+        """The heights of the blocks found; raise ``SearchTooCostly``."""
+        return scan_blocks(self, search, window, effort)
+
+
+def scan_txs(
     blocks: EventIndex, search: Search, window: Window, effort: Effort, prove: bool
 ) -> FoundTxs:
     """The transactions found in a window."""
@@ -38,7 +55,9 @@ def txs(
     return FoundTxs(len(found), tuple(records))
 
 
-def blocks(blocks: EventIndex, search: Search, window: Window, effort: Effort) -> FoundHeights:
+def scan_blocks(
+    blocks: EventIndex, search: Search, window: Window, effort: Effort
+) -> FoundHeights:
     """The heights of blocks found in a window."""
     found = [
         height

@@ -1,0 +1,164 @@
+"""The roles of a backend, each a few methods.
+
+The required ones only read: blocks, state, transactions, and the wait for new heights. The
+mempool, the application and the network have defaults that refuse or know nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
+from ..domain.answers import PendingCount, PendingTxs
+from ..domain.block import Block, BlockID, BlockMeta, Commit
+from ..domain.genesis import Genesis
+from ..domain.network import NetInfo, NodeInfo
+from ..domain.params import ConsensusParams
+from ..domain.search import TxRecord
+from ..domain.validator import (
+    ED25519,
+    PublicKey,
+    ValidatorSet,
+)
+from ..errors import NotSupported
+
+NO_NODE_ID = bytes(20)
+NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
+
+
+class BlockStore(ABC):
+    """Role: the blocks, their commits and their results."""
+
+    @abstractmethod
+    def latest_height(self) -> int:
+        """Height of the newest block; 0 while there is none."""
+
+    @abstractmethod
+    def base_height(self) -> int:
+        """Height of the oldest block kept; 0 while there is none."""
+
+    @abstractmethod
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        """The block; raise :exc:`~flask_noderpc.errors.HeightNotAvailable`."""
+
+    @abstractmethod
+    def block_meta(self, height: int) -> BlockMeta:
+        """The block without its content; raise ``HeightNotAvailable``."""
+
+    @abstractmethod
+    def height_of(self, block_hash: bytes) -> int:
+        """Where this block stands; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
+
+    @abstractmethod
+    def commit(self, height: int) -> Commit:
+        """The precommits for the block: those that the next block carries, or, at the
+        latest height, those seen here. Raise ``HeightNotAvailable``."""
+
+    @abstractmethod
+    def results(self, height: int) -> BlockResults:
+        """What executing the block gave; raise ``HeightNotAvailable`` or
+        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        """The metas of a range, both ends included, highest first."""
+        return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
+
+
+class StateStore(ABC):
+    """Role: what consensus knows at a height."""
+
+    @abstractmethod
+    def genesis(self) -> Genesis:
+        """The document the chain started from."""
+
+    @abstractmethod
+    def validators(self, height: int) -> ValidatorSet:
+        """The set that signs this height, known up to two above the latest; raise
+        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    @abstractmethod
+    def consensus_params(self, height: int) -> ConsensusParams:
+        """The parameters in force, known up to one above the latest; raise
+        ``ResultNotFound``."""
+
+
+class TxIndex(ABC):
+    """Role: transactions by their hash."""
+
+    @abstractmethod
+    def tx(self, tx_hash: bytes) -> TxRecord:
+        """The transaction; raise :exc:`~flask_noderpc.errors.TxNotFound`.
+
+        A hash committed more than once gives the latest that succeeded, or the latest.
+        """
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        """The newest transactions, newest first; the default knows none."""
+        return ()
+
+
+class EventSource(ABC):
+    """Role: events are cursors over heights, not callbacks."""
+
+    @abstractmethod
+    def wait_for_height(self, after: int, timeout: float) -> int:
+        """The latest height, as soon as it is above ``after`` or ``timeout`` seconds on."""
+
+
+class Mempool:
+    """Role: transactions that wait for a block. The default has none and takes none."""
+
+    def submit(self, tx: bytes) -> TxResult:
+        """The application's check; when its code is 0 the transaction now waits.
+
+        Raise :exc:`~flask_noderpc.errors.TxRejected` or
+        :exc:`~flask_noderpc.errors.MempoolFull`.
+        """
+        raise NotSupported("this backend does not take transactions")
+
+    def pending(self, limit: int) -> PendingTxs:
+        """At most ``limit`` waiting transactions, oldest first."""
+        return PendingTxs(0, 0, ())
+
+    def pending_count(self) -> PendingCount:
+        """How many wait, and their bytes."""
+        return PendingCount(0, 0)
+
+
+class ApplicationAccess:
+    """Role: the application behind the chain. The default has none."""
+
+    def app_info(self) -> AppInfo:
+        """The application's introduction."""
+        raise NotSupported("this backend has no application")
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        """The application's opinion of a transaction, without the mempool's."""
+        raise NotSupported("this backend has no application")
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """The application's answer."""
+        raise NotSupported("this backend has no application")
+
+
+class Network:
+    """Role: the node and its peers. The default is a node alone."""
+
+    def node_info(self) -> NodeInfo:
+        """How this node introduces itself."""
+        return NodeInfo(id=NO_NODE_ID, network=self._chain_id())
+
+    def net_info(self) -> NetInfo:
+        """Who it is connected to."""
+        return NetInfo()
+
+    def validator_key(self) -> PublicKey:
+        """The node's own validator key; 32 zero bytes when it has none."""
+        return NO_VALIDATOR_KEY
+
+    def catching_up(self) -> bool:
+        """Whether blocks are still being fetched from elsewhere."""
+        return False
+
+    def _chain_id(self) -> str:
+        return ""
