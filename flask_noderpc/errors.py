@@ -177,8 +177,8 @@ class SearchTooCostly(BackendError):
     def by_time(cls, seconds: float) -> SearchTooCostly:
         """It took too long, or waited too long for its turn."""
         return cls(
-            f"the search was not done within {seconds:g} s: narrow it by height or by an"
-            " equality (NODERPC_SEARCH_TIMEOUT raises this)"
+            f"the search was not done within {seconds:g} s: narrow it by height, by cursor or"
+            " by an equality (NODERPC_SEARCH_TIMEOUT raises this)"
         )
 
     @classmethod

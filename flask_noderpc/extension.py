@@ -25,7 +25,7 @@ from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError, NodeRPCError
 from .events.feed import Feed
 from .node.table import NODE_ROUTES
-from .rpc.context import Context, Seats
+from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
 from .rpc.session import Limits, Session
@@ -138,6 +138,7 @@ class Mount:
                 node_version=dialect.node_version,
                 encode=dialect.encode,
                 seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
+                turns=Turns(settings.search_timeout),
             ),
             # A backend that can't start is an error object of each call.
             self.prepare,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..domain.answers import EventItem, EventPage
+from ..errors import SearchTooCostly
 from ..events.messages import Message, messages_at
 from ..events.query import Query, check_length, parse
 from ..rpc.context import Context
@@ -22,6 +23,9 @@ from ..wire.params import Cursor, Duration, Filter, Int64
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 100
 LONGEST_WAIT_S = 30.0
+
+# Looked through at once; for more a call has to wait for its turn.
+FEW_BLOCKS = 20
 
 Place = tuple[int, int]
 
@@ -118,7 +122,19 @@ def _found(
 
 
 def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
+    if high - low < FEW_BLOCKS:
+        yield from _told(ctx, low, high)
+        return
+    with ctx.turns.one():
+        yield from _told(ctx, low, high)
+
+
+def _told(ctx: Context, low: int, high: int) -> Iterator[Message]:
+    seconds = ctx.settings.search_timeout
+    deadline = time.monotonic() + seconds
     for height in range(high, low - 1, -1):
+        if time.monotonic() > deadline:
+            raise SearchTooCostly.by_time(seconds)
         # Under gevent the others have their turn here.
         time.sleep(0)
         yield from reversed(tuple(messages_at(ctx.backend, height)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..backend.base import ChainBackend
-from ..errors import Busy
+from ..errors import Busy, SearchTooCostly
 from ..settings import Settings
 from ..wire.dialect import Rules
 
@@ -32,6 +32,24 @@ class Seats:
             self._free.release()
 
 
+class Turns:
+    """Calls that look through many blocks: two at a time, the others wait a little."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._free = threading.BoundedSemaphore(2)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Wait for a turn; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        if not self._free.acquire(timeout=self._seconds):
+            raise SearchTooCostly.by_time(self._seconds)
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """One mount as its handlers see it."""
@@ -43,5 +61,6 @@ class Context:
     encode: Callable[[object], bytes]
     """A result as the dialect's JSON; for documents that are served in slices."""
     seats: Seats
+    turns: Turns
     memo: dict[str, bytes] = field(default_factory=dict)
     """Encoded documents that never change."""

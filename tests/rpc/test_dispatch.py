@@ -14,7 +14,7 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
 from flask_noderpc.node import blocks
 from flask_noderpc.node.heights import AtHeight
-from flask_noderpc.rpc.context import Context, Seats
+from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.dispatch import Dispatcher
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing import make_chain
@@ -34,6 +34,7 @@ def context(dialect: Dialect) -> Context:
         dialect.node_version,
         dialect.encode,
         Seats(1, "NODERPC_X"),
+        Turns(1),
     )
 
 

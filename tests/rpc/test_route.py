@@ -9,8 +9,8 @@ import pytest
 
 from flask_noderpc import NODE_ROUTES, ConfigurationError, Route, RouteTable
 from flask_noderpc.domain.answers import Empty
-from flask_noderpc.errors import Busy
-from flask_noderpc.rpc.context import Context, Seats
+from flask_noderpc.errors import Busy, SearchTooCostly
+from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import NoParams, Params, param, specs
 from flask_noderpc.rpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
 from flask_noderpc.wire.params import Int64
@@ -110,4 +110,17 @@ def test_seats_are_counted_and_given_back() -> None:
     with seats.one(), seats.one(), pytest.raises(Busy, match="2 calls wait already, NODERPC_X"):
         seats.one().__enter__()
     with seats.one():
+        pass
+
+
+def test_turns_are_waited_for_and_given_back() -> None:
+    turns = Turns(0.01)
+
+    with (
+        turns.one(),
+        turns.one(),
+        pytest.raises(SearchTooCostly, match="NODERPC_SEARCH_TIMEOUT"),
+    ):
+        turns.one().__enter__()
+    with turns.one():
         pass

@@ -144,6 +144,15 @@ def test_the_log_begins_where_its_setting_says(start: Callable[..., Node]) -> No
     assert items[-1]["cursor"] == events(node)["oldest"] == f"{4:016X}-{0:08X}"
 
 
+def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
+    node = start(search_timeout=1e-6)
+    produce(node, 2)
+
+    reply = post(node.url, "events", {"filter": {"query": "a.b='never'"}}).json
+
+    assert "NODERPC_SEARCH_TIMEOUT" in reply["error"]["data"]
+
+
 def test_an_absent_vote_leaves_the_places_as_they_are(node: Node) -> None:
     produce(node, 2, txs=1)
     both = {item["event"]: item["cursor"] for item in pages(node, after=f"{1:016X}-FFFFFFFF")}

@@ -23,7 +23,7 @@ from flask_noderpc.errors import (
     TxInCache,
     TxNotFound,
 )
-from flask_noderpc.rpc.context import Context, Seats
+from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import ParamLoader
 from flask_noderpc.settings import Settings
 from flask_noderpc.wire.dialects import DIALECTS, dialect_named
@@ -62,7 +62,13 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chain.PeeredBa
 def answers(backend: chain.PeeredBackend) -> Iterator[Any]:
     """What every route's handler gives, in several forms."""
     ctx = Context(
-        backend, Settings(), DOCUMENT.rules, "", DOCUMENT.encode, Seats(1, "NODERPC_X")
+        backend,
+        Settings(),
+        DOCUMENT.rules,
+        "",
+        DOCUMENT.encode,
+        Seats(1, "NODERPC_X"),
+        Turns(1),
     )
     from flask_noderpc.canonical.hashes import tx_hash
 
