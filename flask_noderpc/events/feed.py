@@ -59,9 +59,14 @@ class Feed:
     def _run(self, after: int) -> None:
         while self._goes_on():
             try:
-                after = self._turn(after)
-            except BackendError as error:
-                log.error("events wait at height %s: %s", after, error)
+                latest = self._backend.wait_for_height(after, _LOOK_S)
+                while after < latest:
+                    self._publish(messages_at(self._backend, after + 1))
+                    after += 1
+            except Exception as error:
+                # Whatever it is: were this thread to end, all would wait in silence.
+                unforeseen = not isinstance(error, BackendError)
+                log.error("events wait at height %s: %s", after, error, exc_info=unforeseen)
                 threading.Event().wait(_LOOK_S)
 
     def _goes_on(self) -> bool:
@@ -70,10 +75,3 @@ class Feed:
             if not self._wanted():
                 self._running_in = 0
             return self._running_in == os.getpid()
-
-    def _turn(self, after: int) -> int:
-        latest = self._backend.wait_for_height(after, _LOOK_S)
-        for height in range(after + 1, latest + 1):
-            self._publish(messages_at(self._backend, height))
-            after = height
-        return after
