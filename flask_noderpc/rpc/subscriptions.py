@@ -142,6 +142,7 @@ class Hub:
 
 def _selective(query: Query) -> tuple[str, str] | None:
     """The equality by which a query is looked up: any but the category, if it can be."""
-    found = [(c.key, c.text) for c in query.conditions if c.is_equality]
+    # An empty text is also what a mere type of events stands for, which is no key.
+    found = [(c.key, c.text) for c in query.conditions if c.is_equality and c.text]
     telling = [pair for pair in found if pair[0] != "tm.event"]
     return next(iter(telling or found), None)

@@ -50,7 +50,11 @@ def _is_of_another_site(headers: Headers, host: str) -> bool:
         return relation == "cross-site"
     # Browsers say less to addresses that are neither https nor local.
     sender = headers.get("Origin") or headers.get("Referer")
-    return sender is not None and _name(sender) != _name(f"//{host}")
+    if sender is None:
+        return False
+    name = _name(sender)
+    # "null" is of no site, nor of one whose Host can't be read.
+    return name is None or name != _name(f"//{host}")
 
 
 def _name(url: str) -> str | None:

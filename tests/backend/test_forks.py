@@ -222,3 +222,42 @@ def test_a_child_that_was_forked_beside_an_endless_read_says_so(path: Path) -> N
 
     assert out.startswith("this process was forked while the store was being read")
     assert (out.splitlines()[-1], err, code) == ("1", "", 0)
+
+
+CROWDED = """
+import os, signal, sys, threading
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.domain.search import Effort, Search, Term, Window
+from flask_noderpc.testing.chains import ChainMaker
+
+maker = ChainMaker((10,))
+backend = SQLiteBackend(sys.argv[1])
+backend.init_chain(maker.genesis, maker.state)
+backend.append_block(maker.block(b"parent=1"))
+sys.setswitchinterval(1e-5)
+wanted = Search((Term("app.key", contains="p"),))
+
+def search():
+    while True:
+        backend.search_txs(wanted, Window(0, 1), Effort())
+
+def read():
+    while True:
+        backend.latest_height()
+
+for work in (search, search, search, search, read, read):
+    threading.Thread(target=work, daemon=True).start()
+for number in range(int(sys.argv[2])):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)
+        found = backend.search_txs(wanted, Window(0, 1), Effort()).total
+        os._exit(0 if found == 1 else 1)
+    assert os.waitpid(pid, 0)[1] == 0, number
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+def test_forks_among_many_reads_and_searches_are_quick_and_whole(path: Path) -> None:
+    assert run(CROWDED, path, 300) == ("done\n", "", 0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -235,3 +237,18 @@ def take_the_index_away(path: Path) -> None:
 def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:
     assert store.search_txs(Search(), ALL, Effort()) == FoundTxs(0, ())
     assert store.search_blocks(Search(), ALL, Effort()) == FoundHeights(0, ())
+
+
+def test_whoever_searches_all_the_time_leaves_others_their_turn(
+    store: SQLiteBackend, maker: ChainMaker
+) -> None:
+    store.append_block(maker.block(b"a=1"))
+    end = time.monotonic() + 1.5
+
+    def search() -> None:
+        while time.monotonic() < end:
+            store.search_txs(A_KEY, ALL, Effort(seconds=0.5))
+
+    with ThreadPoolExecutor(6) as pool:
+        for searching in [pool.submit(search) for _ in range(6)]:
+            searching.result()

@@ -40,8 +40,9 @@ OWN: tuple[dict[str, str], ...] = (
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_who_is_of_another_site(headers: dict[str, str]) -> None:
-    assert Origins().standing(Headers(headers), "localhost:26657") == Standing(True, False)
+@pytest.mark.parametrize("host", ["localhost:26657", "", "[::1"])
+def test_who_is_of_another_site(headers: dict[str, str], host: str) -> None:
+    assert Origins().standing(Headers(headers), host) == Standing(True, False)
 
 
 @pytest.mark.parametrize("headers", OWN)

@@ -127,3 +127,12 @@ def test_nothing_is_left_when_everyone_has_left() -> None:
         hub.leave(ring, one)
 
     assert (len(hub), hub.clients, hub._by_value, hub._others) == (0, 0, {}, [])
+
+
+def test_a_type_of_events_that_stands_for_an_empty_text_is_told_too() -> None:
+    hub = Hub(encode, 100, 10_000)
+    ring, cursor = hub.join(parse("transfer=''"), lambda: None)
+
+    hub.publish([message(1, transfer__amount="5"), message(2, mint__amount="5")])
+
+    assert ring.since(cursor) == [b"1"]

@@ -49,9 +49,11 @@ def _after() -> None:
 
 
 def _in_child() -> None:
-    # They are the parent's; the child makes its own.
+    # They are the parent's; the child makes its own. Nor are they to go on: a thread of the
+    # parent may have had one of their locks in hand at this moment, for ever.
     _watched.clear()
-    _after()
+    _held.clear()
+    _one_at_a_time.release()
 
 
 os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

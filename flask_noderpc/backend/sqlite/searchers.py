@@ -7,11 +7,11 @@ leave the processor to the rest; whoever waits too long for a turn is refused.
 
 from __future__ import annotations
 
-import queue
 import sqlite3
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from ...concurrency import NativeThread
@@ -31,49 +31,95 @@ class Searchers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # The last one used comes first: an idle node has but one of them open.
-        self._free: queue.LifoQueue[_Searcher] = queue.LifoQueue()
+        self._turns = _Turns([_Searcher(store, number) for number in range(_THREADS)])
         self._held: list[_Searcher] = []
         self._closed = False
-        for number in range(_THREADS):
-            self._free.put(_Searcher(store, number))
 
     def run(self, work: Callable[[Connection], T], effort: Effort) -> T:
         """What ``work`` finds in one snapshot; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + effort.seconds
-        try:
-            searcher = self._free.get(timeout=effort.seconds)
-        except queue.Empty:
-            raise SearchTooCostly.by_time(effort.seconds) from None
+        searcher = self._turns.take(effort.seconds)
+        if searcher is None:
+            raise SearchTooCostly.by_time(effort.seconds)
         try:
             with translated(self._store.path):
                 return searcher.run(work, effort, deadline)
         finally:
             if self._closed:
                 searcher.close()
-            self._free.put(searcher)
+            self._turns.give(searcher)
 
     def hold(self, patience_s: float) -> bool:
         """Let no search begin, and close everything; whether all under way have ended."""
         deadline = time.monotonic() + patience_s
-        with suppress(queue.Empty):
-            for _ in range(_THREADS):
-                self._held.append(self._free.get(timeout=max(0.0, deadline - time.monotonic())))
-        for searcher in self._held:
+        for _ in range(_THREADS):
+            searcher = self._turns.take(max(0.0, deadline - time.monotonic()))
+            if searcher is None:
+                return False
             searcher.let_go()
-        return len(self._held) == _THREADS
+            self._held.append(searcher)
+        return True
 
     def go_on(self) -> None:
         """Let searches begin again."""
         while self._held:
-            self._free.put(self._held.pop())
+            self._turns.give(self._held.pop())
 
     def close(self) -> None:
         """Close what is idle now, and what is in use when it is done."""
         self._closed = True
-        with suppress(queue.Empty):
-            while True:
-                self._free.get_nowait().close()
+        for searcher in self._turns.idle():
+            searcher.close()
+
+
+class _Turns:
+    """Hands the searchers on in the order in which they were asked for.
+
+    A queue would let whoever has just had one take it again before those who wait.
+    """
+
+    def __init__(self, searchers: list[_Searcher]) -> None:
+        # The last one used comes first: an idle node has but one of them open.
+        self._idle = searchers
+        self._waiting: deque[_Turn] = deque()
+        self._lock = threading.Lock()
+
+    def take(self, timeout: float) -> _Searcher | None:
+        """A searcher; ``None`` when there is none in time."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            turn = _Turn()
+            self._waiting.append(turn)
+        if not turn.has_come.wait(timeout):
+            with self._lock:
+                # It may have come in this very moment.
+                if turn.searcher is None:
+                    self._waiting.remove(turn)
+        return turn.searcher
+
+    def give(self, searcher: _Searcher) -> None:
+        """Hand it to whoever has waited longest."""
+        with self._lock:
+            if self._waiting:
+                turn = self._waiting.popleft()
+                turn.searcher = searcher
+                turn.has_come.set()
+            else:
+                self._idle.append(searcher)
+
+    def idle(self) -> tuple[_Searcher, ...]:
+        """Those that nobody uses."""
+        with self._lock:
+            return tuple(self._idle)
+
+
+class _Turn:
+    """One who waits, and what it is given."""
+
+    def __init__(self) -> None:
+        self.has_come = threading.Event()
+        self.searcher: _Searcher | None = None
 
 
 class _Searcher:
