@@ -6,9 +6,9 @@ websocket tells, in the same form.
 
 from __future__ import annotations
 
-from flask import Blueprint, render_template, request
+from flask import Blueprint, abort, render_template, request
 
-from flask_noderpc import NodeRPCError, get_backend
+from flask_noderpc import NodeRPCError, get_backend, may_write
 
 explorer_bp = Blueprint(
     "explorer",
@@ -38,6 +38,9 @@ def explorer(message: str = "") -> str:
 @explorer_bp.post("/explorer")
 def send() -> str:
     """Send ``name=value`` to the chain."""
+    if not may_write():
+        # As the node itself refuses it: the form of another site's page.
+        abort(403)
     tx = f"{request.form.get('name', '')}={request.form.get('value', '')}"
     try:
         refused = get_backend().submit(tx.encode()).code

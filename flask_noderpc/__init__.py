@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .backend.store import CommittedBlock
     from .chain.embedded import EmbeddedChain
     from .errors import ConfigurationError, NodeRPCError
-    from .extension import NodeRPC, get_backend, noderpc_bp
+    from .extension import NodeRPC, get_backend, may_write, noderpc_bp
     from .node.table import NODE_ROUTES
     from .rpc.route import Route, RouteTable
     from .wire.dialects import DIALECTS
@@ -35,6 +35,7 @@ _HOMES = {
     "RouteTable": "rpc.route",
     "SQLiteBackend": "backend.sqlite",
     "get_backend": "extension",
+    "may_write": "extension",
     "noderpc_bp": "extension",
 }
 
@@ -53,6 +54,7 @@ __all__ = [
     "RouteTable",
     "SQLiteBackend",
     "get_backend",
+    "may_write",
     "noderpc_bp",
 ]
 

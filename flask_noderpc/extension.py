@@ -179,7 +179,7 @@ class Mount:
     def _get(self, name: str) -> View:
         def view(**_: object) -> Response:
             self._look_at_rules()
-            return answer_get(self._dispatcher, name, self._standing())
+            return answer_get(self._dispatcher, name, self.standing())
 
         return view
 
@@ -187,13 +187,14 @@ class Mount:
 
     def _post(self, **_: object) -> Response:
         self._look_at_rules()
-        return answer_post(self._dispatcher, self.settings, self._standing())
+        return answer_post(self._dispatcher, self.settings, self.standing())
 
-    def _standing(self) -> Standing:
+    def standing(self) -> Standing:
+        """What the sender of the current request may do."""
         return self._origins.standing(request.headers, request.host)
 
     def _may_connect(self) -> bool:
-        return self._standing().may_read
+        return self.standing().may_read
 
     def _index(self, **_: object) -> str:
         self._look_at_rules()
@@ -216,7 +217,7 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
-            may_write=self._standing().may_write,
+            may_write=self.standing().may_write,
         )
 
         def receive(message: bytes) -> None:
@@ -284,12 +285,23 @@ def mounts(app: Flask) -> dict[str, Mount]:
 
 def get_backend(name: str = "noderpc") -> ChainBackend:
     """The backend of a mount of the current app, started; for the app's own views."""
+    mount = _mount(name)
+    mount.prepare()
+    return mount.backend
+
+
+def may_write(name: str = "noderpc") -> bool:
+    """Whether the sender of the current request may change state, by the origins that a
+    mount of the current app allows; for the app's own views that do."""
+    return _mount(name).standing().may_write
+
+
+def _mount(name: str) -> Mount:
     mount = mounts(current_app).get(name)
     if mount is None:
         known = ", ".join(map(repr, mounts(current_app))) or "none"
         raise ConfigurationError(f"no node RPC is mounted as {name!r}; mounted are: {known}")
-    mount.prepare()
-    return mount.backend
+    return mount
 
 
 def _embedded(app: Flask, settings: Settings) -> EmbeddedChain:

@@ -8,6 +8,7 @@ attributes hold within one event.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from decimal import Decimal
@@ -18,6 +19,7 @@ from .query import Condition, Kind, Query
 
 TX_HASH, TX_HEIGHT, BLOCK_HEIGHT = "tx.hash", "tx.height", "block.height"
 
+_HEIGHT = re.compile(r"0*[0-9]{1,19}", re.ASCII)
 _RANGES = {Kind.LT: "<", Kind.LEQ: "<=", Kind.GT: ">", Kind.GEQ: ">="}
 
 
@@ -119,11 +121,9 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
 def _one_height(condition: Condition) -> tuple[int, int]:
     # CometBFT 0.38: a height in quotes is found among blocks, and not among transactions.
     quoted = condition.kind is Kind.STRING and condition.key == TX_HEIGHT
-    if quoted or not (condition.text.isascii() and condition.text.isdecimal()):
+    if quoted or not _HEIGHT.fullmatch(condition.text) or int(condition.text) > HIGHEST:
         raise _NothingMatches
     height = int(condition.text)
-    if height > HIGHEST:
-        raise _NothingMatches
     return height, height
 
 

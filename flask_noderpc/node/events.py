@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
-from ..domain.answers import EventItem, EventPage
+from ..domain.answers import BlockAnswer, EventItem, EventPage
+from ..domain.block import Block
+from ..domain.events import NewBlock, TxCommitted
 from ..errors import SearchTooCostly
 from ..events.messages import Message, messages_at
 from ..events.query import Query, check_length, parse
@@ -60,16 +61,13 @@ def events(ctx: Context, params: EventsParams) -> EventPage:
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
     latest = ctx.backend.latest_height()
-    found = _found(ctx, query, params, latest, limit)
+    found, more = _found(ctx, query, params, latest, limit)
     if not found and params.before is None and params.wait_time > 0:
-        latest, found = _awaited(ctx, query, params, latest, limit)
+        latest, found, more = _awaited(ctx, query, params, latest, limit)
     oldest, newest = _ends(ctx, latest)
     return EventPage(
-        tuple(
-            EventItem(_place(message), message.category, message.value)
-            for message in found[:limit]
-        ),
-        more=len(found) > limit,
+        tuple(EventItem(_place(message), message.category, message.value) for message in found),
+        more=more,
         oldest=oldest,
         newest=newest,
     )
@@ -88,16 +86,17 @@ def _limit(wanted: int | None) -> int:
 
 def _awaited(
     ctx: Context, query: Query | None, params: EventsParams, latest: int, limit: int
-) -> tuple[int, list[Message]]:
-    """What comes within the time allowed, and the height it was looked for up to."""
+) -> tuple[int, list[Message], bool]:
+    """What comes within the time allowed, after the height it was looked for up to."""
     deadline = time.monotonic() + min(params.wait_time, LONGEST_WAIT_S)
     found: list[Message] = []
+    more = False
     with ctx.seats.one():
         while not found and (remaining := deadline - time.monotonic()) > 0:
             seen = latest
             latest = ctx.backend.wait_for_height(seen, remaining)
-            found = _found(ctx, query, params, latest, limit, above=seen)
-    return latest, found
+            found, more = _found(ctx, query, params, latest, limit, above=seen)
+    return latest, found, more
 
 
 def _found(
@@ -107,8 +106,11 @@ def _found(
     latest: int,
     limit: int,
     above: int = 0,
-) -> list[Message]:
-    """The newest that are eligible, one more than the limit where there are more."""
+) -> tuple[list[Message], bool]:
+    """The newest that are eligible, and whether to ask for more of them.
+
+    A page ends early where it gets too large or takes too long; ``before`` goes on there.
+    """
     after, before = params.after or (0, 0), params.before or (latest + 1, 0)
     eligible = (
         message
@@ -118,7 +120,31 @@ def _found(
         if after < _place(message) < before
         if query is None or query.matches(message.keys)
     )
-    return list(islice(eligible, limit + 1))
+    found: list[Message] = []
+    room = ctx.settings.max_batch_response_bytes
+    try:
+        for message in eligible:
+            room -= _weight(message)
+            if len(found) == limit or (found and room < 0):
+                return found, True
+            found.append(message)
+    except SearchTooCostly:
+        if not found:
+            raise
+        return found, True
+    return found, False
+
+
+def _weight(message: Message) -> int:
+    """About how many bytes a message takes, where that can be many."""
+    match message.value:
+        case NewBlock(results=results, answer=BlockAnswer(block=Block(txs=txs))):
+            tellings = sum(len(result.data) + len(result.log) for result in results.tx_results)
+            return 2 * sum(map(len, txs)) + tellings
+        case TxCommitted(tx=tx, result=result):
+            return 2 * len(tx) + len(result.data) + len(result.log)
+        case _:
+            return 0
 
 
 def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:

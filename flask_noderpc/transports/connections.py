@@ -5,6 +5,7 @@ A deadline of its own would cost each connection a timer for every event it is s
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from wsproto.frame_protocol import CloseReason
 
 from .connection import Connection
 
+log = logging.getLogger("flask_noderpc.websocket")
+
 _TICK_S = 0.25
 
 
@@ -22,17 +25,24 @@ class Connections:
 
     def __init__(self, tick_s: float = _TICK_S) -> None:
         self._tick_s = tick_s
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._open: set[Connection] = set()
         self._lock = threading.Lock()
-        self._ticks_in = 0
+        self._is_ticking = False
 
     @contextmanager
     def one(self, connection: Connection) -> Iterator[None]:
         """Look after a connection for as long as it is open."""
+        if self._process != os.getpid():
+            # What was open at a fork is the parent's, and so is its lock.
+            self._begin()
         with self._lock:
             self._open.add(connection)
-            if self._ticks_in != os.getpid():
-                self._ticks_in = os.getpid()
+            if not self._is_ticking:
+                self._is_ticking = True
                 threading.Thread(
                     target=self._tick, name="noderpc-websocket-clock", daemon=True
                 ).start()
@@ -46,15 +56,18 @@ class Connections:
         pause = threading.Event()
         while self._goes_on():
             for connection in tuple(self._open):
-                connection.look_at_clock()
+                try:
+                    connection.look_at_clock()
+                except Exception:
+                    # The others must not be without a clock.
+                    log.exception("a websocket can't be looked after")
             pause.wait(self._tick_s)
 
     def _goes_on(self) -> bool:
         # Decided under the lock: whoever comes after this starts a new clock.
         with self._lock:
-            if not self._open:
-                self._ticks_in = 0
-            return bool(self._open)
+            self._is_ticking = bool(self._open)
+            return self._is_ticking
 
     def close(self) -> None:
         """Say goodbye to all, as a server does that goes away."""

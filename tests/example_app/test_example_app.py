@@ -131,6 +131,17 @@ def test_the_form_says_what_was_sent_before(app: Flask) -> None:
     assert "tx already exists in cache" in send(app, name="a", value="1")
 
 
+def test_the_form_of_another_site_sends_nothing(app: Flask) -> None:
+    answer = app.test_client().post(
+        "/explorer",
+        data={"name": "evil", "value": "1"},
+        headers={"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+    )
+
+    assert answer.status_code == 403
+    assert chain_of(app).pending_count().total == 0
+
+
 def test_the_environment_sets_the_node(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for key, value in {
         "DATABASE": str(tmp_path / "deep" / "other.db"),

@@ -153,6 +153,22 @@ def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
     assert "NODERPC_SEARCH_TIMEOUT" in reply["error"]["data"]
 
 
+@pytest.mark.parametrize("category", ["NewBlock", "Tx"])
+def test_a_page_that_gets_large_ends_early(start: Callable[..., Node], category: str) -> None:
+    node = start(max_batch_response_bytes=5_000)
+    for number in range(4):
+        node.chain.submit(b"k%d=" % number + b"x" * 1_000)
+        node.produce()
+    wanted = {"query": f"tm.event='{category}'"}
+
+    first = events(node, filter=wanted, max_results=100)
+    everything = pages(node, filter=wanted, max_results=100)
+
+    assert first["more"]
+    assert 0 < len(first["items"]) < 4
+    assert len(everything) == 4
+
+
 def test_an_absent_vote_leaves_the_places_as_they_are(node: Node) -> None:
     produce(node, 2, txs=1)
     both = {item["event"]: item["cursor"] for item in pages(node, after=f"{1:016X}-FFFFFFFF")}

@@ -130,10 +130,11 @@ class Store:
                 raise StoreError("no chain here, and none can be written", self.path)
             migrate(connection, read_only=True)
             return
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Read to its end: a statement that may write must be over before a commit.
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
         if self._max_pages:
-            connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}")
+            connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
         connection.execute("BEGIN IMMEDIATE")
         try:
             migrate(connection)

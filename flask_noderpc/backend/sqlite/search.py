@@ -49,11 +49,11 @@ def bounded(at: Connection, effort: Effort, deadline: float) -> Iterator[None]:
     at.set_progress_handler(is_too_much, interval)
     try:
         yield
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
         if steps > allowed:
             raise SearchTooCostly.by_rows(effort.rows) from None
-        if time.monotonic() <= deadline:
-            raise
     finally:
         at.set_progress_handler(None, 0)
     if time.monotonic() > deadline:

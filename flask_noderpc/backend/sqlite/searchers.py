@@ -148,5 +148,6 @@ class _Searcher:
             connection.close()
 
     def close(self) -> None:
-        self._thread.run(self.let_go)
+        # Not on the thread: at the interpreter's end none can be started.
+        self.let_go()
         self._thread.stop()

@@ -1,0 +1,72 @@
+"""The clock of a mount outlives a fault of one connection, and begins anew in a child."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+
+from flask_noderpc.transports.connection import Connection, Timing
+from flask_noderpc.transports.connections import Connections
+
+
+class Ticked(Connection):
+    """Counts its ticks, and may fail at them."""
+
+    fails = False
+
+    def __init__(self, stack: ExitStack) -> None:
+        ours, theirs = socket.socketpair()
+        stack.enter_context(ours)
+        stack.enter_context(theirs)
+        super().__init__(ours, Timing(), 1000)
+        stack.callback(self._out.close)
+        self.ticked = threading.Event()
+
+    def look_at_clock(self) -> None:
+        if self.fails:
+            raise RuntimeError("a slip")
+        self.ticked.set()
+
+
+def test_a_fault_of_one_leaves_the_others_their_clock(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    with ExitStack() as stack:
+        one, other = Ticked(stack), Ticked(stack)
+        one.fails = True
+        clock = Connections(tick_s=0.01)
+        with clock.one(one), clock.one(other):
+            assert other.ticked.wait(10)
+            other.ticked.clear()
+            assert other.ticked.wait(10)
+
+
+def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
+    with ExitStack() as stack:
+        clock = Connections(tick_s=0.01)
+        for _ in range(3):
+            connection = Ticked(stack)
+            with clock.one(connection):
+                assert connection.ticked.wait(10)
+        for thread in threading.enumerate():
+            if "clock" in thread.name:
+                thread.join(10)
+                assert not thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_has_a_clock_of_its_own() -> None:
+    with ExitStack() as stack:
+        clock, parents = Connections(tick_s=0.01), Ticked(stack)
+        with clock.one(parents):
+            assert parents.ticked.wait(10)
+            child = os.fork()
+            if child == 0:
+                own = Ticked(stack)
+                with clock.one(own):
+                    os._exit(0 if own.ticked.wait(10) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
