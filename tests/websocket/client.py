@@ -92,7 +92,7 @@ class Client:
                     self._texts.append(self._partial)
                     self._partial = ""
             elif isinstance(event, CloseConnection):
-                # As a client does: it has nothing more to say, if there is anybody to say it to.
+                # As a client does: it has nothing more to say, if anybody is there to hear it.
                 self.closed = event.code
                 with suppress(OSError):
                     self.sock.shutdown(socket.SHUT_WR)
