@@ -111,9 +111,10 @@ def compiled(schema: type[WireSchema]) -> Dump:
     for name, field in schema().dump_fields.items():
         assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
         get = field.get or attrgetter(field.attribute or name)
-        rows.append((field.data_key or name, get, nullable_encode(field)))
+        key = field.data_key or name
+        rows.append((key, get, nullable_encode(field)))
         if field.omit_empty:
-            optional.add(rows[-1][0])
+            optional.add(key)
 
     def dump(value: Any) -> Json:
         return {key: encode(get(value)) for key, get, encode in rows}

@@ -111,7 +111,7 @@ def test_the_chunk_of_a_genesis_is_the_document_that_the_node_sliced() -> None:
     assert COMET_038.encode(genesis_document(document)) == b64decode(chunk)
 
 
-# What the captured replies do not show, from the fact sheets and the source of 0.38.
+# What the captured replies do not show, from the source of CometBFT 0.38.
 
 KEY = PublicKey(ED25519, b"k")
 PROTO_KEY = {
