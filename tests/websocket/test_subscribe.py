@@ -50,10 +50,7 @@ def test_a_query_comes_in_an_object_or_alone_in_an_array(
     assert client.asked("subscribe", params)["result"] == {}
     node.produce()
 
-    told = client.json()["result"]["data"]["value"]
-
-    # The chain has begun; on a slow machine it is past its first block.
-    assert int(told["header"]["height"]) >= 1
+    assert client.json()["result"]["data"]["value"]["header"]["height"] == "1"
 
 
 def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> None:
@@ -198,7 +195,9 @@ def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: P
         closing(Client(url)) as client,
     ):
         assert client.asked("subscribe", BLOCKS)["result"] == {}
-        assert client.json()["result"]["data"]["value"]["header"]["height"] == "1"
+        told = client.json()["result"]["data"]["value"]
+        # The chain has begun; on a slow machine it is past its first block.
+        assert int(told["header"]["height"]) >= 1
 
 
 def test_a_subscription_that_fails_keeps_no_place(
