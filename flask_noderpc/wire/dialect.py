@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..events.messages import Message
 from .events import event_encoder
+from .param_rules import ParamRules
 from .schema import Dump, WireSchema, compiled
 
 SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
@@ -51,6 +52,7 @@ class Dialect:
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
+    params: ParamRules = field(default_factory=ParamRules)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
