@@ -110,7 +110,10 @@ class ParamLoader(Generic[P]):
             raise InvalidParams(prefix + words) from None
 
     def _made(self, given: dict[str, Any], prefix: str) -> P:
-        for spec in self.specs:
-            if spec.required and spec.name not in given:
-                raise InvalidParams(f"{prefix}{spec.wire}: is required")
+        try:
+            for spec in self.specs:
+                if spec.required and spec.name not in given:
+                    given[spec.name] = self._rules.missing(spec.wire, spec.kind)
+        except ValueError as error:
+            raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)

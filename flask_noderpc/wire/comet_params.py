@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import json
 from . import gojson, params
@@ -46,6 +46,7 @@ class Integer:
     go_type: str
     least: int = -(1 << 63)
     most: int = (1 << 63) - 1
+    zero: ClassVar = 0
 
     def from_uri(self, text: str) -> int:
         """Digits, or JSON."""
@@ -77,6 +78,8 @@ class Integer:
 class Bool:
     """Go's bool."""
 
+    zero: ClassVar = False
+
     def from_uri(self, text: str) -> bool:
         """JSON."""
         _refuse_hex(text, "bool")
@@ -92,6 +95,8 @@ class Bool:
 
 class String:
     """Go's string; in a URI also as hex behind 0x."""
+
+    zero: ClassVar = ""
 
     def from_uri(self, text: str) -> str:
         """JSON, or hex."""
@@ -113,6 +118,7 @@ class ByteSlice:
     """Go's byte slices: base64; in a URI hex behind 0x, or a text in double quotes."""
 
     go_type: str
+    zero: ClassVar = b""
 
     def from_uri(self, text: str) -> bytes:
         """Hex, a text whose bytes are meant, or JSON."""
@@ -176,7 +182,7 @@ class Ours:
 _HEX = HexBytes("bytes.HexBytes")
 
 # CometBFT: rpc/core, the types of the handlers' arguments.
-READERS: Mapping[type[ParamField], Reader] = {
+READERS: Mapping[type[ParamField], Integer | Bool | String | ByteSlice] = {
     params.Int64: Integer("int64"),
     params.Int: Integer("int"),
     params.UInt64: Integer("uint", least=0, most=(1 << 64) - 1),
@@ -223,10 +229,18 @@ def _words(name: str, error: ValueError, value: Any) -> str:
     return str(error)
 
 
+def _missing(name: str, kind: ParamField) -> Any:
+    # CometBFT: what is not given is Go's zero.
+    if type(kind) not in READERS:
+        raise ValueError(f"{name}: is required")
+    return READERS[type(kind)].zero
+
+
 COMET_PARAMS = ParamRules(
     reader=_reader,
     members=_members,
     words=_words,
+    missing=_missing,
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",
 )

@@ -49,6 +49,10 @@ def _named(name: str, error: ValueError, value: Any) -> str:
     return f"{name}: {error}, got {_shown(value)}"
 
 
+def _required(name: str, kind: ParamField) -> Any:
+    raise ValueError(f"{name}: is required")
+
+
 def _shown(value: Any) -> str:
     text = json.encode(value).decode("utf-8", "replace")
     return text if len(text) <= 60 else text[:57] + "..."
@@ -64,6 +68,8 @@ class ParamRules:
     """The values of a JSON ``params`` by name, without the nulls; takes all names in order."""
     words: Callable[[str, ValueError, Any], str] = _named
     """The text for a parameter that can't be read: of its name, the reason and the value."""
+    missing: Callable[[str, ParamField], Any] = _required
+    """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""
     uri_prefix: str = ""
     """Before what is said of a URI's parameters."""
     json_prefix: str = ""
