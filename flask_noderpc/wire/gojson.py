@@ -6,10 +6,13 @@ no state takes, and what the state was waiting for. Documents are bytes, as in G
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from json import loads
 from typing import NamedTuple
+
+from .. import json
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
@@ -141,6 +144,10 @@ class _Scanner:
 
 def check(document: bytes) -> None:
     """Raise :exc:`GoError` unless the document is one JSON value."""
+    with suppress(json.NotJSON):
+        # Faster by far, and a little stricter: what it takes, Go takes.
+        json.decode(document)
+        return
     # Go quotes single bytes: each is read as the character of its number.
     scanner = _Scanner()
     for _ in scanner.read(document.decode("latin-1")):
@@ -185,7 +192,7 @@ def integer(document: bytes, go_type: str, least: int, most: int) -> int:
 def string(document: bytes) -> str:
     """The text of a checked JSON string."""
     # Go: half a surrogate pair becomes U+FFFD, as does what is no UTF-8.
-    text: str = json.loads(document.decode("utf-8", "replace"), strict=False)
+    text: str = loads(document.decode("utf-8", "replace"))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
