@@ -175,10 +175,7 @@ class Monitor(WireSchema):
     """Monitor."""
 
     domain = network.Monitor
-    active = Flag(data_key="Active")
     start = Timestamp(data_key="Start")
-    duration = IntString(data_key="Duration")
-    idle = IntString(data_key="Idle")
     bytes = IntString(data_key="Bytes")
     samples = IntString(data_key="Samples")
     inst_rate = IntString(data_key="InstRate")
@@ -186,8 +183,11 @@ class Monitor(WireSchema):
     avg_rate = IntString(data_key="AvgRate")
     peak_rate = IntString(data_key="PeakRate")
     bytes_rem = IntString(data_key="BytesRem")
+    duration = IntString(data_key="Duration")
+    idle = IntString(data_key="Idle")
     time_rem = IntString(data_key="TimeRem")
     progress = Number(data_key="Progress")
+    active = Flag(data_key="Active")
 
 
 class ChannelStatus(WireSchema):
@@ -228,14 +228,6 @@ class NetInfo(WireSchema):
     listeners = ListOf(Text())
     n_peers = IntString(get=lambda answer: len(answer.peers))
     peers = ListOf(Peer)
-
-
-class GenesisChunk(WireSchema):
-    """Result of ``genesis_chunked`` with numbers, as the interface document has it."""
-
-    chunk = Number()
-    total = Number()
-    content = Base64(data_key="data")
 
 
 class PendingTxs(WireSchema):

@@ -13,15 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from .. import json
-from ..errors import (
-    ConfigurationError,
-    InvalidParams,
-    MethodNotFound,
-    NodeRPCError,
-    NotFound,
-    OriginRefused,
-    Refused,
-)
+from ..errors import ConfigurationError, NodeRPCError
 from ..events.messages import Message
 from .events import event_encoder
 from .param_rules import ParamRules
@@ -49,6 +41,8 @@ class Dialect:
     schemas: Mapping[type, SchemaChoice]
     events: Mapping[type, type[WireSchema]]
     """The shape of each kind of event data."""
+    statuses: Mapping[type[NodeRPCError], HTTPStatus]
+    """The status of a GET that failed so; the nearest kind counts, 500 is of all others."""
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
@@ -77,15 +71,9 @@ class Dialect:
 
     def status_of(self, error: NodeRPCError) -> HTTPStatus:
         """The status of a GET that failed."""
-        # document: silent; 400 for what the caller can mend, 404 for what does not
-        # exist, 500 for what is our fault.
-        if isinstance(error, OriginRefused):
-            return HTTPStatus.FORBIDDEN
-        if isinstance(error, InvalidParams | Refused):
-            return HTTPStatus.BAD_REQUEST
-        if isinstance(error, NotFound | MethodNotFound):
-            return HTTPStatus.NOT_FOUND
-        return HTTPStatus.INTERNAL_SERVER_ERROR
+        kinds = (kind for kind in type(error).__mro__ if kind in self.statuses)
+        kind = next(kinds, None)
+        return self.statuses[kind] if kind else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _dump(choice: SchemaChoice) -> Dump:

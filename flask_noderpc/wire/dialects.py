@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError
+from .comet038 import COMET_038
 from .dialect import Dialect
 from .document import DOCUMENT
 
-DIALECTS: dict[str, Dialect] = {DOCUMENT.name: DOCUMENT}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (DOCUMENT, COMET_038)}
 
 
 def dialect_named(name: str) -> Dialect:

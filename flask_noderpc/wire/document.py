@@ -5,7 +5,10 @@ docs/dialects.rst lists the decisions with their reasons.
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from ..domain import abci, answers, genesis, network
+from ..errors import InvalidParams, MethodNotFound, NotFound, OriginRefused, Refused
 from . import common
 from .dialect import Dialect, Rules
 from .document_events import EVENT_SCHEMAS
@@ -19,6 +22,7 @@ from .document_shapes import (
     CommitAnswer,
     Genesis,
     GenesisAnswer,
+    GenesisChunk,
     InfoAnswer,
     ParamsAnswer,
     PendingCount,
@@ -34,6 +38,15 @@ from .event_page import event_page
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
 
+# document: silent; 400 for what the caller can mend, 404 for what does not exist, 500 for
+# what is our fault.
+STATUSES = {
+    OriginRefused: HTTPStatus.FORBIDDEN,
+    InvalidParams: HTTPStatus.BAD_REQUEST,
+    Refused: HTTPStatus.BAD_REQUEST,
+    NotFound: HTTPStatus.NOT_FOUND,
+    MethodNotFound: HTTPStatus.NOT_FOUND,
+}
 
 DOCUMENT = Dialect(
     name="document",
@@ -50,7 +63,7 @@ DOCUMENT = Dialect(
         answers.ValidatorPage: ValidatorPage,
         genesis.Genesis: Genesis,
         answers.GenesisAnswer: GenesisAnswer,
-        genesis.GenesisChunk: common.GenesisChunk,
+        genesis.GenesisChunk: GenesisChunk,
         answers.ParamsAnswer: ParamsAnswer,
         answers.PendingTxs: common.PendingTxs,
         answers.PendingCount: PendingCount,
@@ -65,6 +78,7 @@ DOCUMENT = Dialect(
         answers.QueryAnswer: QueryAnswer,
     },
     events=EVENT_SCHEMAS,
+    statuses=STATUSES,
     error_member=ERROR_MEMBER,
     rules=Rules(),
 )

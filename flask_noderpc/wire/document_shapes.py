@@ -285,6 +285,14 @@ class GenesisAnswer(WireSchema):
     genesis = Shape(Genesis)
 
 
+class GenesisChunk(WireSchema):
+    """Result of ``genesis_chunked``."""
+
+    chunk = Number()
+    total = Number()
+    content = Base64(data_key="data")
+
+
 class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 

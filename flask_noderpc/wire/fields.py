@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from marshmallow import ValidationError, fields
+from marshmallow import ValidationError, fields, missing
 
 from .. import json
 from ..domain.time import from_text, to_text
@@ -29,17 +29,25 @@ class WireField(fields.Field[Any]):
     """A value with one encoding.
 
     ``get`` reads the value from the whole object where it is not simply an attribute.
+    ``omit_empty`` leaves zero, nothing and what has no elements out of the object, as Go's
+    ``omitempty`` does.
     """
 
     json_type = "string"
     json_format: str | None = None
 
     def __init__(
-        self, *, get: Callable[[Any], Any] | None = None, nullable: bool = False, **options: Any
+        self,
+        *,
+        get: Callable[[Any], Any] | None = None,
+        nullable: bool = False,
+        omit_empty: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(allow_none=nullable, **options)
         self.get = get
         self.nullable = nullable
+        self.omit_empty = omit_empty
 
     def encode(self, value: Any) -> Json:
         """The value as JSON."""
@@ -51,7 +59,8 @@ class WireField(fields.Field[Any]):
 
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
         """What is encoded: ``get`` of the object, or its attribute."""
-        return self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
+        value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
+        return missing if self.omit_empty and not value else value
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self.encode(value)
@@ -113,6 +122,18 @@ class Text(WireField):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is no text")
         return value
+
+
+class Utf8(WireField):
+    """Bytes as the text they are; what is no UTF-8 becomes marks."""
+
+    def encode(self, value: bytes) -> Json:
+        return value.decode("utf-8", "replace")
+
+    def decode(self, value: Json) -> bytes:
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r} is no text")
+        return value.encode()
 
 
 class Flag(WireField):

@@ -107,12 +107,24 @@ def nullable_encode(field: WireField) -> Dump:
 def compiled(schema: type[WireSchema]) -> Dump:
     """A function from an object to its JSON, the same as ``schema().dump``."""
     rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
+    optional = set()
     for name, field in schema().dump_fields.items():
         assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
         get = field.get or attrgetter(field.attribute or name)
-        rows.append((field.data_key or name, get, nullable_encode(field)))
+        key = field.data_key or name
+        rows.append((key, get, nullable_encode(field)))
+        if field.omit_empty:
+            optional.add(key)
 
     def dump(value: Any) -> Json:
         return {key: encode(get(value)) for key, get, encode in rows}
 
-    return dump
+    def dump_what_is_there(value: Any) -> Json:
+        shown = {}
+        for key, get, encode in rows:
+            found = get(value)
+            if found or key not in optional:
+                shown[key] = encode(found)
+        return shown
+
+    return dump_what_is_there if optional else dump

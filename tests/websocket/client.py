@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,9 +92,10 @@ class Client:
                     self._texts.append(self._partial)
                     self._partial = ""
             elif isinstance(event, CloseConnection):
-                # As a client does: it has nothing more to say.
+                # As a client does: it has nothing more to say, if anybody is there to hear it.
                 self.closed = event.code
-                self.sock.shutdown(socket.SHUT_WR)
+                with suppress(OSError):
+                    self.sock.shutdown(socket.SHUT_WR)
             elif isinstance(event, Pong):
                 self.pongs.append(bytes(event.payload))
             elif isinstance(event, Ping):

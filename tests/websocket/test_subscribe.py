@@ -50,7 +50,10 @@ def test_a_query_comes_in_an_object_or_alone_in_an_array(
     assert client.asked("subscribe", params)["result"] == {}
     node.produce()
 
-    assert client.json()["result"]["data"]["value"]["header"]["height"] == "1"
+    told = client.json()["result"]["data"]["value"]
+
+    # The chain has begun; on a slow machine it is past its first block.
+    assert int(told["header"]["height"]) >= 1
 
 
 def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from flask_noderpc.wire.fields import (
     RawJSON,
     Text,
     Timestamp,
+    Utf8,
     WireField,
 )
 from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
@@ -34,6 +36,7 @@ FIELDS: list[tuple[WireField, st.SearchStrategy[Any]]] = [
     (IntString(), st.integers(-(1 << 63), (1 << 64) - 1)),
     (Number(), st.integers(-(1 << 63), (1 << 63) - 1)),
     (Text(), st.text()),
+    (Utf8(), st.text().map(str.encode)),
     (Flag(), st.booleans()),
     (Hex(), st.binary()),
     (LowerHex(), st.binary()),
@@ -70,6 +73,7 @@ def test_what_is_encoded_is_decoded(
         (Number(), True),
         (Number(), 1.5),
         (Text(), 5),
+        (Utf8(), 5),
         (Flag(), 0),
         (Hex(), "zz"),
         (Hex(), "ABC"),
@@ -120,6 +124,8 @@ class Outer(WireSchema):
     some = ListOf(Shape(Inner, nullable=True), nullable=True)
     none = ListOf(Inner, null_when_empty=True)
     named = Text(data_key="Named", get=lambda value: value.name.upper())
+    maybe = ListOf(Inner, get=lambda value: value.none, omit_empty=True)
+    called = Text(get=lambda value: value.name, omit_empty=True)
 
 
 class Thing:
@@ -137,10 +143,33 @@ class Piece:
         Thing(None, None),
         Thing(Piece(), []),
         Thing(Piece(), [Piece(), None], [Piece()]),
+        Thing(None, None, name=""),
     ],
 )
 def test_the_compiled_dump_is_the_schema_s_dump(thing: Thing) -> None:
     assert compiled(Outer)(thing) == Outer().dump(thing)
+
+
+class Sparse(WireSchema):
+    number = Number(omit_empty=True)
+    shape = Shape(Inner, omit_empty=True)
+    always = Number()
+
+
+@pytest.mark.parametrize(
+    ("number", "shape", "shown"),
+    [
+        (0, None, {"always": 5}),
+        (1, Piece(), {"number": 1, "shape": {"number": 1}, "always": 5}),
+    ],
+)
+def test_what_is_empty_is_left_out_where_the_node_leaves_it_out(
+    number: int, shape: Piece | None, shown: dict[str, Any]
+) -> None:
+    value = SimpleNamespace(number=number, shape=shape, always=5)
+
+    assert compiled(Sparse)(value) == Sparse().dump(value) == shown
+    assert Sparse().load(shown) == shown
 
 
 def test_unknown_members_are_not_loaded() -> None:

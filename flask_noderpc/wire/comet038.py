@@ -1,0 +1,77 @@
+"""The ``comet-0.38`` dialect: what a CometBFT 0.38 node sends."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from ..domain import abci, answers, genesis, network
+from ..errors import MethodNotFound, OriginRefused
+from . import common
+from .comet038_events import EVENT_SCHEMAS
+from .comet038_shapes import (
+    BlockAnswer,
+    BlockList,
+    BlockResults,
+    BlockSearch,
+    Broadcast,
+    BroadcastCommit,
+    CommitAnswer,
+    ExecTxResult,
+    Genesis,
+    GenesisAnswer,
+    GenesisChunk,
+    HeaderAnswer,
+    InfoAnswer,
+    NetInfo,
+    ParamsAnswer,
+    PendingCount,
+    QueryAnswer,
+    Status,
+    TxAnswer,
+    TxSearch,
+    ValidatorPage,
+)
+from .dialect import Dialect, Rules
+from .event_page import event_page
+
+# CometBFT 0.38: a GET that fails is a 500, of a route that is not there a 404. Refusing
+# pages of other sites is ours.
+STATUSES = {
+    OriginRefused: HTTPStatus.FORBIDDEN,
+    MethodNotFound: HTTPStatus.NOT_FOUND,
+}
+
+
+COMET_038 = Dialect(
+    name="comet-0.38",
+    node_version="0.38.25",
+    schemas={
+        answers.Empty: common.Empty,
+        answers.Status: Status,
+        network.NetInfo: NetInfo,
+        answers.BlockList: BlockList,
+        answers.BlockAnswer: BlockAnswer,
+        answers.HeaderAnswer: HeaderAnswer,
+        abci.BlockResults: BlockResults,
+        answers.CommitAnswer: CommitAnswer,
+        answers.ValidatorPage: ValidatorPage,
+        genesis.Genesis: Genesis,
+        answers.GenesisAnswer: GenesisAnswer,
+        genesis.GenesisChunk: GenesisChunk,
+        answers.ParamsAnswer: ParamsAnswer,
+        answers.PendingTxs: common.PendingTxs,
+        answers.PendingCount: PendingCount,
+        answers.TxAnswer: TxAnswer,
+        answers.TxSearchAnswer: TxSearch,
+        answers.BlockSearchAnswer: BlockSearch,
+        answers.BroadcastAnswer: Broadcast,
+        answers.BroadcastCommitAnswer: BroadcastCommit,
+        abci.TxResult: ExecTxResult,
+        answers.EventPage: event_page(EVENT_SCHEMAS),
+        answers.InfoAnswer: InfoAnswer,
+        answers.QueryAnswer: QueryAnswer,
+    },
+    events=EVENT_SCHEMAS,
+    statuses=STATUSES,
+    rules=Rules(),
+)

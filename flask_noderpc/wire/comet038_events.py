@@ -1,0 +1,146 @@
+"""What subscribers read of a CometBFT 0.38 node.
+
+CometBFT 0.38: types/events.go. Results stand in events by value, so that libs/json leaves
+their zero fields out, but for those that a list points to.
+"""
+
+from __future__ import annotations
+
+from ..domain import events as told
+from . import common
+from .comet038_shapes import (
+    BareEvent,
+    Block,
+    ConsensusParamsUpdate,
+    Evidence,
+    ExecTxResult,
+    Header,
+    Validator,
+    ValidatorUpdate,
+    Vote,
+)
+from .fields import Base64, Hex, IntString, Number, Text
+from .schema import ListOf, Shape, WireSchema
+
+
+class FinalizeBlock(WireSchema):
+    """What executing a block gave."""
+
+    events = ListOf(
+        BareEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
+    )
+    tx_results = ListOf(ExecTxResult, omit_empty=True)
+    # CometBFT 0.38: an empty list from an application in the node's own process.
+    validator_updates = ListOf(ValidatorUpdate)
+    consensus_param_updates = Shape(ConsensusParamsUpdate, omit_empty=True)
+    app_hash = Base64(omit_empty=True)
+
+
+class NewBlock(WireSchema):
+    """A block, its id, and its results."""
+
+    block = Shape(Block, get=lambda event: event.answer.block)
+    block_id = Shape(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Shape(FinalizeBlock, get=lambda event: event.results)
+
+
+class NewBlockHeader(WireSchema):
+    """A header."""
+
+    header = Shape(Header)
+
+
+class NewBlockEvents(WireSchema):
+    """A block's own events."""
+
+    height = IntString()
+    events = ListOf(BareEvent, null_when_empty=True)
+    tx_count = IntString(data_key="num_txs")
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    height = IntString()
+    evidence = Shape(Evidence)
+
+
+class BareTxResult(WireSchema):
+    """The result of a transaction, without what is empty."""
+
+    code = Number(omit_empty=True)
+    data = Base64(omit_empty=True)
+    log = Text(omit_empty=True)
+    info = Text(omit_empty=True)
+    gas_wanted = IntString(omit_empty=True)
+    gas_used = IntString(omit_empty=True)
+    events = ListOf(BareEvent, omit_empty=True)
+    codespace = Text(omit_empty=True)
+
+
+class TxResult(WireSchema):
+    """A transaction and its result; the first of a block has no index."""
+
+    height = IntString(omit_empty=True)
+    index = Number(omit_empty=True)
+    tx = Base64(omit_empty=True)
+    result = Shape(BareTxResult)
+
+
+class Tx(WireSchema):
+    """A transaction, in its wrapper."""
+
+    result = Shape(TxResult, data_key="TxResult", get=lambda event: event)
+
+
+class ValidatorSetUpdates(WireSchema):
+    """Validators that a block changed."""
+
+    validators = ListOf(Validator, data_key="validator_updates")
+
+
+class Proposer(WireSchema):
+    """Whose turn a round is."""
+
+    address = Hex(get=lambda event: event.proposer)
+    index = Number(get=lambda event: event.proposer_index)
+
+
+class RoundState(WireSchema):
+    """A step of a round."""
+
+    height = IntString()
+    round = Number()
+    step = Text()
+
+
+class NewRound(RoundState):
+    """The first step of a round."""
+
+    proposer = Shape(Proposer, get=lambda event: event)
+
+
+class CompleteProposal(RoundState):
+    """A round with its block."""
+
+    block_id = Shape(common.BlockID)
+
+
+class VoteCast(WireSchema):
+    """A vote, in its wrapper."""
+
+    vote = Shape(Vote, data_key="Vote")
+
+
+EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
+    told.NewBlock: NewBlock,
+    told.NewBlockHeader: NewBlockHeader,
+    told.NewBlockEvents: NewBlockEvents,
+    told.NewEvidence: NewEvidence,
+    told.TxCommitted: Tx,
+    told.ValidatorSetUpdates: ValidatorSetUpdates,
+    told.NewRound: NewRound,
+    told.RoundState: RoundState,
+    told.CompleteProposal: CompleteProposal,
+    told.VoteCast: VoteCast,
+}

@@ -1,0 +1,508 @@
+"""The shapes of a CometBFT 0.38 node.
+
+CometBFT 0.38: libs/json prints 64-bit integers as texts and nil slices as null. ABCI
+messages that it reaches by a pointer are printed whole; elsewhere zero fields are left out.
+"""
+
+from __future__ import annotations
+
+from ..domain import block as blocks
+from ..domain.validator import ED25519, SECP256K1, PublicKey
+from . import common
+from .fields import (
+    Base64,
+    Base64OrNull,
+    Flag,
+    Hex,
+    IntString,
+    Number,
+    RawJSON,
+    Text,
+    Timestamp,
+    Utf8,
+)
+from .schema import ListOf, Shape, WireSchema
+
+# CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
+KEY_TYPES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
+
+# CometBFT 0.38: crypto/encoding/codec.go, of the protobuf keys in validator updates.
+PROTO_KEY_TYPES = {
+    ED25519: "tendermint.crypto.PublicKey_Ed25519",
+    SECP256K1: "tendermint.crypto.PublicKey_Secp256K1",
+}
+
+# CometBFT 0.38: types/evidence.go.
+EVIDENCE_TYPE = "tendermint/DuplicateVoteEvidence"
+
+# CometBFT 0.38: p2p/transport.go, of a node without an external address.
+LISTENERS = ("Listener(@)",)
+
+
+class PubKey(WireSchema):
+    """A key behind the name of its type."""
+
+    type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
+    value = Base64()
+
+
+class Validator(WireSchema):
+    """A member of a validator set."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    voting_power = IntString()
+    proposer_priority = IntString()
+
+
+class EventAttribute(WireSchema):
+    """One key and value, whole wherever it stands."""
+
+    key = Utf8()
+    value = Utf8()
+    index = Flag()
+
+
+class Event(WireSchema):
+    """An event within a result that is printed whole."""
+
+    type = Text()
+    attributes = ListOf(EventAttribute)
+
+
+class BareEvent(WireSchema):
+    """An event that stands by itself, without what is empty."""
+
+    type = Text(omit_empty=True)
+    attributes = ListOf(EventAttribute, omit_empty=True)
+
+
+class ExecTxResult(WireSchema):
+    """The result of a check or an execution, whole."""
+
+    code = Number()
+    data = Base64OrNull()
+    log = Text()
+    info = Text()
+    gas_wanted = IntString()
+    gas_used = IntString()
+    events = ListOf(Event)
+    codespace = Text()
+
+
+class Version(WireSchema):
+    """Header.version; CometBFT 0.38: version/types.pb.go leaves zero out."""
+
+    domain = blocks.Version
+    block = IntString(omit_empty=True)
+    app = IntString(omit_empty=True)
+
+
+class Header(common.Header):
+    """A header."""
+
+    version = Shape(Version)
+
+
+class HeaderAnswer(common.HeaderAnswer):
+    """Result of ``header`` and ``header_by_hash``."""
+
+    header = Shape(Header, nullable=True)
+
+
+class SignedHeader(common.SignedHeader):
+    """A header and its commit."""
+
+    header = Shape(Header)
+
+
+class CommitAnswer(common.CommitAnswer):
+    """Result of ``commit``."""
+
+    signed_header = Shape(SignedHeader)
+
+
+class Vote(WireSchema):
+    """A vote; without vote extensions, both their fields are null."""
+
+    type = Number()
+    height = IntString()
+    round = Number()
+    block_id = Shape(common.BlockID)
+    timestamp = Timestamp()
+    validator_address = Hex()
+    validator_index = Number()
+    signature = Base64OrNull()
+    extension = Base64OrNull()
+    extension_signature = Base64OrNull()
+
+
+class DuplicateVote(WireSchema):
+    """Two votes of one validator, and the chain at their height."""
+
+    vote_a = Shape(Vote)
+    vote_b = Shape(Vote)
+    total_voting_power = IntString(data_key="TotalVotingPower")
+    validator_power = IntString(data_key="ValidatorPower")
+    timestamp = Timestamp(data_key="Timestamp")
+
+
+class Evidence(WireSchema):
+    """A piece of evidence behind the name of its type."""
+
+    type = Text(get=lambda _: EVIDENCE_TYPE)
+    value = Shape(DuplicateVote, get=lambda piece: piece)
+
+
+class Data(WireSchema):
+    """Block.data."""
+
+    txs = ListOf(Base64())
+
+
+class EvidenceData(WireSchema):
+    """Block.evidence."""
+
+    evidence = ListOf(Evidence)
+
+
+class Block(WireSchema):
+    """A whole block."""
+
+    header = Shape(Header)
+    data = Shape(Data, get=lambda block: block)
+    evidence = Shape(EvidenceData, get=lambda block: block)
+    last_commit = Shape(common.Commit)
+
+
+class BlockAnswer(WireSchema):
+    """Result of ``block`` and ``block_by_hash``; of no block, its id is empty."""
+
+    block_id = Shape(common.BlockID)
+    block = Shape(Block, nullable=True)
+
+
+class BlockMeta(WireSchema):
+    """An element of BlockList.block_metas."""
+
+    block_id = Shape(common.BlockID)
+    size = IntString(data_key="block_size")
+    header = Shape(Header)
+    tx_count = IntString(data_key="num_txs")
+
+
+class BlockList(WireSchema):
+    """Result of ``blockchain``."""
+
+    last_height = IntString()
+    block_metas = ListOf(BlockMeta)
+
+
+class ProtoKey(WireSchema):
+    """The bytes of a protobuf key, named after its kind."""
+
+    ed25519 = Base64(get=lambda key: _of_type(key, ED25519), omit_empty=True)
+    secp256k1 = Base64(get=lambda key: _of_type(key, SECP256K1), omit_empty=True)
+
+
+def _of_type(key: PublicKey, wanted: str) -> bytes:
+    return key.value if key.type == wanted else b""
+
+
+class ProtoKeySum(WireSchema):
+    """The one key that a protobuf key holds, behind the name of its type."""
+
+    type = Text(get=lambda key: PROTO_KEY_TYPES.get(key.type, key.type))
+    value = Shape(ProtoKey, get=lambda key: key)
+
+
+class ProtoPubKey(WireSchema):
+    """ValidatorUpdate.pub_key."""
+
+    sum = Shape(ProtoKeySum, data_key="Sum", get=lambda key: key)
+
+
+class ValidatorUpdate(WireSchema):
+    """A validator's new power, left out where it is 0."""
+
+    pub_key = Shape(ProtoPubKey)
+    power = IntString(omit_empty=True)
+
+
+class BlockParamsUpdate(WireSchema):
+    """ConsensusParams.block in an update."""
+
+    max_bytes = IntString(omit_empty=True)
+    max_gas = IntString(omit_empty=True)
+
+
+class EvidenceParamsUpdate(WireSchema):
+    """ConsensusParams.evidence in an update."""
+
+    max_age_num_blocks = IntString(omit_empty=True)
+    max_age_duration = IntString()
+    max_bytes = IntString(omit_empty=True)
+
+
+class ValidatorParamsUpdate(WireSchema):
+    """ConsensusParams.validator in an update."""
+
+    pub_key_types = ListOf(Text(), omit_empty=True)
+
+
+class VersionParamsUpdate(WireSchema):
+    """ConsensusParams.version in an update."""
+
+    app_version = IntString(data_key="app", omit_empty=True)
+
+
+class ConsensusParamsUpdate(WireSchema):
+    """What changes; CometBFT 0.38: types/params.pb.go leaves the other groups out.
+
+    ``abci`` is never there: applications here don't change it.
+    """
+
+    block = Shape(BlockParamsUpdate, omit_empty=True)
+    evidence = Shape(EvidenceParamsUpdate, omit_empty=True)
+    validator = Shape(ValidatorParamsUpdate, omit_empty=True)
+    version = Shape(
+        VersionParamsUpdate,
+        get=lambda update: None if update.app_version is None else update,
+        omit_empty=True,
+    )
+
+
+class BlockResults(WireSchema):
+    """Result of ``block_results``; CometBFT 0.38: the one ``app_hash`` in base64."""
+
+    height = IntString()
+    tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
+    finalize_block_events = ListOf(
+        BareEvent,
+        get=lambda r: r.begin_block_events + r.end_block_events,
+        null_when_empty=True,
+    )
+    validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
+    consensus_param_updates = Shape(ConsensusParamsUpdate, nullable=True)
+    app_hash = Base64OrNull()
+
+
+class ValidatorPage(WireSchema):
+    """Result of ``validators``."""
+
+    block_height = IntString()
+    validators = ListOf(Validator)
+    count = IntString(get=lambda page: len(page.validators))
+    total = IntString()
+
+
+class ValidatorInfo(WireSchema):
+    """Status.validator_info."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    voting_power = IntString()
+
+
+class Status(WireSchema):
+    """Result of ``status``."""
+
+    node_info = Shape(common.NodeInfo)
+    sync_info = Shape(common.SyncInfo)
+    validator_info = Shape(ValidatorInfo)
+
+
+class NetInfo(common.NetInfo):
+    """Result of ``net_info``."""
+
+    listeners = ListOf(Text(), get=lambda answer: answer.listeners or LISTENERS)
+
+
+class BlockParams(WireSchema):
+    """ConsensusParams.block."""
+
+    max_bytes = IntString()
+    max_gas = IntString()
+
+
+class EvidenceParams(WireSchema):
+    """ConsensusParams.evidence."""
+
+    max_age_num_blocks = IntString()
+    max_age_duration = IntString()
+    max_bytes = IntString()
+
+
+class ValidatorParams(WireSchema):
+    """ConsensusParams.validator."""
+
+    pub_key_types = ListOf(Text())
+
+
+class VersionParams(WireSchema):
+    """ConsensusParams.version."""
+
+    app_version = IntString(data_key="app")
+
+
+class ABCIParams(WireSchema):
+    """ConsensusParams.abci, new in CometBFT 0.38."""
+
+    vote_extensions_enable_height = IntString()
+
+
+class ConsensusParams(WireSchema):
+    """All consensus parameters at a height."""
+
+    block = Shape(BlockParams)
+    evidence = Shape(EvidenceParams)
+    validator = Shape(ValidatorParams)
+    version = Shape(VersionParams, get=lambda params: params)
+    abci = Shape(ABCIParams, get=lambda params: params)
+
+
+class ParamsAnswer(WireSchema):
+    """Result of ``consensus_params``."""
+
+    block_height = IntString()
+    consensus_params = Shape(ConsensusParams)
+
+
+class GenesisValidator(WireSchema):
+    """An element of Genesis.validators."""
+
+    address = Hex()
+    pub_key = Shape(PubKey)
+    power = IntString()
+    name = Text()
+
+
+class Genesis(WireSchema):
+    """Genesis document; CometBFT 0.38: types/genesis.go."""
+
+    genesis_time = Timestamp()
+    chain_id = Text()
+    initial_height = IntString()
+    consensus_params = Shape(ConsensusParams)
+    validators = ListOf(GenesisValidator, omit_empty=True)
+    app_hash = Hex()
+    app_state = RawJSON(omit_empty=True)
+
+
+class GenesisAnswer(WireSchema):
+    """Result of ``genesis``."""
+
+    genesis = Shape(Genesis)
+
+
+class GenesisChunk(WireSchema):
+    """Result of ``genesis_chunked``."""
+
+    chunk = IntString()
+    total = IntString()
+    content = Base64(data_key="data")
+
+
+class PendingCount(WireSchema):
+    """Result of ``num_unconfirmed_txs``; CometBFT 0.38: the type of ``unconfirmed_txs``."""
+
+    n_txs = IntString(get=lambda answer: answer.total)
+    total = IntString()
+    total_bytes = IntString()
+    txs = ListOf(Base64(), get=lambda _: (), null_when_empty=True)
+
+
+class TxAnswer(WireSchema):
+    """Result of ``tx``; the proof is there where it was asked for."""
+
+    hash = Hex()
+    height = IntString()
+    index = Number()
+    tx_result = Shape(ExecTxResult)
+    tx = Base64()
+    proof = Shape(common.TxProof, omit_empty=True)
+
+
+class TxSearch(WireSchema):
+    """Result of ``tx_search``."""
+
+    txs = ListOf(TxAnswer)
+    total_count = IntString(get=lambda answer: answer.total)
+
+
+class BlockSearch(WireSchema):
+    """Result of ``block_search``."""
+
+    blocks = ListOf(BlockAnswer)
+    total_count = IntString(get=lambda answer: answer.total)
+
+
+class Broadcast(WireSchema):
+    """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex here."""
+
+    code = Number()
+    data = Hex()
+    log = Text()
+    codespace = Text()
+    hash = Hex()
+
+
+class BroadcastCommit(WireSchema):
+    """Result of ``broadcast_tx_commit``."""
+
+    check_tx = Shape(ExecTxResult)
+    tx_result = Shape(ExecTxResult)
+    hash = Hex()
+    height = IntString()
+
+
+class AppInfo(WireSchema):
+    """``response`` of ``abci_info``, without what is empty."""
+
+    data = Text(omit_empty=True)
+    version = Text(omit_empty=True)
+    app_version = IntString(omit_empty=True)
+    last_block_height = IntString(omit_empty=True)
+    last_block_app_hash = Base64(omit_empty=True)
+
+
+class InfoAnswer(WireSchema):
+    """Result of ``abci_info``."""
+
+    response = Shape(AppInfo)
+
+
+class ProofOp(WireSchema):
+    """One step of a query's proof."""
+
+    type = Text()
+    key = Base64()
+    data = Base64()
+
+
+class ProofOps(WireSchema):
+    """The proof of a query."""
+
+    ops = ListOf(ProofOp, get=lambda steps: steps)
+
+
+class QueryResult(WireSchema):
+    """``response`` of ``abci_query``, whole; without a proof, it is null."""
+
+    code = Number()
+    log = Text()
+    info = Text()
+    index = IntString()
+    key = Base64()
+    value = Base64OrNull()
+    proof_ops = Shape(
+        ProofOps, data_key="proofOps", get=lambda r: r.proof_ops or None, nullable=True
+    )
+    height = IntString()
+    codespace = Text()
+
+
+class QueryAnswer(WireSchema):
+    """Result of ``abci_query``."""
+
+    response = Shape(QueryResult)

@@ -1,0 +1,63 @@
+"""What the handlers of all routes answer, for dialects to encode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flask_noderpc import NODE_ROUTES
+from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.rpc.context import Context, Seats, Turns
+from flask_noderpc.rpc.params import ParamLoader
+from flask_noderpc.settings import Settings
+from flask_noderpc.wire.dialect import Dialect
+from flask_noderpc.wire.schema import WireSchema
+from tests.http import chain
+
+ARGUMENTS: dict[str, list[dict[str, str]]] = {
+    "block": [{"height": str(height)} for height in range(1, 8)],
+    "block_results": [{"height": str(height)} for height in range(1, 8)],
+    "commit": [{"height": str(height)} for height in range(1, 8)],
+    "tx": [{"hash": "{tx}"}, {"hash": "{tx}", "prove": "true"}],
+    "block_by_hash": [{"hash": "{block}"}],
+    "header_by_hash": [{"hash": "{block}"}],
+    "check_tx": [{"tx": '"a=1"'}, {"tx": '"no"'}],
+    "broadcast_tx_sync": [{"tx": '"sync=1"'}],
+    "broadcast_tx_async": [{"tx": '"async=1"'}],
+    # What the application refuses is answered at once.
+    "broadcast_tx_commit": [{"tx": '"no"'}],
+    "abci_query": [{"data": '"name"'}],
+    "tx_search": [
+        {"query": '"tx.height>0"'},
+        {"query": '"tx.height>0"', "prove": "true"},
+    ],
+    "block_search": [{"query": '"block.height>0"'}],
+}
+
+
+def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
+    """What every route's handler gives, in several forms."""
+    ctx = Context(
+        backend,
+        Settings(),
+        dialect.rules,
+        dialect.node_version,
+        dialect.encode,
+        Seats(1, "NODERPC_X"),
+        Turns(1),
+    )
+    known = {
+        "{tx}": tx_hash(chain.TX).hex(),
+        "{block}": backend.block_meta(2).block_id.hash.hex(),
+    }
+    for route in NODE_ROUTES:
+        for values in ARGUMENTS.get(route.name, [{}]):
+            given = {name: known.get(text, text) for name, text in values.items()}
+            yield route.call(ctx, ParamLoader(route.params).from_uri(given))
+    yield backend.genesis()
+
+
+def schema_of(dialect: Dialect, answer: Any) -> type[WireSchema]:
+    """The schema that a dialect chooses for an answer."""
+    choice = dialect.schemas[type(answer)]
+    return choice if isinstance(choice, type) else choice(answer)

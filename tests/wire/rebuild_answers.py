@@ -1,0 +1,308 @@
+"""What handlers and events would say, from the JSON that a node of CometBFT 0.38 sent."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from flask_noderpc.domain import abci, answers, block, genesis, network, params
+from flask_noderpc.domain import events as told
+from flask_noderpc.domain.time import from_text
+from flask_noderpc.domain.validator import ED25519, PublicKey, ValidatorUpdate
+from flask_noderpc.wire import common
+from tests.canonical import rebuild
+from tests.canonical.rebuild import Json
+
+
+def event(found: Json) -> abci.Event:
+    """An event, with its attributes in plain text."""
+    return abci.Event(
+        found["type"],
+        tuple(
+            abci.EventAttribute(tag["key"].encode(), tag["value"].encode(), tag["index"])
+            for tag in found["attributes"]
+        ),
+    )
+
+
+def events(found: Json) -> tuple[abci.Event, ...]:
+    """A list of events, or null."""
+    return tuple(map(event, found or ()))
+
+
+def tx_result(found: Json) -> abci.TxResult:
+    """A whole result."""
+    return replace(
+        rebuild.tx_result(found),
+        log=found["log"],
+        info=found["info"],
+        events=events(found["events"]),
+        codespace=found["codespace"],
+    )
+
+
+def bare_tx_result(found: Json) -> abci.TxResult:
+    """A result without what is empty."""
+    whole: Json = {
+        "code": 0,
+        "data": None,
+        "log": "",
+        "info": "",
+        "codespace": "",
+        "events": [],
+    }
+    return tx_result({**whole, "gas_wanted": "0", "gas_used": "0", **found})
+
+
+def tx_answer(found: Json) -> answers.TxAnswer:
+    """A committed transaction."""
+    return answers.TxAnswer(
+        bytes.fromhex(found["hash"]),
+        int(found["height"]),
+        found["index"],
+        tx_result(found["tx_result"]),
+        b64decode(found["tx"]),
+        rebuild.tx_proof(found["proof"]) if "proof" in found else None,
+    )
+
+
+def block_answer(found: Json) -> answers.BlockAnswer:
+    """A block with its id."""
+    return answers.BlockAnswer(
+        rebuild.block_id(found["block_id"]), rebuild.block(found["block"])
+    )
+
+
+def validator_update(found: Json) -> ValidatorUpdate:
+    """A validator's new power."""
+    key = found["pub_key"]["Sum"]["value"]["ed25519"]
+    return ValidatorUpdate(PublicKey(ED25519, b64decode(key)), int(found.get("power", 0)))
+
+
+def block_results(found: Json, height: int | None = None) -> abci.BlockResults:
+    """Results of a block, from the route or, with a height, from an event."""
+    assert found.get("consensus_param_updates") is None
+    return abci.BlockResults(
+        int(found["height"]) if height is None else height,
+        tuple(map(tx_result, found.get("txs_results") or found.get("tx_results") or ())),
+        begin_block_events=events(found.get("finalize_block_events") or found.get("events")),
+        validator_updates=tuple(map(validator_update, found["validator_updates"] or ())),
+        app_hash=b64decode(found["app_hash"]),
+    )
+
+
+def consensus_params(found: Json) -> params.ConsensusParams:
+    """All parameters."""
+    age = found["evidence"]
+    return params.ConsensusParams(
+        params.BlockParams(int(found["block"]["max_bytes"]), int(found["block"]["max_gas"])),
+        params.EvidenceParams(
+            int(age["max_age_num_blocks"]), int(age["max_age_duration"]), int(age["max_bytes"])
+        ),
+        params.ValidatorParams(tuple(found["validator"]["pub_key_types"])),
+        int(found["version"]["app"]),
+        int(found["abci"]["vote_extensions_enable_height"]),
+    )
+
+
+def genesis_document(found: Json) -> genesis.Genesis:
+    """A genesis without an ``app_state``."""
+    return genesis.Genesis(
+        found["chain_id"],
+        from_text(found["genesis_time"]),
+        int(found["initial_height"]),
+        consensus_params(found["consensus_params"]),
+        tuple(
+            genesis.GenesisValidator(
+                bytes.fromhex(member["address"]),
+                rebuild.public_key(member["pub_key"]),
+                int(member["power"]),
+                member["name"],
+            )
+            for member in found["validators"]
+        ),
+        bytes.fromhex(found["app_hash"]),
+    )
+
+
+def status(found: Json) -> answers.Status:
+    """A node's card, blocks and key."""
+    own = found["validator_info"]
+    return answers.Status(
+        common.NodeInfo().load(found["node_info"]),
+        answers.SyncInfo(**common.SyncInfo().load(found["sync_info"])),
+        answers.ValidatorInfo(
+            bytes.fromhex(own["address"]),
+            rebuild.public_key(own["pub_key"]),
+            int(own["voting_power"]),
+        ),
+    )
+
+
+def net_info(found: Json) -> network.NetInfo:
+    """A node's peers."""
+    return network.NetInfo(
+        found["listening"],
+        tuple(found["listeners"]),
+        tuple(common.Peer().load(peer) for peer in found["peers"]),
+    )
+
+
+def block_meta(found: Json) -> block.BlockMeta:
+    """An element of a block list."""
+    return block.BlockMeta(
+        rebuild.block_id(found["block_id"]),
+        int(found["block_size"]),
+        rebuild.header(found["header"]),
+        int(found["num_txs"]),
+    )
+
+
+def commit(found: Json) -> answers.CommitAnswer:
+    """A header with its commit."""
+    signed = found["signed_header"]
+    return answers.CommitAnswer(
+        block.SignedHeader(rebuild.header(signed["header"]), rebuild.commit(signed["commit"])),
+        found["canonical"],
+    )
+
+
+def broadcast(found: Json) -> answers.BroadcastAnswer:
+    """What the mempool said."""
+    return answers.BroadcastAnswer(
+        found["code"],
+        bytes.fromhex(found["data"]),
+        found["log"],
+        found["codespace"],
+        bytes.fromhex(found["hash"]),
+    )
+
+
+def app_info(found: Json) -> abci.AppInfo:
+    """An application's introduction."""
+    return abci.AppInfo(
+        found["data"],
+        found["version"],
+        int(found["app_version"]),
+        int(found["last_block_height"]),
+        b64decode(found["last_block_app_hash"]),
+    )
+
+
+def query_result(found: Json) -> abci.QueryResult:
+    """An application's answer, without a proof."""
+    assert found["proofOps"] is None
+    return abci.QueryResult(
+        found["code"],
+        found["log"],
+        found["info"],
+        int(found["index"]),
+        rebuild.text_bytes(found["key"]),
+        rebuild.text_bytes(found["value"]),
+        height=int(found["height"]),
+        codespace=found["codespace"],
+    )
+
+
+ANSWERS: dict[str, Callable[[Json], Any]] = {
+    "health": lambda found: answers.Empty(),
+    "status": status,
+    "net_info": net_info,
+    "genesis": lambda found: answers.GenesisAnswer(genesis_document(found["genesis"])),
+    "genesis_chunked": lambda found: genesis.GenesisChunk(
+        int(found["chunk"]), int(found["total"]), b64decode(found["data"])
+    ),
+    "blockchain": lambda found: answers.BlockList(
+        int(found["last_height"]), tuple(map(block_meta, found["block_metas"]))
+    ),
+    "block": block_answer,
+    "block_by_hash": block_answer,
+    "header": lambda found: answers.HeaderAnswer(rebuild.header(found["header"])),
+    "block_results": block_results,
+    "commit": commit,
+    "validators": lambda found: answers.ValidatorPage(
+        int(found["block_height"]),
+        rebuild.validator_set(found["validators"]).validators,
+        int(found["total"]),
+    ),
+    "consensus_params": lambda found: answers.ParamsAnswer(
+        int(found["block_height"]), consensus_params(found["consensus_params"])
+    ),
+    "unconfirmed_txs": lambda found: answers.PendingTxs(
+        int(found["total"]), int(found["total_bytes"]), tuple(map(b64decode, found["txs"]))
+    ),
+    "num_unconfirmed_txs": lambda found: answers.PendingCount(
+        int(found["total"]), int(found["total_bytes"])
+    ),
+    "tx": tx_answer,
+    "tx_search": lambda found: answers.TxSearchAnswer(
+        int(found["total_count"]), tuple(map(tx_answer, found["txs"]))
+    ),
+    "block_search": lambda found: answers.BlockSearchAnswer(
+        int(found["total_count"]), tuple(map(block_answer, found["blocks"]))
+    ),
+    "abci_info": lambda found: answers.InfoAnswer(app_info(found["response"])),
+    "abci_query": lambda found: answers.QueryAnswer(query_result(found["response"])),
+    "check_tx": tx_result,
+    "broadcast_tx_async": broadcast,
+    "broadcast_tx_sync": broadcast,
+    "broadcast_tx_commit": lambda found: answers.BroadcastCommitAnswer(
+        tx_result(found["check_tx"]),
+        tx_result(found["tx_result"]),
+        bytes.fromhex(found["hash"]),
+        int(found["height"]),
+    ),
+}
+"""By route: the handler's answer, from the ``result`` of a reply."""
+
+
+def new_block(found: Json) -> told.NewBlock:
+    """A block and its results."""
+    answer = block_answer(found)
+    assert answer.block is not None
+    height = answer.block.header.height
+    return told.NewBlock(answer, block_results(found["result_finalize_block"], height))
+
+
+def new_block_header(found: Json) -> told.NewBlockHeader:
+    """A header; the rest is not shown by 0.38."""
+    header = rebuild.header(found["header"])
+    return told.NewBlockHeader(header, 0, abci.BlockResults(header.height))
+
+
+def tx_committed(found: Json) -> told.TxCommitted:
+    """A transaction in a block."""
+    result = found["TxResult"]
+    return told.TxCommitted(
+        int(result["height"]),
+        result.get("index", 0),
+        b64decode(result["tx"]),
+        bare_tx_result(result["result"]),
+    )
+
+
+def _step(found: Json) -> tuple[int, int, str]:
+    return int(found["height"]), found["round"], found["step"]
+
+
+EVENTS: dict[str, Callable[[Json], Any]] = {
+    "NewBlock": new_block,
+    "NewBlockHeader": new_block_header,
+    "NewBlockEvents": lambda found: told.NewBlockEvents(
+        int(found["height"]), events(found["events"]), int(found["num_txs"])
+    ),
+    "Tx": tx_committed,
+    "NewRound": lambda found: told.NewRound(
+        *_step(found),
+        bytes.fromhex(found["proposer"]["address"]),
+        found["proposer"]["index"],
+    ),
+    "RoundState": lambda found: told.RoundState(*_step(found)),
+    "CompleteProposal": lambda found: told.CompleteProposal(
+        *_step(found), rebuild.block_id(found["block_id"])
+    ),
+    "Vote": lambda found: told.VoteCast(rebuild.vote(found["Vote"])),
+}
+"""By the name of the event data: the event, from the ``value`` of a notification."""

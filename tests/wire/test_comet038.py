@@ -1,0 +1,325 @@
+"""The comet-0.38 dialect sends what a real node of CometBFT 0.38.25 sent.
+
+Left out of the captured replies: ``consensus_state`` and ``dump_consensus_state``, routes
+that show a live round of consensus, which no backend has. Left out of the categories of
+events, for the node sent none while it was captured: ValidatorSetUpdates, NewEvidence,
+TimeoutPropose, Relock, Unlock and PendingTx; the first two are checked by hand below.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc.domain import abci, answers
+from flask_noderpc.domain import events as told
+from flask_noderpc.domain.block import NO_BLOCK, Version
+from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.domain.network import NetInfo
+from flask_noderpc.domain.params import (
+    BlockParams,
+    ConsensusParamsUpdate,
+    EvidenceParams,
+    ValidatorParams,
+)
+from flask_noderpc.domain.validator import (
+    ED25519,
+    SECP256K1,
+    PublicKey,
+    Validator,
+    ValidatorUpdate,
+)
+from flask_noderpc.events.messages import Message, keys_of, tx_keys
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.wire.comet038 import COMET_038
+from flask_noderpc.wire.comet038_shapes import Version as VersionShape
+from flask_noderpc.wire.schema import compiled
+from tests.canonical import rebuild
+from tests.http import chain
+
+from .rebuild_answers import ANSWERS, EVENTS, genesis_document
+
+REPLIES = rebuild.reply("0.38.25")
+NO_ROUTE_HERE = {"consensus_state", "dump_consensus_state"}
+
+
+def golden_results() -> Iterator[Any]:
+    """Each captured result with its route."""
+    plain = {call: reply["body"]["result"] for call, reply in REPLIES["plain"].items()}
+    for call, result in (plain | REPLIES["validator_evidence_multipart"]).items():
+        route = re.split("[?#]", call)[0]
+        if route not in NO_ROUTE_HERE:
+            yield pytest.param(route, result, id=call)
+
+
+def golden_events() -> Iterator[Any]:
+    """Each captured notification with its category."""
+    text = (rebuild.GOLDEN / "ws_events_38.txt").read_text()
+    for line in text.splitlines():
+        if line.startswith("    {"):
+            result = json.loads(line)["result"]
+            if result:
+                yield pytest.param(result["data"], result["events"], id=result["query"])
+
+
+def same(ours: Any, node: Any) -> bool:
+    """Whether both are the same JSON, down to the order of members."""
+    return json.dumps(ours) == json.dumps(node)
+
+
+@pytest.mark.parametrize(("route", "result"), list(golden_results()))
+def test_a_reply_is_what_the_node_sent(route: str, result: Any) -> None:
+    assert same(json.loads(COMET_038.encode(ANSWERS[route](result))), result)
+
+
+@pytest.mark.parametrize(("data", "keys"), list(golden_events()))
+def test_an_event_is_what_the_node_sent(data: Any, keys: Any) -> None:
+    value = EVENTS[data["type"].removeprefix("tendermint/event/")](data["value"])
+    category = keys["tm.event"][0]
+    message = Message(1, 0, category, value, {"tm.event": [category], **keys_of_value(value)})
+
+    encoded = json.loads(b'{"data":' + COMET_038.encode_event(message) + b"}")
+
+    assert same(encoded["data"], data)
+    assert encoded["events"] == keys
+
+
+def keys_of_value(value: Any) -> dict[str, list[str]]:
+    """The keys that we make of what an event says."""
+    if isinstance(value, told.TxCommitted):
+        return tx_keys(value.height, value.tx, value.result.events)
+    if isinstance(value, told.NewBlock):
+        return keys_of(value.results.begin_block_events)
+    return {}
+
+
+def test_all_that_was_captured_is_among_them() -> None:
+    assert len(list(golden_results())) == 34
+    assert len(list(golden_events())) == 14
+
+
+def test_the_chunk_of_a_genesis_is_the_document_that_the_node_sliced() -> None:
+    document = REPLIES["plain"]["genesis"]["body"]["result"]["genesis"]
+    chunk = REPLIES["plain"]["genesis_chunked?chunk=0"]["body"]["result"]["data"]
+
+    assert COMET_038.encode(genesis_document(document)) == b64decode(chunk)
+
+
+# What the captured replies do not show, from the source of CometBFT 0.38.
+
+KEY = PublicKey(ED25519, b"k")
+PROTO_KEY = {
+    "Sum": {"type": "tendermint.crypto.PublicKey_Ed25519", "value": {"ed25519": "aw=="}}
+}
+EMPTY_ID = {"hash": "", "parts": {"total": 0, "hash": ""}}
+
+
+def shown(answer: Any) -> Any:
+    """The JSON of an answer."""
+    return json.loads(COMET_038.encode(answer))
+
+
+def value_of(event: Any) -> Any:
+    """The JSON of what an event says."""
+    encoded = COMET_038.encode_event(Message(1, 0, "x", event, {}))
+    return json.loads(b'{"data":' + encoded + b"}")["data"]["value"]
+
+
+def test_a_block_or_header_that_is_not_there_is_null() -> None:
+    assert shown(answers.BlockAnswer(NO_BLOCK, None)) == {"block_id": EMPTY_ID, "block": None}
+    assert shown(answers.HeaderAnswer(None)) == {"header": None}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [(Version(11, 0), {"block": "11"}), (Version(11, 2), {"block": "11", "app": "2"})],
+)
+def test_a_header_leaves_out_the_application_version_zero(
+    version: Version, expected: dict[str, str]
+) -> None:
+    assert compiled(VersionShape)(version) == expected
+
+
+def test_a_power_of_zero_is_left_out() -> None:
+    results = abci.BlockResults(
+        1, validator_updates=(ValidatorUpdate(KEY, 0), ValidatorUpdate(KEY, 5))
+    )
+
+    assert shown(results)["validator_updates"] == [
+        {"pub_key": PROTO_KEY},
+        {"pub_key": PROTO_KEY, "power": "5"},
+    ]
+
+
+def test_other_keys_have_their_own_names() -> None:
+    key = PublicKey(SECP256K1, b"k")
+    page = answers.ValidatorPage(1, (Validator(b"a", key, 1),), 1)
+    results = abci.BlockResults(1, validator_updates=(ValidatorUpdate(key, 1),))
+
+    assert shown(page)["validators"][0]["pub_key"] == {
+        "type": "tendermint/PubKeySecp256k1",
+        "value": "aw==",
+    }
+    assert shown(results)["validator_updates"][0]["pub_key"]["Sum"] == {
+        "type": "tendermint.crypto.PublicKey_Secp256K1",
+        "value": {"secp256k1": "aw=="},
+    }
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        (None, None),
+        (ConsensusParamsUpdate(), {}),
+        (ConsensusParamsUpdate(app_version=0), {"version": {}}),
+        (
+            ConsensusParamsUpdate(
+                BlockParams(5, 0), EvidenceParams(1, 2, 0), ValidatorParams(), 3
+            ),
+            {
+                "block": {"max_bytes": "5"},
+                "evidence": {"max_age_num_blocks": "1", "max_age_duration": "2"},
+                "validator": {"pub_key_types": ["ed25519"]},
+                "version": {"app": "3"},
+            },
+        ),
+    ],
+)
+def test_an_update_has_the_groups_that_change(
+    update: ConsensusParamsUpdate | None, expected: Any
+) -> None:
+    results = abci.BlockResults(1, consensus_param_updates=update)
+
+    assert shown(results)["consensus_param_updates"] == expected
+
+
+def test_an_event_without_attributes_is_whole_only_in_a_whole_result() -> None:
+    bare = abci.Event("bare")
+    results = abci.BlockResults(1, (abci.TxResult(events=(bare,)),), (bare,))
+
+    encoded = shown(results)
+
+    assert encoded["txs_results"][0]["events"] == [{"type": "bare", "attributes": []}]
+    assert encoded["finalize_block_events"] == [{"type": "bare"}]
+
+
+def test_what_is_no_utf_8_becomes_marks() -> None:
+    event = abci.Event("a", (abci.EventAttribute(b"\xff", b"\xfe"),))
+
+    attributes = shown(abci.TxResult(events=(event,)))["events"][0]["attributes"]
+
+    assert attributes == [{"key": "\ufffd", "value": "\ufffd", "index": True}]
+
+
+def test_an_application_without_blocks_says_little() -> None:
+    assert shown(answers.InfoAnswer(abci.AppInfo())) == {"response": {}}
+
+
+def test_a_query_may_have_a_proof() -> None:
+    step = abci.ProofOp("t", b"k", b"d")
+
+    response = shown(answers.QueryAnswer(abci.QueryResult(proof_ops=(step,))))["response"]
+
+    assert response["proofOps"] == {"ops": [{"type": "t", "key": "aw==", "data": "ZA=="}]}
+    assert (response["key"], response["value"]) == ("", None)
+
+
+def test_a_genesis_shows_an_app_state_as_it_is() -> None:
+    assert "app_state" not in shown(Genesis("c", 0))
+    assert b'"app_state":{"a": [1]}' in COMET_038.encode(
+        Genesis("c", 0, app_state=b'{"a": [1]}')
+    )
+
+
+def test_a_node_that_knows_no_listener_names_the_usual_one() -> None:
+    assert shown(NetInfo())["listeners"] == ["Listener(@)"]
+
+
+def test_an_event_of_a_later_transaction_that_failed_says_so() -> None:
+    result = abci.TxResult(code=2, data=b"d", log="no", gas_wanted=1, codespace="app")
+
+    assert value_of(told.TxCommitted(1, 3, b"t", result)) == {
+        "TxResult": {
+            "height": "1",
+            "index": 3,
+            "tx": "dA==",
+            "result": {
+                "code": 2,
+                "data": "ZA==",
+                "log": "no",
+                "gas_wanted": "1",
+                "codespace": "app",
+            },
+        }
+    }
+
+
+def test_an_event_of_validators_shows_them_without_priorities() -> None:
+    event = told.ValidatorSetUpdates((Validator(b"\xaa", KEY, 5),))
+
+    assert value_of(event) == {
+        "validator_updates": [
+            {
+                "address": "AA",
+                "pub_key": {"type": "tendermint/PubKeyEd25519", "value": "aw=="},
+                "voting_power": "5",
+                "proposer_priority": "0",
+            }
+        ]
+    }
+
+
+def test_an_event_of_evidence_shows_it_as_a_block_does() -> None:
+    found = REPLIES["validator_evidence_multipart"]["block?height=112#evidence"]["block"]
+    (piece,) = found["evidence"]["evidence"]
+
+    event = told.NewEvidence(112, rebuild.evidence(piece), Validator(b"", KEY, 1))
+
+    assert same(value_of(event), {"height": "112", "evidence": piece})
+
+
+@pytest.fixture
+def client(backend: chain.PeeredBackend) -> FlaskClient:
+    return app_for(backend, dialect="comet-0.38").test_client()
+
+
+def got(client: FlaskClient, path: str) -> Any:
+    """The result of a GET."""
+    reply = client.get(path)
+    assert reply.status_code == 200
+    assert reply.json is not None
+    assert reply.json.keys() == {"jsonrpc", "id", "result"}
+    return reply.json["result"]
+
+
+def test_an_app_serves_the_dialect(client: FlaskClient) -> None:
+    status = got(client, "/status")
+    block = got(client, f"/block?height={chain.WITH_EVIDENCE}")["block"]
+    results = got(client, f"/block_results?height={chain.WITH_EVENTS}")
+    search = got(client, '/tx_search?query="tx.height>0"&prove=true')
+
+    assert status["node_info"]["version"] == "0.38.25"
+    assert status["validator_info"]["pub_key"]["type"] == "tendermint/PubKeyEd25519"
+    assert block["evidence"]["evidence"][0]["type"] == "tendermint/DuplicateVoteEvidence"
+    assert block["data"] == {"txs": []}
+    assert results["finalize_block_events"][0] == {
+        "type": "begin",
+        "attributes": [{"key": "foo", "value": "100", "index": True}],
+    }
+    assert search["txs"][0]["tx_result"]["code"] == 0
+    assert search["txs"][0]["proof"]["data"] == search["txs"][0]["tx"]
+
+
+@pytest.mark.parametrize("path", ["/block?height=99", "/block?height=x", "/tx?hash=0x00"])
+def test_a_get_that_fails_is_an_error_of_the_server(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 500
+
+
+def test_a_route_that_is_not_there_is_not_found(client: FlaskClient) -> None:
+    assert client.get("/nosuch").status_code == 404
