@@ -11,7 +11,7 @@ from ..domain.block import SignedHeader
 from ..errors import ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from ..wire.params import Hash, Int64
+from ..wire.params import Hash, HexHash, Int64
 from .heights import AtHeight, block_height
 
 # CometBFT: rpc/core/blocks.go.
@@ -51,6 +51,14 @@ class ByHash(Params):
     hash: bytes = param(Hash(), default=b"", doc="Hash of the block.")
 
 
+@dataclass(frozen=True, slots=True)
+class HeaderByHash(Params):
+    """Of ``header_by_hash``."""
+
+    # CometBFT: HexBytes here, and bytes in every other route.
+    hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
+
+
 def block(ctx: Context, params: AtHeight) -> BlockAnswer:
     """A block with its id."""
     return block_answer(ctx.backend, block_height(ctx.backend, params.height))
@@ -73,7 +81,7 @@ def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
     return HeaderAnswer(ctx.backend.block_meta(height).header)
 
 
-def header_by_hash(ctx: Context, params: ByHash) -> HeaderAnswer:
+def header_by_hash(ctx: Context, params: HeaderByHash) -> HeaderAnswer:
     """A block's header, found by its hash."""
     return HeaderAnswer(ctx.backend.block_meta(ctx.backend.height_of(params.hash)).header)
 

@@ -18,7 +18,7 @@ from ..events.messages import Message, messages_at
 from ..events.query import Query, check_length, parse
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from ..wire.params import Cursor, Duration, Filter, Int64
+from ..wire.params import Cursor, Duration, Filter, Int
 
 # Tendermint 0.36: rpc/core/events.go.
 DEFAULT_RESULTS = 10
@@ -41,7 +41,7 @@ class EventsParams(Params):
         doc="An object whose ``query`` events must match; all when omitted.",
     )
     max_results: int | None = param(
-        Int64(), default=None, doc="Events to return; 10 when omitted, at most 100."
+        Int(), default=None, doc="Events to return; 10 when omitted, at most 100."
     )
     after: Place | None = param(
         Cursor(), default=None, doc="Only events after the one with this cursor."

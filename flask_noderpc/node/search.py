@@ -11,7 +11,7 @@ from ..events import search
 from ..events.query import Query, check_length, parse
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from ..wire.params import Flag, Int64, Text
+from ..wire.params import Flag, Int, Text
 from .blocks import block_answer
 from .heights import page_slice, per_page
 from .txs import proven, tx_answer
@@ -25,9 +25,9 @@ class TxQuery(Params):
     prove: bool = param(
         Flag(), default=False, doc="Whether to add proofs of inclusion in the blocks."
     )
-    page: int | None = param(Int64(), default=None, doc="Page to return, counted from 1.")
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int64(), default=None, doc="Transactions per page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Transactions per page; 30 when omitted, at most 100."
     )
     order_by: str = param(
         Text(), default="", doc="``asc``, the default, or ``desc``: by height and position."
@@ -39,9 +39,9 @@ class BlockQuery(Params):
     """Of ``block_search``."""
 
     query: str = param(Text(), default="", doc="The event query.")
-    page: int | None = param(Int64(), default=None, doc="Page to return, counted from 1.")
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int64(), default=None, doc="Blocks per page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Blocks per page; 30 when omitted, at most 100."
     )
     order_by: str = param(
         Text(), default="", doc="``desc``, the default, or ``asc``: by height."

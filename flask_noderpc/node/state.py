@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..domain.answers import ParamsAnswer, ValidatorPage
 from ..rpc.context import Context
 from ..rpc.params import param
-from ..wire.params import Int64
+from ..wire.params import Int
 from .heights import AtHeight, page_slice, per_page, state_height
 
 
@@ -15,9 +15,9 @@ from .heights import AtHeight, page_slice, per_page, state_height
 class PageAtHeight(AtHeight):
     """Of ``validators``."""
 
-    page: int | None = param(Int64(), default=None, doc="Page to return, counted from 1.")
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int64(), default=None, doc="Validators on a page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Validators on a page; 30 when omitted, at most 100."
     )
 
 

@@ -76,7 +76,11 @@ NODE_ROUTES = RouteTable(
         # Beyond the document: what every real node has.
         Route("header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT),
         Route(
-            "header_by_hash", blocks.header_by_hash, blocks.ByHash, answers.HeaderAnswer, ALWAYS
+            "header_by_hash",
+            blocks.header_by_hash,
+            blocks.HeaderByHash,
+            answers.HeaderAnswer,
+            ALWAYS,
         ),
         Route(
             "broadcast_tx_commit",

@@ -19,7 +19,7 @@ from ..domain.search import TxRecord
 from ..errors import TxNotFound, TxRejected, ValueNotAllowed, WaitTimedOut
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
-from ..wire.params import Bytes, Flag, Hash, Int64
+from ..wire.params import Bytes, Flag, Hash, Int
 from .heights import per_page
 
 
@@ -28,7 +28,7 @@ class Limit(Params):
     """Of ``unconfirmed_txs``."""
 
     limit: int | None = param(
-        Int64(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
+        Int(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
     )
 
 

@@ -33,7 +33,7 @@ from ..wire.dialect import Dialect
 from . import messages
 from .context import Context
 from .messages import BadCall
-from .params import ParamLoader
+from .params import P, ParamLoader
 from .route import Route, RouteTable
 
 log = logging.getLogger("flask_noderpc.rpc")
@@ -71,10 +71,14 @@ class Dispatcher:
         self._ready = ready
         self._endpoints = {
             route.name: Endpoint(
-                route, ParamLoader(route.params), route.result in dialect.error_member
+                route, self.loader(route.params), route.result in dialect.error_member
             )
             for route in routes
         }
+
+    def loader(self, params: type[P]) -> ParamLoader[P]:
+        """Reads parameters as the dialect does."""
+        return ParamLoader(params, self._dialect.params)
 
     def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from .. import json
 from ..errors import InvalidParams
+from ..wire.param_rules import ParamRules
 from ..wire.params import ParamField
 
 
@@ -17,6 +17,8 @@ class Params:
 
 
 P = TypeVar("P", bound=Params)
+
+DOCUMENT_RULES = ParamRules()
 
 
 def param(
@@ -64,65 +66,54 @@ class ParamLoader(Generic[P]):
     Empty and null values count as not given, as on CometBFT; unknown names are ignored.
     """
 
-    def __init__(self, params: type[P]) -> None:
+    def __init__(self, params: type[P], rules: ParamRules = DOCUMENT_RULES) -> None:
         self._params = params
+        self._rules = rules
         self.specs = specs(params)
+        self._names = tuple(spec.wire for spec in self.specs)
+        self._readers = tuple((spec, rules.reader(spec.kind)) for spec in self.specs)
 
     def from_uri(self, values: Mapping[str, str]) -> P:
         """Parameters from a query string; the first of a repeated name counts."""
+        prefix = self._rules.uri_prefix
         given = {}
-        for spec in self.specs:
+        for spec, reader in self._readers:
             text = values.get(spec.wire, "")
             if text not in ("", "null"):
-                given[spec.name] = _read(spec, spec.kind.from_uri, text)
-        return self._made(given)
+                given[spec.name] = self._read(spec, reader.from_uri, text, prefix)
+        return self._made(given, prefix)
 
     def from_json(self, raw: bytes) -> P:
         """Parameters from an object, an array, null, or nothing."""
-        if not raw or raw == b"null":
-            return self._made({})
-        values = _decoded(raw)
-        if isinstance(values, list):
-            values = self._positional(values)
-        elif not isinstance(values, dict):
-            raise InvalidParams("params must be an object or an array")
-        given = {}
-        for spec in self.specs:
-            value = values.get(spec.wire)
-            if value is not None:
-                given[spec.name] = _read(spec, spec.kind.from_json, value)
-        return self._made(given)
+        prefix = self._rules.json_prefix
+        values = self._members(raw) if raw and raw != b"null" else {}
+        given = {
+            spec.name: self._read(spec, reader.from_json, values[spec.wire], prefix)
+            for spec, reader in self._readers
+            if spec.wire in values
+        }
+        return self._made(given, prefix)
 
-    def _positional(self, values: list[Any]) -> dict[str, Any]:
-        if len(values) > len(self.specs):
-            names = ", ".join(spec.wire for spec in self.specs)
-            raise InvalidParams(
-                f"at most {len(self.specs)} parameters are taken ({names}), got {len(values)}"
-            )
-        return dict(zip((spec.wire for spec in self.specs), values, strict=False))
+    def _members(self, raw: bytes) -> Mapping[str, Any]:
+        try:
+            return self._rules.members(raw, self._names)
+        except ValueError as error:
+            raise InvalidParams(f"{self._rules.json_prefix}{error}") from None
 
-    def _made(self, given: dict[str, Any]) -> P:
-        for spec in self.specs:
-            if spec.required and spec.name not in given:
-                raise InvalidParams(f"{spec.wire}: is required")
+    def _read(
+        self, spec: ParamSpec, read: Callable[[Any], Any], value: Any, prefix: str
+    ) -> Any:
+        try:
+            return read(value)
+        except ValueError as error:
+            words = self._rules.words(spec.wire, error, value)
+            raise InvalidParams(prefix + words) from None
+
+    def _made(self, given: dict[str, Any], prefix: str) -> P:
+        try:
+            for spec in self.specs:
+                if spec.required and spec.name not in given:
+                    given[spec.name] = self._rules.missing(spec.wire, spec.kind)
+        except ValueError as error:
+            raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return json.decode(raw)
-    except json.NotJSON as error:
-        # Well-formed, as the message was read, and still no value: 1e400.
-        raise InvalidParams(f"params can't be read: {error}") from None
-
-
-def _read(spec: ParamSpec, reader: Any, value: Any) -> Any:
-    try:
-        return reader(value)
-    except ValueError as error:
-        raise InvalidParams(f"{spec.wire}: {error}, got {_shown(value)}") from None
-
-
-def _shown(value: Any) -> str:
-    text = json.encode(value).decode("utf-8", "replace")
-    return text if len(text) <= 60 else text[:57] + "..."

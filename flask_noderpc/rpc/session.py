@@ -14,7 +14,7 @@ from ..wire.params import Text
 from . import messages
 from .dispatch import Dispatcher, to_rpc_error
 from .messages import BadCall, Call
-from .params import NoParams, ParamLoader, Params, param
+from .params import NoParams, Params, param
 from .subscriptions import Hub, Ring
 
 # CometBFT: the code of a notice that a subscription has ended.
@@ -27,9 +27,6 @@ class QueryParams(Params):
     """Of ``subscribe`` and ``unsubscribe``."""
 
     query: str = param(Text(), doc="The event query.")
-
-
-_QUERY, _NONE = ParamLoader(QueryParams), ParamLoader(NoParams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +82,8 @@ class Session:
         self._send = send
         self._wake = wake
         self._may_write = may_write
+        self._query_params = dispatcher.loader(QueryParams)
+        self._no_params = dispatcher.loader(NoParams)
         self._lock = threading.Lock()
         self._subscriptions: dict[Query, _Subscription] = {}
         self._own = {
@@ -125,7 +124,7 @@ class Session:
             self._wake()
 
     def _subscribe(self, own_id: bytes, params: bytes) -> _Subscription:
-        text = _QUERY.from_json(params).query
+        text = self._query_params.from_json(params).query
         # CometBFT: in this order.
         if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
@@ -157,13 +156,13 @@ class Session:
             raise ValueNotAllowed(f"failed to parse query: {error}") from None
 
     def _unsubscribe(self, own_id: bytes, params: bytes) -> None:
-        query = self._parsed(_QUERY.from_json(params).query)
+        query = self._parsed(self._query_params.from_json(params).query)
         if query not in self._subscriptions:
             raise ValueNotAllowed("subscription not found")
         self._end(query)
 
     def _unsubscribe_all(self, own_id: bytes, params: bytes) -> None:
-        _NONE.from_json(params)
+        self._no_params.from_json(params)
         if not self._subscriptions:
             raise ValueNotAllowed("subscription not found")
         self.close()

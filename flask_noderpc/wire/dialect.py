@@ -16,6 +16,7 @@ from .. import json
 from ..errors import ConfigurationError, NodeRPCError
 from ..events.messages import Message
 from .events import event_encoder
+from .param_rules import ParamRules
 from .schema import Dump, WireSchema, compiled
 
 SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
@@ -45,6 +46,7 @@ class Dialect:
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
+    params: ParamRules = field(default_factory=ParamRules)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:

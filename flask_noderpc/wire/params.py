@@ -78,6 +78,10 @@ class Int64(ParamField):
         return int(text)
 
 
+class Int(Int64):
+    """An integer of Go's own size, which only the texts of some dialects tell apart."""
+
+
 class UInt64(Int64):
     """An integer from zero."""
 
@@ -224,6 +228,10 @@ class Hash(Bytes):
         if len(found) != 32:
             raise self.refuse()
         return found
+
+
+class HexHash(Hash):
+    """A hash that stricter dialects take as hex only."""
 
 
 class QueryData(Bytes):

@@ -1,0 +1,247 @@
+"""Parameters as CometBFT reads them: strictly, and refused in Go's words.
+
+The same in 0.34, 0.37, 0.38 and 1.0. JSON values come to the readers as they were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .. import json
+from . import gojson, params
+from .gobytes import base64_bytes, hex_bytes
+from .gojson import GoError
+from .param_rules import ParamRules, Reader
+from .params import ParamField
+
+_NULL = b"null"
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _is_hex(text: str) -> bool:
+    return text[:2] in ("0x", "0X")
+
+
+def _is_quoted(text: str | bytes, mark: str | bytes) -> bool:
+    return text[:1] == mark == text[-1:]
+
+
+def _refuse_hex(text: str, go_type: str) -> None:
+    # CometBFT: rpc/jsonrpc/server/http_uri_handler.go, _nonJSONStringToArg.
+    if _is_hex(text):
+        raise GoError(f"got a hex string arg, but expected '{go_type}'")
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """Go's int64, int and uint: digits in quotes; in a URI also without."""
+
+    go_type: str
+    least: int = -(1 << 63)
+    most: int = (1 << 63) - 1
+    zero: ClassVar = 0
+
+    def from_uri(self, text: str) -> int:
+        """Digits, or JSON."""
+        if _INTEGER.fullmatch(text):
+            return self._within(_utf8(text))
+        _refuse_hex(text, self.go_type)
+        return self.from_json(_utf8(text))
+
+    def from_json(self, raw: bytes) -> int:
+        """A JSON number in double quotes."""
+        # CometBFT: libs/json/decoder.go, decodeReflect.
+        if not _is_quoted(raw, b'"'):
+            shown = gojson.quoted(raw.decode("utf-8", "replace"))
+            raise GoError(f"invalid 64-bit integer encoding {shown}, expected string")
+        # CometBFT panics on a lone quote; here it is what an empty pair is.
+        return self._within(raw[1:-1])
+
+    def _within(self, digits: bytes) -> int:
+        gojson.check(digits)
+        kind = gojson.kind_of(digits)
+        if kind == "null":
+            # Go: null leaves the zero as it is, and "null" in quotes is not absence.
+            return 0
+        if kind != "number":
+            raise gojson.mismatch(digits, self.go_type)
+        return gojson.integer(digits, self.go_type, self.least, self.most)
+
+
+class Bool:
+    """Go's bool."""
+
+    zero: ClassVar = False
+
+    def from_uri(self, text: str) -> bool:
+        """JSON."""
+        _refuse_hex(text, "bool")
+        return self.from_json(_utf8(text))
+
+    def from_json(self, raw: bytes) -> bool:
+        """``true`` or ``false``."""
+        gojson.check(raw)
+        if gojson.kind_of(raw) not in ("bool", "null"):
+            raise gojson.mismatch(raw, "bool")
+        return raw.strip() == b"true"
+
+
+class String:
+    """Go's string; in a URI also as hex behind 0x."""
+
+    zero: ClassVar = ""
+
+    def from_uri(self, text: str) -> str:
+        """JSON, or hex."""
+        if _is_hex(text):
+            return hex_bytes(_utf8(text[2:])).decode("utf-8", "replace")
+        return self.from_json(_utf8(text))
+
+    def from_json(self, raw: bytes) -> str:
+        """A text in double quotes."""
+        gojson.check(raw)
+        kind = gojson.kind_of(raw)
+        if kind not in ("string", "null"):
+            raise gojson.mismatch(raw, "string")
+        return gojson.string(raw) if kind == "string" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSlice:
+    """Go's byte slices: base64; in a URI hex behind 0x, or a text in double quotes."""
+
+    go_type: str
+    zero: ClassVar = b""
+
+    def from_uri(self, text: str) -> bytes:
+        """Hex, a text whose bytes are meant, or JSON."""
+        if _is_hex(text):
+            return hex_bytes(_utf8(text[2:]))
+        if _is_quoted(text, '"'):
+            return _utf8(String().from_json(_utf8(text)))
+        return self.from_json(_utf8(text))
+
+    def from_json(self, raw: bytes) -> bytes:
+        """Base64, or an array of numbers."""
+        gojson.check(raw)
+        match gojson.kind_of(raw):
+            case "string":
+                return base64_bytes(_utf8(gojson.string(raw)))
+            case "array":
+                return bytes(map(_byte, gojson.elements(raw)))
+            case "null":
+                return b""
+            case _:
+                raise gojson.mismatch(raw, self.go_type)
+
+
+def _byte(raw: bytes) -> int:
+    kind = gojson.kind_of(raw)
+    if kind == "null":
+        return 0
+    if kind != "number":
+        raise gojson.mismatch(raw, "uint8")
+    return gojson.integer(raw, "uint8", 0, 255)
+
+
+class HexBytes(ByteSlice):
+    """CometBFT's HexBytes: hex in JSON too."""
+
+    __slots__ = ()
+
+    def from_json(self, raw: bytes) -> bytes:
+        """Hex in double quotes."""
+        # CometBFT: libs/bytes/bytes.go, HexBytes.UnmarshalJSON.
+        if len(raw) < 2 or not _is_quoted(raw, b'"'):
+            raise GoError(f"invalid hex string: {raw.decode('utf-8', 'replace')}")
+        return hex_bytes(raw[1:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A kind that CometBFT does not have keeps its reader."""
+
+    kind: ParamField
+
+    def from_uri(self, text: str) -> Any:
+        """As the kind reads it."""
+        return self.kind.from_uri(text)
+
+    def from_json(self, raw: bytes) -> Any:
+        """As the kind reads it."""
+        return self.kind.from_json(json.decode(raw))
+
+
+_HEX = HexBytes("bytes.HexBytes")
+
+# CometBFT: rpc/core, the types of the handlers' arguments.
+READERS: Mapping[type[ParamField], Integer | Bool | String | ByteSlice] = {
+    params.Int64: Integer("int64"),
+    params.Int: Integer("int"),
+    params.UInt64: Integer("uint", least=0, most=(1 << 64) - 1),
+    params.Flag: Bool(),
+    params.Text: String(),
+    params.Bytes: ByteSlice("types.Tx"),
+    params.Hash: ByteSlice("[]uint8"),
+    params.HexHash: _HEX,
+    params.QueryData: _HEX,
+}
+
+
+def _reader(kind: ParamField) -> Reader:
+    return READERS.get(type(kind)) or Ours(kind)
+
+
+def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
+    # CometBFT: rpc/jsonrpc/server/http_json_handler.go, jsonParamsToArgs.
+    match gojson.kind_of(raw):
+        case "object":
+            found = json.decode(raw, dict[str, json.Raw])
+            values = {name: bytes(value) for name, value in found.items()}
+        case "array":
+            values = _by_place(
+                [bytes(value) for value in json.decode(raw, list[json.Raw])], names
+            )
+        case _:
+            reason = gojson.mismatch(raw, "[]json.RawMessage")
+            raise GoError(f"unknown type for JSON params: {reason}. Expected map or array")
+    return {name: value for name, value in values.items() if value != _NULL}
+
+
+def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
+    if len(values) != len(names):
+        shown = " ".join(f"[{' '.join(map(str, value))}]" for value in values)
+        raise GoError(
+            f"expected {len(names)} parameters ([{' '.join(names)}]),"
+            f" got {len(values)} ([{shown}])"
+        )
+    return dict(zip(names, values, strict=True))
+
+
+def _words(name: str, error: ValueError, value: Any) -> str:
+    return str(error)
+
+
+def _missing(name: str, kind: ParamField) -> Any:
+    # CometBFT: what is not given is Go's zero.
+    if type(kind) not in READERS:
+        raise ValueError(f"{name}: is required")
+    return READERS[type(kind)].zero
+
+
+COMET_PARAMS = ParamRules(
+    reader=_reader,
+    members=_members,
+    words=_words,
+    missing=_missing,
+    uri_prefix="error converting http params to arguments: ",
+    json_prefix="error converting json params to arguments: ",
+)
+"""CometBFT's rules. Without ``params`` it fails with a panic; here nothing is given then."""

@@ -1,0 +1,230 @@
+"""What Go's ``encoding/json`` says of a document, to the letter.
+
+A table of states, as Go has one function per state; the text of an error is the byte that
+no state takes, and what the state was waiting for. Documents are bytes, as in Go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from json import loads
+from typing import NamedTuple
+
+from .. import json
+
+# Go: encoding/json/scanner.go, maxNestingDepth.
+MAX_DEPTH = 10_000
+
+_SPACE = " \t\r\n"
+_DIGITS = "0123456789"
+_HEX = _DIGITS + "abcdefABCDEF"
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_KINDS = {'"': "string", "[": "array", "{": "object", "t": "bool", "f": "bool", "n": "null"}
+_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"} | {
+    "\v": r"\v",
+    "\\": r"\\",
+    '"': r"\"",
+}
+
+
+class GoError(ValueError):
+    """An error with Go's text."""
+
+
+class _State(NamedTuple):
+    """Where each byte leads, and what Go says of any other; without a text, a value ended."""
+
+    next: Mapping[str, str]
+    waiting: str = ""
+
+
+def _on(chars: str, state: str) -> dict[str, str]:
+    return dict.fromkeys(chars, state)
+
+
+def _literal(word: str) -> Iterator[tuple[str, _State]]:
+    for at in range(1, len(word)):
+        then = word[: at + 1] if at + 1 < len(word) else "ended"
+        waiting = f"in literal {word} (expecting '{word[at]}')"
+        yield word[:at], _State({word[at]: then}, waiting)
+
+
+def _unicode() -> Iterator[tuple[str, _State]]:
+    for at in range(4):
+        then = f"u{at + 1}" if at < 3 else "string"
+        yield f"u{at}", _State(_on(_HEX, then), r"in \u hexadecimal character escape")
+
+
+_VALUE = (
+    {'"': "string", "-": "minus", "0": "zero", "[": "element?", "{": "key?"}
+    | _on("123456789", "digits")
+    | {"t": "t", "f": "f", "n": "n"}
+)
+_BEGIN = "looking for beginning of value"
+_KEY = "looking for beginning of object key string"
+
+# Go: encoding/json/scanner.go, the state functions.
+_STATES: dict[str, _State] = {
+    "value": _State(_VALUE | _on(_SPACE, "value"), _BEGIN),
+    "element?": _State(_VALUE | _on(_SPACE, "element?") | {"]": "closed"}, _BEGIN),
+    "key": _State({'"': "string"} | _on(_SPACE, "key"), _KEY),
+    "key?": _State({'"': "string", "}": "closed"} | _on(_SPACE, "key?"), _KEY),
+    "string": _State({'"': "ended", "\\": "escape"}, "in string literal"),
+    "escape": _State(_on('bfnrt\\/"', "string") | {"u": "u0"}, "in string escape code"),
+    "minus": _State({"0": "zero"} | _on("123456789", "digits"), "in numeric literal"),
+    "digits": _State(_on(_DIGITS, "digits") | {".": "point", "e": "exp", "E": "exp"}),
+    "zero": _State({".": "point", "e": "exp", "E": "exp"}),
+    "point": _State(_on(_DIGITS, "decimals"), "after decimal point in numeric literal"),
+    "decimals": _State(_on(_DIGITS, "decimals") | {"e": "exp", "E": "exp"}),
+    "exp": _State(_on("+-", "sign") | _on(_DIGITS, "power"), "in exponent of numeric literal"),
+    "sign": _State(_on(_DIGITS, "power"), "in exponent of numeric literal"),
+    "power": _State(_on(_DIGITS, "power")),
+    "ended": _State({}),
+    **dict(_literal("true")),
+    **dict(_literal("false")),
+    **dict(_literal("null")),
+    **dict(_unicode()),
+}
+
+# After a value: by what encloses it, which is what is read there.
+_AFTER = {
+    "": _State(_on(_SPACE, "ended"), "after top-level value"),
+    "key": _State(_on(_SPACE, "ended") | {":": "value"}, "after object key"),
+    "member": _State(
+        _on(_SPACE, "ended") | {",": "key", "}": "closed"}, "after object key:value pair"
+    ),
+    "element": _State(
+        _on(_SPACE, "ended") | {",": "value", "]": "closed"}, "after array element"
+    ),
+}
+
+
+class _Scanner:
+    """Go's scanner: takes one character after the other."""
+
+    def __init__(self) -> None:
+        self.state = "value"
+        self.within = [""]
+
+    def read(self, text: str) -> Iterator[tuple[int, str]]:
+        """Take the text; gives what was taken and where, but for what is plain in strings."""
+        at = 0
+        while at < len(text):
+            if self.state == "string" and (plain := _PLAIN.match(text, at)) is not None:
+                at = plain.end()
+            if at < len(text):
+                self.take(text[at])
+                yield at, text[at]
+                at += 1
+
+    def take(self, char: str) -> None:
+        row = _STATES[self.state]
+        if not row.waiting and char not in row.next:
+            row = _AFTER[self.within[-1]]
+        if char not in row.next:
+            raise GoError(f"invalid character {quoted_char(char)} {row.waiting}")
+        self._enter(row.next[char], char)
+
+    def _enter(self, state: str, char: str) -> None:
+        if state == "closed":
+            self.within.pop()
+            state = "ended"
+        elif state in ("element?", "key?") and char in "[{":
+            self.within.append("element" if char == "[" else "key")
+            if len(self.within) > MAX_DEPTH + 1:
+                raise GoError("exceeded max depth")
+        elif char == ":" and state == "value":
+            self.within[-1] = "member"
+        elif state == "key" and char == ",":
+            self.within[-1] = "key"
+        self.state = state
+
+
+def check(document: bytes) -> None:
+    """Raise :exc:`GoError` unless the document is one JSON value."""
+    with suppress(json.NotJSON):
+        # Faster by far, and a little stricter: what it takes, Go takes.
+        json.decode(document)
+        return
+    # Go quotes single bytes: each is read as the character of its number.
+    scanner = _Scanner()
+    for _ in scanner.read(document.decode("latin-1")):
+        pass
+    _end(scanner)
+
+
+def _end(scanner: _Scanner) -> None:
+    if scanner.state == "ended" and len(scanner.within) == 1:
+        return
+    # Go: the end is read as a blank first, which ends a number, or is an error of its own.
+    if scanner.state != "string":
+        scanner.take(" ")
+    if scanner.state != "ended" or len(scanner.within) > 1:
+        raise GoError("unexpected end of JSON input")
+
+
+def kind_of(document: bytes) -> str:
+    """What Go calls the value of a document that passed :func:`check`."""
+    return _KINDS.get(document.lstrip()[:1].decode("latin-1"), "number")
+
+
+def mismatch(document: bytes, go_type: str) -> GoError:
+    """The error for a value that is not of the Go type."""
+    return _mismatch(kind_of(document), go_type)
+
+
+def _mismatch(value: str, go_type: str) -> GoError:
+    return GoError(f"json: cannot unmarshal {value} into Go value of type {go_type}")
+
+
+def integer(document: bytes, go_type: str, least: int, most: int) -> int:
+    """The integer of a checked number; every other form of number is refused."""
+    text = document.strip().decode("latin-1")
+    # Go: strconv.ParseUint takes no sign, strconv.ParseInt takes -0.
+    shape = r"-?[0-9]{1,20}" if least < 0 else r"[0-9]{1,20}"
+    if not re.fullmatch(shape, text) or not least <= int(text) <= most:
+        raise _mismatch(f"number {text}", go_type)
+    return int(text)
+
+
+def string(document: bytes) -> str:
+    """The text of a checked JSON string."""
+    # Go: half a surrogate pair becomes U+FFFD, as does what is no UTF-8.
+    text: str = loads(document.decode("utf-8", "replace"))
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def elements(document: bytes) -> list[bytes]:
+    """The elements of a checked array, each as it is written."""
+    text, scanner = document.decode("latin-1").strip(_SPACE), _Scanner()
+    found, start = [], 1
+    for at, char in scanner.read(text):
+        within = len(scanner.within)
+        next_one = within == 2 and scanner.state == "value" and char == ","
+        if next_one or within == 1:
+            found.append(text[start:at].strip(_SPACE).encode("latin-1"))
+            start = at + 1
+    return [] if found == [b""] else found
+
+
+def quoted_char(char: str) -> str:
+    """The character as errors show it."""
+    # Go: encoding/json/scanner.go, quoteChar.
+    special = {"'": r"'\''", '"': "'\"'"}
+    return special.get(char) or f"'{quoted(char)[1:-1]}'"
+
+
+def quoted(text: str) -> str:
+    """The text as Go's ``%q`` shows it."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if char in _ESCAPES or char.isprintable():
+        return _ESCAPES.get(char, char)
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

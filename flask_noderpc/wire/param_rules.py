@@ -1,0 +1,76 @@
+"""How a dialect reads parameters: which readers, which containers, which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .. import json
+from .params import ParamField
+
+
+class Reader(Protocol):
+    """Reads one parameter; both ways raise :exc:`ValueError` with the reason."""
+
+    def from_uri(self, text: str, /) -> Any:
+        """The value of a URI parameter."""
+
+    def from_json(self, value: Any, /) -> Any:
+        """The value of a JSON parameter, as the rules' ``members`` hands it over."""
+
+
+def _itself(kind: ParamField) -> Reader:
+    return kind
+
+
+def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    try:
+        values = json.decode(raw)
+    except json.NotJSON as error:
+        # Well-formed, as the message was read, and still no value: 1e400.
+        raise ValueError(f"params can't be read: {error}") from None
+    if isinstance(values, list):
+        values = _by_place(values, names)
+    elif not isinstance(values, dict):
+        raise ValueError("params must be an object or an array")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _by_place(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
+    if len(values) > len(names):
+        raise ValueError(
+            f"at most {len(names)} parameters are taken ({', '.join(names)}), got {len(values)}"
+        )
+    return dict(zip(names, values, strict=False))
+
+
+def _named(name: str, error: ValueError, value: Any) -> str:
+    return f"{name}: {error}, got {_shown(value)}"
+
+
+def _required(name: str, kind: ParamField) -> Any:
+    raise ValueError(f"{name}: is required")
+
+
+def _shown(value: Any) -> str:
+    text = json.encode(value).decode("utf-8", "replace")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class ParamRules:
+    """The document's rules; another dialect replaces entries."""
+
+    reader: Callable[[ParamField], Reader] = _itself
+    """Who reads a kind of parameter."""
+    members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
+    """The values of a JSON ``params`` by name, without the nulls; takes all names in order."""
+    words: Callable[[str, ValueError, Any], str] = _named
+    """The text for a parameter that can't be read: of its name, the reason and the value."""
+    missing: Callable[[str, ParamField], Any] = _required
+    """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""
+    uri_prefix: str = ""
+    """Before what is said of a URI's parameters."""
+    json_prefix: str = ""
+    """Before what is said of a JSON ``params``."""
