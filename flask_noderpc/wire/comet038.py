@@ -31,6 +31,7 @@ from .comet038_shapes import (
     TxSearch,
     ValidatorPage,
 )
+from .comet_params import COMET_PARAMS
 from .dialect import Dialect, Rules
 from .event_page import event_page
 
@@ -45,6 +46,7 @@ STATUSES = {
 COMET_038 = Dialect(
     name="comet-0.38",
     node_version="0.38.25",
+    params=COMET_PARAMS,
     schemas={
         answers.Empty: common.Empty,
         answers.Status: Status,
