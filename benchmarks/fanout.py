@@ -154,7 +154,7 @@ def main() -> None:
             measure("burst of 100 events", server, chain, every, (20, 100, 100))
             measure("lone event", server, chain, every, (200, 1, 1))
             own = (f"tm.event='Tx' AND app.key='{index}'" for index in range(SUBSCRIBERS))
-            measure("500 distinct queries", server, chain, own, (20, SUBSCRIBERS, 1))
+            measure("500 distinct queries", server, chain, own, (100, SUBSCRIBERS, 1))
 
 
 if __name__ == "__main__":
