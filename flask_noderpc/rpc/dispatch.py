@@ -33,7 +33,7 @@ from ..wire.dialect import Dialect
 from . import messages
 from .context import Context
 from .messages import BadCall
-from .params import P, ParamLoader
+from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
 log = logging.getLogger("flask_noderpc.rpc")
@@ -69,6 +69,7 @@ class Dispatcher:
         self._dialect = dialect
         self._context = context
         self._ready = ready
+        self._loaders: dict[type[Params], ParamLoader[Any]] = {}
         self._endpoints = {
             route.name: Endpoint(
                 route, self.loader(route.params), route.result in dialect.error_member
@@ -77,8 +78,10 @@ class Dispatcher:
         }
 
     def loader(self, params: type[P]) -> ParamLoader[P]:
-        """Reads parameters as the dialect does."""
-        return ParamLoader(params, self._dialect.params)
+        """Reads parameters as the dialect does; made once, whoever asks."""
+        if params not in self._loaders:
+            self._loaders[params] = ParamLoader(params, self._dialect.params)
+        return self._loaders[params]
 
     def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""

@@ -17,7 +17,8 @@ from .document_shapes import (
     Validator,
     ValidatorUpdate,
 )
-from .fields import Base64, Hex, IntString, Number, Text
+from .fields import Base64, Hex, IntString, Number
+from .round_events import ROUND_SCHEMAS
 from .schema import ListOf, Shape, WireSchema
 
 
@@ -80,33 +81,6 @@ class ValidatorSetUpdates(WireSchema):
     validators = ListOf(Validator, data_key="validator_updates")
 
 
-class Proposer(WireSchema):
-    """Whose turn a round is."""
-
-    address = Hex(get=lambda event: event.proposer)
-    index = Number(get=lambda event: event.proposer_index)
-
-
-class RoundState(WireSchema):
-    """A step of a round."""
-
-    height = IntString()
-    round = Number()
-    step = Text()
-
-
-class NewRound(RoundState):
-    """The first step of a round."""
-
-    proposer = Shape(Proposer, get=lambda event: event)
-
-
-class CompleteProposal(RoundState):
-    """A round with its block."""
-
-    block_id = Shape(common.BlockID)
-
-
 class Vote(WireSchema):
     """A vote, in CometBFT's wrapper."""
 
@@ -120,8 +94,6 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
     told.NewEvidence: NewEvidence,
     told.TxCommitted: Tx,
     told.ValidatorSetUpdates: ValidatorSetUpdates,
-    told.NewRound: NewRound,
-    told.RoundState: RoundState,
-    told.CompleteProposal: CompleteProposal,
+    **ROUND_SCHEMAS,
     told.VoteCast: Vote,
 }

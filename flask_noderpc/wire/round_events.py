@@ -1,0 +1,42 @@
+"""What subscribers read of the steps of a round; the same in every dialect."""
+
+from __future__ import annotations
+
+from ..domain import events as told
+from . import common
+from .fields import Hex, IntString, Number, Text
+from .schema import Shape, WireSchema
+
+
+class Proposer(WireSchema):
+    """Whose turn a round is."""
+
+    address = Hex(get=lambda event: event.proposer)
+    index = Number(get=lambda event: event.proposer_index)
+
+
+class RoundState(WireSchema):
+    """A step of a round."""
+
+    height = IntString()
+    round = Number()
+    step = Text()
+
+
+class NewRound(RoundState):
+    """The first step of a round."""
+
+    proposer = Shape(Proposer, get=lambda event: event)
+
+
+class CompleteProposal(RoundState):
+    """A round with its block."""
+
+    block_id = Shape(common.BlockID)
+
+
+ROUND_SCHEMAS: dict[type, type[WireSchema]] = {
+    told.NewRound: NewRound,
+    told.RoundState: RoundState,
+    told.CompleteProposal: CompleteProposal,
+}
