@@ -64,7 +64,7 @@ def test_which_transactions_are_told(
 ) -> None:
     client = connect()
     assert client.asked("subscribe", {"query": query})["result"] == {}
-    # Whatever is told comes before this block's header.
+    # Whatever is told comes before the change of the second block.
     client.asked("subscribe", {"query": "tm.event = 'ValidatorSetUpdates'"}, "end")
     for tx in TXS:
         node.chain.submit(tx)
