@@ -10,7 +10,7 @@ from typing import Any
 from flask_noderpc.domain import abci, answers, block, genesis, network, params
 from flask_noderpc.domain import events as told
 from flask_noderpc.domain.time import from_text
-from flask_noderpc.domain.validator import ED25519, PublicKey, ValidatorUpdate
+from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorUpdate
 from flask_noderpc.wire import common
 from tests.canonical import rebuild
 from tests.canonical.rebuild import Json
@@ -272,6 +272,12 @@ def new_block_header(found: Json) -> told.NewBlockHeader:
     return told.NewBlockHeader(header, 0, abci.BlockResults(header.height))
 
 
+def new_evidence(found: Json) -> told.NewEvidence:
+    """A piece of evidence; CometBFT does not show whom it accuses."""
+    nobody = Validator(b"", PublicKey(ED25519, b""), 0)
+    return told.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), nobody)
+
+
 def tx_committed(found: Json) -> told.TxCommitted:
     """A transaction in a block."""
     result = found["TxResult"]
@@ -293,7 +299,11 @@ EVENTS: dict[str, Callable[[Json], Any]] = {
     "NewBlockEvents": lambda found: told.NewBlockEvents(
         int(found["height"]), events(found["events"]), int(found["num_txs"])
     ),
+    "NewEvidence": new_evidence,
     "Tx": tx_committed,
+    "ValidatorSetUpdates": lambda found: told.ValidatorSetUpdates(
+        rebuild.validator_set(found["validator_updates"]).validators
+    ),
     "NewRound": lambda found: told.NewRound(
         *_step(found),
         bytes.fromhex(found["proposer"]["address"]),

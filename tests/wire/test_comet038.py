@@ -2,8 +2,8 @@
 
 Left out of the captured replies: ``consensus_state`` and ``dump_consensus_state``, routes
 that show a live round of consensus, which no backend has. Left out of the categories of
-events, for the node sent none while it was captured: ValidatorSetUpdates, NewEvidence,
-TimeoutPropose, Relock, Unlock and PendingTx; the first two are checked by hand below.
+events, for the node sent none while it was captured: TimeoutPropose, Relock, Unlock and
+PendingTx.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def keys_of_value(value: Any) -> dict[str, list[str]]:
 
 def test_all_that_was_captured_is_among_them() -> None:
     assert len(list(golden_results())) == 34
-    assert len(list(golden_events())) == 14
+    assert len(list(golden_events())) == 20
 
 
 def test_the_chunk_of_a_genesis_is_the_document_that_the_node_sliced() -> None:
@@ -258,30 +258,6 @@ def test_an_event_of_a_later_transaction_that_failed_says_so() -> None:
             },
         }
     }
-
-
-def test_an_event_of_validators_shows_them_without_priorities() -> None:
-    event = told.ValidatorSetUpdates((Validator(b"\xaa", KEY, 5),))
-
-    assert value_of(event) == {
-        "validator_updates": [
-            {
-                "address": "AA",
-                "pub_key": {"type": "tendermint/PubKeyEd25519", "value": "aw=="},
-                "voting_power": "5",
-                "proposer_priority": "0",
-            }
-        ]
-    }
-
-
-def test_an_event_of_evidence_shows_it_as_a_block_does() -> None:
-    found = REPLIES["validator_evidence_multipart"]["block?height=112#evidence"]["block"]
-    (piece,) = found["evidence"]["evidence"]
-
-    event = told.NewEvidence(112, rebuild.evidence(piece), Validator(b"", KEY, 1))
-
-    assert same(value_of(event), {"height": "112", "evidence": piece})
 
 
 @pytest.fixture
