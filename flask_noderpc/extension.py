@@ -92,7 +92,10 @@ class NodeRPC:
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
-        mount.shell.route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
+        for prefix, mark in mount.prefixes():
+            mount.shell.route(
+                f"{prefix}/websocket", bp=_Rules(state), endpoint=f"websocket{mark}"
+            )(mount.talk)
         refuse_collisions(app)
 
 
@@ -126,10 +129,11 @@ class Mount:
     def __init__(self, backend: ChainBackend, routes: RouteTable, settings: Settings) -> None:
         dialect = dialect_named(settings.dialect)
         self.backend = backend
-        self.routes = routes
+        self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
+        self._prefixes = dialect.mounts
         self.settings = settings
         self._dispatcher = Dispatcher(
-            routes,
+            self.routes,
             dialect,
             Context(
                 backend=backend,
@@ -146,7 +150,11 @@ class Mount:
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
-        self._feed = Feed(backend, self._hub.publish, wanted=lambda: len(self._hub) > 0)
+        self._feed = Feed(
+            backend,
+            lambda messages: self._hub.publish(dialect.rules.tells(messages)),
+            wanted=lambda: len(self._hub) > 0,
+        )
         self._origins = Origins(settings.read_origins, settings.write_origins)
         self._limits = Limits(
             settings.max_subscription_clients,
@@ -167,14 +175,21 @@ class Mount:
 
     def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
         """What is registered: rule, endpoint, methods, view."""
-        # With a prefix, its bare form answers too: a client's base URL has no slash.
-        for suffix, rule in (("", "/"), ("_bare", ""))[: 2 if has_prefix else 1]:
-            yield rule, f"rpc{suffix}", ["POST"], self._post
-            if self.settings.index:
-                yield rule, f"index{suffix}", ["GET"], self._index
-        for route in self.routes:
-            if route.name not in self.settings.exclude_routes:
-                yield f"/{route.name}", route.name, ["GET"], self._get(route.name)
+        for prefix, mark in self.prefixes():
+            # With a prefix, its bare form answers too: a client's base URL has no slash.
+            bare = has_prefix or prefix
+            for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
+                yield rule, f"rpc{mark}{suffix}", ["POST"], self._post
+                if self.settings.index:
+                    yield rule, f"index{mark}{suffix}", ["GET"], self._index
+            for route in self.routes:
+                if route.name not in self.settings.exclude_routes:
+                    view = self._get(route.name)
+                    yield f"{prefix}/{route.name}", f"{route.name}{mark}", ["GET"], view
+
+    def prefixes(self) -> Iterable[tuple[str, str]]:
+        """Where the dialect serves all paths, and the mark of each in names of endpoints."""
+        return ((prefix, prefix.replace("/", "_")) for prefix in self._prefixes)
 
     def _get(self, name: str) -> View:
         def view(**_: object) -> Response:

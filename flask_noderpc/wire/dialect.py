@@ -6,7 +6,7 @@ a new one is a parent with entries replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -29,6 +29,8 @@ class Rules:
 
     lone_reply_is_bare: bool = True
     """CometBFT: a batch with one reply is answered with that reply, not a list."""
+    tells: Callable[[Iterable[Message]], Iterable[Message]] = iter
+    """What is told of a block's messages: of which, and with which keys."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class Dialect:
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
     params: ParamRules = field(default_factory=ParamRules)
+    lacks: frozenset[str] = frozenset()
+    """The routes that this kind of node does not have."""
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By route, the parameters that follow ours in an array, and have no effect here."""
+    mounts: tuple[str, ...] = ("",)
+    """Before the paths of all routes; each path is served under every one."""
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
