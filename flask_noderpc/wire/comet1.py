@@ -32,5 +32,5 @@ COMET_1 = replace(
     },
     events=EVENT_SCHEMAS,
     # CometBFT 1.0: rpc/jsonrpc/server/rpc_func.go.
-    mounts=("", "/v1"),
+    http=replace(COMET_038.http, mounts=("", "/v1")),
 )
