@@ -263,7 +263,8 @@ class Mount:
         self._look_at_rules()
         left_out = self.settings.exclude_routes
         if self._dialect.http.plain_index:
-            return plain_index(self.routes, request.host, left_out)
+            ignored = self._dialect.ignored
+            return plain_index(self.routes, request.host, left_out, ignored)
         try:
             self.prepare()
             return index_page(self.routes, self.backend, left_out)

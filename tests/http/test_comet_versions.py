@@ -71,6 +71,13 @@ def test_an_array_of_0_34_also_says_how_events_match(
     assert posted(client, method, params)["error"]["code"] == -32602
 
 
+@pytest.mark.parametrize("dialect", ["comet-0.34"])
+def test_the_page_of_0_34_names_it_too(client: FlaskClient) -> None:
+    page = client.get("/").get_data(as_text=True)
+
+    assert "block_search?query=_&page=_&per_page=_&order_by=_&match_events=_" in page
+
+
 @NEW
 def test_later_versions_have_no_such_parameter(client: FlaskClient) -> None:
     params = ["tx.height=2", False, "1", "30", "asc"]
