@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .abci import AppInfo, QueryResult, TxResult
 from .block import Block, BlockID, BlockMeta, Header, SignedHeader, TxProof
+from .consensus import RoundState
 from .genesis import Genesis
 from .network import NodeInfo
 from .params import ConsensusParams
@@ -92,6 +93,20 @@ class ValidatorPage:
     block_height: int
     validators: tuple[Validator, ...]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusState:
+    """Where consensus stands, in short."""
+
+    round_state: RoundState
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusDump:
+    """Where consensus stands, in full."""
+
+    round_state: RoundState
 
 
 @dataclass(frozen=True, slots=True)

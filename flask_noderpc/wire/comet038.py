@@ -30,8 +30,10 @@ from .comet038_shapes import (
     TxAnswer,
     TxSearch,
     ValidatorPage,
+    ValidatorSet,
 )
 from .comet_params import COMET_PARAMS
+from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
 from .event_page import event_page
 
@@ -41,7 +43,6 @@ STATUSES = {
     OriginRefused: HTTPStatus.FORBIDDEN,
     MethodNotFound: HTTPStatus.NOT_FOUND,
 }
-
 
 COMET_038 = Dialect(
     name="comet-0.38",
@@ -57,6 +58,8 @@ COMET_038 = Dialect(
         abci.BlockResults: BlockResults,
         answers.CommitAnswer: CommitAnswer,
         answers.ValidatorPage: ValidatorPage,
+        answers.ConsensusState: ConsensusState,
+        answers.ConsensusDump: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
         answers.GenesisAnswer: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,

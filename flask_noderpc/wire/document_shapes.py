@@ -45,6 +45,13 @@ class Validator(WireSchema):
     proposer_priority = IntString()
 
 
+class ValidatorSet(WireSchema):
+    """A whole set, and whose turn it is."""
+
+    validators = ListOf(Validator, null_when_empty=True)
+    proposer = Shape(Validator, nullable=True, get=lambda members: members.proposing)
+
+
 class Attribute(WireSchema):
     """One key and value."""
 
