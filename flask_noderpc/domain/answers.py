@@ -65,8 +65,8 @@ class BlockAnswer:
 
     block_id: BlockID
     block: Block | None
-    offenders: tuple[Validator, ...] = ()
-    """Per piece of evidence, the validator it accuses."""
+    offenders: tuple[tuple[Validator, ...], ...] = ()
+    """Per piece of evidence, the validators it accuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +208,13 @@ class BroadcastCommitAnswer:
     hash: bytes
     height: int
     """0 when the check refused it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceAnswer:
+    """The hash by which a piece of evidence is known."""
+
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from .comet038_shapes import (
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    EvidenceAnswer,
     ExecTxResult,
     Genesis,
     GenesisAnswer,
@@ -32,6 +33,7 @@ from .comet038_shapes import (
     ValidatorPage,
     ValidatorSet,
 )
+from .comet_evidence import EVIDENCE_038, with_evidence
 from .comet_params import COMET_PARAMS
 from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
@@ -47,7 +49,7 @@ STATUSES = {
 COMET_038 = Dialect(
     name="comet-0.38",
     node_version="0.38.25",
-    params=COMET_PARAMS,
+    params=with_evidence(COMET_PARAMS, EVIDENCE_038),
     schemas={
         answers.Empty: common.Empty,
         answers.Status: Status,
@@ -71,6 +73,7 @@ COMET_038 = Dialect(
         answers.BlockSearchAnswer: BlockSearch,
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
+        answers.EvidenceAnswer: EvidenceAnswer,
         abci.TxResult: ExecTxResult,
         answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,

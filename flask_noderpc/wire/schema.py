@@ -7,7 +7,7 @@ schema into closures once; tests hold both to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -53,6 +53,22 @@ class Shape(WireField):
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self._instance.dump(value)
+
+
+class OneOf(WireField):
+    """A nested object whose kind chooses its shape."""
+
+    json_type = "object"
+
+    def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
+        super().__init__(**options)
+        self._shapes = {kind: Shape(schema) for kind, schema in schemas.items()}
+
+    def encode(self, value: Any) -> Json:
+        return self._shapes[type(value)].encode(value)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
+        return self._shapes[type(value)]._serialize(value, attr, obj)
 
 
 class ListOf(WireField):

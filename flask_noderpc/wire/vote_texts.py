@@ -7,7 +7,7 @@ from ..domain.consensus import VoteSet
 from ..domain.time import to_text
 
 # CometBFT: types/vote.go, the type's own name and a shorter one.
-_TYPES = {
+_TYPES: dict[int, str] = {
     VoteType.PREVOTE: "SIGNED_MSG_TYPE_PREVOTE(Prevote)",
     VoteType.PRECOMMIT: "SIGNED_MSG_TYPE_PRECOMMIT(Precommit)",
 }
@@ -26,10 +26,12 @@ def short_vote_text(vote: Vote | None) -> str:
 def _text(vote: Vote | None, extension: tuple[bytes, ...]) -> str:
     if vote is None:
         return "nil-Vote"
+    if vote.type not in _TYPES:
+        raise ValueError("Unknown vote type")
     prints = " ".join(map(fingerprint, (vote.block_id.hash, vote.signature, *extension)))
     return (
         f"Vote{{{vote.validator_index}:{fingerprint(vote.validator_address)}"
-        f" {vote.height}/{vote.round:02}/{_TYPES[VoteType(vote.type)]} {prints}"
+        f" {vote.height}/{vote.round:02}/{_TYPES[vote.type]} {prints}"
         f" @ {to_text(vote.timestamp)}}}"
     )
 

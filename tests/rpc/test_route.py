@@ -80,6 +80,7 @@ def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> N
         "header",
         "header_by_hash",
         "broadcast_tx_commit",
+        "broadcast_evidence",
         "consensus_state",
         "dump_consensus_state",
         "tx_search",

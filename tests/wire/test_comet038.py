@@ -279,7 +279,7 @@ def test_an_event_of_evidence_shows_it_as_a_block_does() -> None:
     found = REPLIES["validator_evidence_multipart"]["block?height=112#evidence"]["block"]
     (piece,) = found["evidence"]["evidence"]
 
-    event = told.NewEvidence(112, rebuild.evidence(piece), Validator(b"", KEY, 1))
+    event = told.NewEvidence(112, rebuild.evidence(piece), (Validator(b"", KEY, 1),))
 
     assert same(value_of(event), {"height": "112", "evidence": piece})
 
