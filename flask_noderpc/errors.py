@@ -16,9 +16,11 @@
     │   │   ├── OriginRefused()     a page of another site may not do this
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit)
+    │   │   ├── InvalidEvidence(reason)
     │   │   ├── QuerySyntaxError(reason, at)
     │   │   └── NotSupported(what)
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
+    │   ├── EvidencePoolFull(limit)
     │   ├── WaitTimedOut(what)
     │   ├── Busy(what, setting)     a cap of this server is reached
     │   ├── SearchTooCostly(reason) the search needs more than one may take
@@ -140,6 +142,10 @@ class TxTooLarge(TxRejected):
         )
 
 
+class InvalidEvidence(Refused):
+    """The evidence does not prove what it says, or is of no use any more."""
+
+
 class QuerySyntaxError(Refused):
     """The text is no event query."""
 
@@ -162,6 +168,14 @@ class MempoolFull(BackendError):
             f" total txs bytes {size} (max: {max_bytes})",
             "NODERPC_MEMPOOL_SIZE and NODERPC_MEMPOOL_BYTES raise it",
         )
+
+
+class EvidencePoolFull(BackendError):
+    """As much evidence waits as may."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"{limit} pieces of evidence wait for a block already")
 
 
 class WaitTimedOut(BackendError):

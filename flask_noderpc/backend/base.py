@@ -7,21 +7,32 @@ never ``None``.
 
 from __future__ import annotations
 
-from ..domain.block import Evidence
+from ..domain.block import Evidence, LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, Validator
 from ..errors import NotFound
-from .roles import ApplicationAccess, EventSource, Mempool, Network, StateStore
+from .roles import (
+    ApplicationAccess,
+    EventSource,
+    EvidencePool,
+    Mempool,
+    Network,
+    StateStore,
+)
 from .search import EventIndex
 
 
-class ChainBackend(EventIndex, StateStore, EventSource, Mempool, ApplicationAccess, Network):
+class ChainBackend(
+    EventIndex, StateStore, EventSource, Mempool, EvidencePool, ApplicationAccess, Network
+):
     """Everything the routes ask for."""
 
     def _chain_id(self) -> str:
         return self.genesis().chain_id
 
-    def offender(self, evidence: Evidence) -> Validator:
-        """The validator that a piece of evidence accuses, as it was at that height."""
+    def offenders(self, evidence: Evidence) -> tuple[Validator, ...]:
+        """The validators that a piece of evidence accuses, as they were at its height."""
+        if isinstance(evidence, LightClientAttackEvidence):
+            return evidence.byzantine_validators
         address = evidence.vote_a.validator_address
         try:
             known = self.validators(evidence.height).by_address.get(address)
@@ -29,7 +40,7 @@ class ChainBackend(EventIndex, StateStore, EventSource, Mempool, ApplicationAcce
             known = None
         # Where that set is not kept, the address is all that is known.
         unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
-        return known[1] if known else unknown
+        return (known[1] if known else unknown,)
 
     def start(self) -> None:
         """Begin what runs beside the calls, unless it has begun in this process.

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
-from ..domain.block import Block, BlockID, BlockMeta, Commit
+from ..domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NetInfo, NodeInfo
 from ..domain.params import ConsensusParams
@@ -123,6 +123,18 @@ class Mempool:
     def pending_count(self) -> PendingCount:
         """How many wait, and their bytes."""
         return PendingCount(0, 0)
+
+
+class EvidencePool:
+    """Role: evidence that waits for a block. The default takes none."""
+
+    def submit_evidence(self, piece: Evidence) -> bytes:
+        """The hash of a piece of evidence, which now waits, or is in a block already.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidEvidence` or
+        :exc:`~flask_noderpc.errors.EvidencePoolFull`.
+        """
+        raise NotSupported("this backend does not take evidence")
 
 
 class ApplicationAccess:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..canonical.head import Head
 from ..domain.abci import BlockResults
-from ..domain.block import Block, Commit
+from ..domain.block import Block, Commit, Evidence
 from ..domain.genesis import Genesis
 from .application import AppState, Changes, InitChain
 from .base import ChainBackend
@@ -65,6 +65,10 @@ class BlockWriter(ABC):
         """Waiting transactions that fit a block, oldest first; -1 is no limit."""
 
     @abstractmethod
+    def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
+        """Waiting evidence that fits a block, of the earliest offences first."""
+
+    @abstractmethod
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         """At most ``limit`` waiting transactions that came after a cursor, each with its
         own cursor, oldest first; 0 is before all."""
@@ -75,7 +79,8 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def wait_for_pending(self, timeout: float) -> bool:
-        """Whether transactions wait, as soon as one does or ``timeout`` seconds on."""
+        """Whether transactions or evidence wait, as soon as any do or ``timeout`` seconds
+        on."""
 
     @abstractmethod
     def acquire_lease(self, owner: str, seconds: float) -> Lease | None:

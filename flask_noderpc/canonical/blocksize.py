@@ -26,9 +26,14 @@ def tx_bytes(tx: bytes) -> int:
     return len(tx) + _FRAME
 
 
+def evidence_bytes(piece: Evidence) -> int:
+    """How much of a block a piece of evidence takes."""
+    return len(messages.any_evidence(piece)) + _FRAME
+
+
 def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidence] = ()) -> int:
     """The room for transactions in a block that so many validators sign."""
     limit = params.max_bytes if params.max_bytes >= 0 else MAX_BLOCK_BYTES
     taken = _BLOCK_OVERHEAD + _MAX_HEADER + _MAX_COMMIT + _MAX_SIGNATURE * members
-    taken += sum(len(messages.evidence(item)) + 2 * _FRAME for item in evidence)
+    taken += sum(map(evidence_bytes, evidence))
     return max(0, limit - taken)

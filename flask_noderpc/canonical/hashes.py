@@ -7,11 +7,20 @@ from functools import lru_cache
 from hashlib import sha256
 
 from ..domain.abci import TxResult
-from ..domain.block import Block, BlockID, Commit, Evidence, Header, PartSetHeader, TxProof
+from ..domain.block import (
+    Block,
+    BlockID,
+    Commit,
+    Evidence,
+    Header,
+    LightClientAttackEvidence,
+    PartSetHeader,
+    TxProof,
+)
 from ..domain.params import ConsensusParams
 from ..domain.validator import PublicKey, ValidatorSet
 from . import merkle, messages
-from .protobuf import blob, integer, message, string, timestamp
+from .protobuf import blob, integer, message, string, timestamp, varint
 
 # CometBFT: types.BlockPartSizeBytes.
 PART_SIZE = 65536
@@ -95,6 +104,16 @@ def results_hash(results: Iterable[TxResult]) -> bytes:
 def evidence_hash(evidence: Sequence[Evidence]) -> bytes:
     """Merkle root over the evidence, without the oneof wrapper."""
     return merkle.root([messages.evidence(item) for item in evidence])
+
+
+def piece_hash(piece: Evidence) -> bytes:
+    """The hash that a piece of evidence is known by."""
+    if not isinstance(piece, LightClientAttackEvidence):
+        return sha256(messages.evidence(piece)).digest()
+    # CometBFT: types/evidence.go copies all but the last byte of the header's hash, and the
+    # height as Go's zig-zag varint: who signed, and who is blamed, makes no difference.
+    block_hash = header_hash(piece.conflicting_block.signed_header.header)
+    return sha256(block_hash[:31] + b"\0" + varint(piece.common_height << 1)).digest()
 
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:

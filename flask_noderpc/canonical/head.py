@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -102,6 +102,7 @@ class Head:
         update = results.consensus_param_updates
         params = self.params.updated(update) if update else self.params
         with _refused(f"validator updates at {self.height + 1}"):
+            _check_key_types(results.validator_updates, self.params)
             members = validators.updated(self.next_validators, results.validator_updates)
         with _refused(f"updates at {self.height + 1}"):
             check_params(params)
@@ -184,6 +185,15 @@ class Head:
                 True,
             ),
         }
+
+
+def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
+    """Raise :exc:`ValueError` for a key that the parameters do not let in."""
+    # CometBFT: state/execution.go, validateValidatorUpdates.
+    allowed = params.validator.pub_key_types
+    for update in updates:
+        if update.power and update.pub_key.type not in allowed:
+            raise ValueError(f"a {update.pub_key.type} key is none of {', '.join(allowed)}")
 
 
 _Rules = dict[str, tuple[object, object]]

@@ -1,4 +1,4 @@
-"""Ed25519 keys, addresses and vote signatures."""
+"""Keys, addresses and vote signatures; our own keys are ed25519."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 
 from ..domain.block import NO_BLOCK as NIL
 from ..domain.block import BlockIDFlag, Commit, CommitSig, Vote, VoteType
-from ..domain.validator import ED25519, PublicKey
+from ..domain.validator import ED25519, SECP256K1, PublicKey
+from . import secp256k1
 from .messages import canonical_vote
+from .ripemd160 import ripemd160
 
 
 def address(key: PublicKey) -> bytes:
-    """The first 20 bytes of the key's SHA-256; raise for other key types."""
-    if key.type != ED25519 or len(key.value) != 32:
-        raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
-    return sha256(key.value).digest()[:20]
+    """The 20 bytes that a validator is known by; raise :exc:`ValueError` for other keys."""
+    if key.type == ED25519 and len(key.value) == 32:
+        return sha256(key.value).digest()[:20]
+    if key.type == SECP256K1 and len(key.value) == secp256k1.KEY_SIZE:
+        # CometBFT: crypto/secp256k1/secp256k1.go, as Bitcoin has it.
+        return ripemd160(sha256(key.value).digest())
+    raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
 
 
 class PrivateKey:
@@ -54,6 +59,8 @@ class PrivateKey:
 
 def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
     """Whether the key signed the message."""
+    if key.type == SECP256K1:
+        return secp256k1.verify(key.value, signature, message)
     if key.type != ED25519:
         return False
     try:

@@ -9,11 +9,13 @@ from ..domain.block import (
     CommitSig,
     Evidence,
     Header,
+    LightBlock,
+    LightClientAttackEvidence,
     PartSetHeader,
     Version,
     Vote,
 )
-from ..domain.validator import SECP256K1, PublicKey
+from ..domain.validator import SECP256K1, PublicKey, Validator
 from .protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
 
 
@@ -92,8 +94,42 @@ def vote(value: Vote) -> bytes:
     )
 
 
+def public_key(value: PublicKey) -> bytes:
+    """PublicKey{1 ed25519 | 2 secp256k1}."""
+    return message(2 if value.type == SECP256K1 else 1, value.value)
+
+
+def validator(value: Validator) -> bytes:
+    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}."""
+    return (
+        blob(1, value.address)
+        + message(2, public_key(value.pub_key))
+        + integer(3, value.voting_power)
+        + integer(4, value.proposer_priority)
+    )
+
+
+def light_block(value: LightBlock) -> bytes:
+    """LightBlock{1 signed_header{1 header, 2 commit}, 2 validator_set}."""
+    signed = value.signed_header
+    # ValidatorSet{1* validators, 2 proposer}; CometBFT leaves 3, the total power, out.
+    members = b"".join(message(1, validator(one)) for one in value.validators)
+    return message(
+        1, message(1, header(signed.header)) + message(2, commit(signed.commit))
+    ) + message(2, members + message(2, validator(value.proposer)))
+
+
 def evidence(value: Evidence) -> bytes:
-    """DuplicateVoteEvidence{1 vote_a, 2 vote_b, 3 total, 4 power, 5 timestamp}."""
+    """DuplicateVoteEvidence{1 vote_a, 2 vote_b, 3 total, 4 power, 5 timestamp}, or
+    LightClientAttackEvidence{1 block, 2 common_height, 3* byzantine, 4 total, 5 timestamp}."""
+    if isinstance(value, LightClientAttackEvidence):
+        return (
+            message(1, light_block(value.conflicting_block))
+            + integer(2, value.common_height)
+            + b"".join(message(3, validator(one)) for one in value.byzantine_validators)
+            + integer(4, value.total_voting_power)
+            + message(5, timestamp(value.timestamp))
+        )
     return (
         message(1, vote(value.vote_a))
         + message(2, vote(value.vote_b))
@@ -103,23 +139,23 @@ def evidence(value: Evidence) -> bytes:
     )
 
 
+def any_evidence(value: Evidence) -> bytes:
+    """Evidence{1 duplicate_vote | 2 light_client_attack}, the wrapper in a block."""
+    return message(2 if isinstance(value, LightClientAttackEvidence) else 1, evidence(value))
+
+
 def block(value: Block) -> bytes:
     """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes cut into parts."""
     # A transaction is a repeated field, so an empty one is written too.
     txs = b"".join(message(1, tx) for tx in value.txs)
-    # Evidence{1 duplicate_vote} is the oneof wrapper that hashing leaves out.
-    proofs = b"".join(message(1, message(1, evidence(item))) for item in value.evidence)
+    # The wrapper is what hashing leaves out.
+    proofs = b"".join(message(1, any_evidence(item)) for item in value.evidence)
     return (
         message(1, header(value.header))
         + message(2, txs)
         + message(3, proofs)
         + message(4, commit(value.last_commit))
     )
-
-
-def public_key(value: PublicKey) -> bytes:
-    """PublicKey{1 ed25519 | 2 secp256k1}."""
-    return message(2 if value.type == SECP256K1 else 1, value.value)
 
 
 def canonical_vote(value: Vote, chain_id: str) -> bytes:

@@ -11,6 +11,7 @@ from ..backend.application import Application, AppState, BlockExecution, BlockRe
 from ..canonical import messages, validators
 from ..canonical.protobuf import delimited, integer, message, varint
 from ..domain.abci import AppInfo, Event, EventAttribute, QueryResult, TxResult
+from ..domain.block import LightClientAttackEvidence
 from ..domain.genesis import Genesis
 from ..domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
 
@@ -169,6 +170,9 @@ def _parse_validator_tx(tx: bytes) -> ValidatorUpdate | None:
 def _punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
     """One power less for whoever voted twice and is still in the set."""
     for piece in block.evidence:
+        # CometBFT 0.38: attacks on light clients go unpunished by the kvstore.
+        if isinstance(piece, LightClientAttackEvidence):
+            continue
         found = block.next_validators.by_address.get(piece.vote_a.validator_address)
         if found is not None and piece.validator_power > 1:
             yield ValidatorUpdate(found[1].pub_key, piece.validator_power - 1)

@@ -15,7 +15,7 @@ from ..backend.application import Application
 from ..backend.base import ChainBackend
 from ..backend.store import ChainStore, CommittedBlock, Lease
 from ..canonical import hashes
-from ..canonical.blocksize import max_data_bytes
+from ..canonical.blocksize import evidence_bytes, max_data_bytes
 from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
@@ -99,6 +99,7 @@ class Producer:
         self._bring_into_step(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
         limits = head.params.block
+        evidence = self._evidence(head, evidence)
         room = max_data_bytes(limits, len(head.validators.validators), evidence)
         reaped = self._store.reap(room, limits.max_gas)
         txs = self._app.prepare_proposal(reaped)
@@ -127,6 +128,13 @@ class Producer:
         if self._app.rechecks:
             self._recheck()
         return height
+
+    def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """What was given by hand, and what waits and fits beside it."""
+        room = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
+        known = set(map(hashes.piece_hash, given))
+        waiting = self._store.reap_evidence(room)
+        return (*given, *(piece for piece in waiting if hashes.piece_hash(piece) not in known))
 
     def _bring_into_step(self, head: Head) -> None:
         # Another process made blocks meanwhile, or the application failed to keep one.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .abci import AppInfo, QueryResult, TxResult
 from .block import Block, BlockID, BlockMeta, Header, SignedHeader, TxProof
+from .consensus import RoundState
 from .genesis import Genesis
 from .network import NodeInfo
 from .params import ConsensusParams
@@ -64,8 +65,8 @@ class BlockAnswer:
 
     block_id: BlockID
     block: Block | None
-    offenders: tuple[Validator, ...] = ()
-    """Per piece of evidence, the validator it accuses."""
+    offenders: tuple[tuple[Validator, ...], ...] = ()
+    """Per piece of evidence, the validators it accuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,20 @@ class ValidatorPage:
     block_height: int
     validators: tuple[Validator, ...]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusState:
+    """Where consensus stands, in short."""
+
+    round_state: RoundState
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusDump:
+    """Where consensus stands, in full."""
+
+    round_state: RoundState
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +208,13 @@ class BroadcastCommitAnswer:
     hash: bytes
     height: int
     """0 when the check refused it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceAnswer:
+    """The hash by which a piece of evidence is known."""
+
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from .time import ZERO_TIME
+from .validator import Validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,43 @@ class DuplicateVoteEvidence:
         return self.vote_a.height
 
 
-Evidence = DuplicateVoteEvidence
+@dataclass(frozen=True, slots=True)
+class SignedHeader:
+    """A header and the commit that finalised it."""
+
+    header: Header
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class LightBlock:
+    """What a light client is given of a block; its validators as they were written out."""
+
+    signed_header: SignedHeader
+    validators: tuple[Validator, ...]
+    proposer: Validator
+
+
+@dataclass(frozen=True, slots=True)
+class LightClientAttackEvidence:
+    """A block that light clients were given, and that is not on the chain."""
+
+    conflicting_block: LightBlock
+    common_height: int
+    """Where both chains were last the same."""
+    byzantine_validators: tuple[Validator, ...]
+    """Whoever is to blame; of an amnesia attack nobody is known."""
+    total_voting_power: int
+    timestamp: int
+    """Time of the block at the common height."""
+
+    @property
+    def height(self) -> int:
+        """Height of the offence."""
+        return self.common_height
+
+
+Evidence = DuplicateVoteEvidence | LightClientAttackEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +192,6 @@ class BlockMeta:
     """Bytes of the canonical serialisation."""
     header: Header
     tx_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SignedHeader:
-    """A header and the commit that finalised it."""
-
-    header: Header
-    commit: Commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,11 @@ class NewBlockEvents:
 
 @dataclass(frozen=True, slots=True)
 class NewEvidence:
-    """A piece of evidence in a block, and the validator it accuses."""
+    """A piece of evidence in a block, and the validators it accuses."""
 
     height: int
     evidence: Evidence
-    offender: Validator
+    offenders: tuple[Validator, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,11 @@ def to_text(time_ns: int) -> str:
     return text + "Z"
 
 
+def to_go_text(time_ns: int) -> str:
+    """As Go prints a time in a sentence: ``2006-01-02 15:04:05.999 +0000 UTC``."""
+    return to_text(time_ns).replace("T", " ").replace("Z", " +0000 UTC")
+
+
 def from_text(text: str) -> int:
     """Nanoseconds of an RFC 3339 text; raise :exc:`ValueError` otherwise."""
     match = _RFC3339.fullmatch(text)

@@ -45,6 +45,12 @@ class ValidatorSet:
         """Position and validator of each address."""
         return {v.address: (i, v) for i, v in enumerate(self.validators)}
 
+    @property
+    def proposing(self) -> Validator | None:
+        """The member whose turn round 0 is; ``None`` where nobody is named."""
+        found = self.by_address.get(self.proposer)
+        return found[1] if found else None
+
 
 @dataclass(frozen=True, slots=True)
 class ValidatorUpdate:

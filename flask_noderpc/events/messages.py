@@ -94,7 +94,7 @@ def _votes(commit: Commit) -> Iterator[_Draft]:
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     block_id, block = backend.block(height)
-    offenders = tuple(backend.offender(piece) for piece in block.evidence)
+    offenders = tuple(backend.offenders(piece) for piece in block.evidence)
     results = backend.results(height)
     return _of_results(BlockAnswer(block_id, block, offenders), block, results)
 
@@ -110,8 +110,8 @@ def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Ite
         told.NewBlockEvents(height, block_events, len(block.txs)),
         block_keys,
     )
-    for piece, offender in zip(block.evidence, answer.offenders, strict=True):
-        yield "NewEvidence", told.NewEvidence(height, piece, offender), {}
+    for piece, accused in zip(block.evidence, answer.offenders, strict=True):
+        yield "NewEvidence", told.NewEvidence(height, piece, accused), {}
     for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
         yield (
             "Tx",

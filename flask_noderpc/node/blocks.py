@@ -95,7 +95,7 @@ def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
 def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
     """The block at a height, with those whom its evidence accuses."""
     block_id, found = backend.block(height)
-    return BlockAnswer(block_id, found, tuple(map(backend.offender, found.evidence)))
+    return BlockAnswer(block_id, found, tuple(map(backend.offenders, found.evidence)))
 
 
 def header(ctx: Context, params: AtHeight) -> HeaderAnswer:

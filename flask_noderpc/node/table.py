@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..domain import abci, answers, genesis, network
 from ..rpc.params import NoParams
 from ..rpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
-from . import application, blocks, events, info, search, state, txs
+from . import application, blocks, consensus, events, evidence, info, search, state, txs
 from .heights import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
@@ -95,6 +95,20 @@ NODE_ROUTES = RouteTable(
             txs.TxParams,
             answers.BroadcastCommitAnswer,
             writes=True,
+        ),
+        Route(
+            "broadcast_evidence",
+            evidence.broadcast_evidence,
+            evidence.EvidenceParams,
+            answers.EvidenceAnswer,
+            writes=True,
+        ),
+        Route("consensus_state", consensus.consensus_state, NoParams, answers.ConsensusState),
+        Route(
+            "dump_consensus_state",
+            consensus.dump_consensus_state,
+            NoParams,
+            answers.ConsensusDump,
         ),
         Route("tx_search", search.tx_search, search.TxQuery, answers.TxSearchAnswer),
         Route(

@@ -105,5 +105,7 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
         "broadcast_tx_sync": {"tx": f'"sync{latest}=satoshi"'},
         "broadcast_tx_async": {"tx": f'"async{latest}=satoshi"'},
         "broadcast_tx_commit": {"tx": f'"commit{latest}=satoshi"'},
+        # What proves an offence can't be made up.
+        "broadcast_evidence": None,
         "abci_query": {"data": '"name"'},
     }

@@ -10,8 +10,11 @@ from . import comet038_events, comet038_shapes, comet_shapes
 from .comet037_events import NewBlock, NewBlockHeader, NewEvidence, as_of_037
 from .comet037_shapes import BlockResults, CheckTx, CommitResult
 from .comet038 import COMET_038
+from .comet038_shapes import ValidatorSet
+from .consensus_shapes import consensus_dump
 from .event_page import event_page
 from .replacing import Replacing
+from .vote_texts import short_vote_text
 
 REPLACED = Replacing(
     {
@@ -40,6 +43,7 @@ COMET_037 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         abci.TxResult: CheckTx,
+        answers.ConsensusDump: consensus_dump(ValidatorSet, short_vote_text),
         answers.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,

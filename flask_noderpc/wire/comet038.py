@@ -16,6 +16,7 @@ from .comet038_shapes import (
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    EvidenceAnswer,
     ExecTxResult,
     Genesis,
     GenesisAnswer,
@@ -30,9 +31,12 @@ from .comet038_shapes import (
     TxAnswer,
     TxSearch,
     ValidatorPage,
+    ValidatorSet,
 )
 from .comet_envelope import CometEnvelope
+from .comet_evidence import EVIDENCE_038, with_evidence
 from .comet_params import COMET_PARAMS
+from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, HttpHabits, Rules
 from .event_page import event_page
 
@@ -43,11 +47,10 @@ STATUSES = {
     MethodNotFound: HTTPStatus.NOT_FOUND,
 }
 
-
 COMET_038 = Dialect(
     name="comet-0.38",
     node_version="0.38.25",
-    params=COMET_PARAMS,
+    params=with_evidence(COMET_PARAMS, EVIDENCE_038),
     schemas={
         answers.Empty: common.Empty,
         answers.Status: Status,
@@ -58,6 +61,8 @@ COMET_038 = Dialect(
         abci.BlockResults: BlockResults,
         answers.CommitAnswer: CommitAnswer,
         answers.ValidatorPage: ValidatorPage,
+        answers.ConsensusState: ConsensusState,
+        answers.ConsensusDump: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
         answers.GenesisAnswer: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,
@@ -69,6 +74,7 @@ COMET_038 = Dialect(
         answers.BlockSearchAnswer: BlockSearch,
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
+        answers.EvidenceAnswer: EvidenceAnswer,
         abci.TxResult: ExecTxResult,
         answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,

@@ -21,7 +21,7 @@ from .fields import (
     Timestamp,
     Utf8,
 )
-from .schema import ListOf, Shape, WireSchema
+from .schema import ListOf, OneOf, Shape, WireSchema
 
 # CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
 KEY_TYPES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
@@ -33,7 +33,10 @@ PROTO_KEY_TYPES = {
 }
 
 # CometBFT 0.38: types/evidence.go.
-EVIDENCE_TYPE = "tendermint/DuplicateVoteEvidence"
+EVIDENCE_TYPES = {
+    blocks.DuplicateVoteEvidence: "tendermint/DuplicateVoteEvidence",
+    blocks.LightClientAttackEvidence: "tendermint/LightClientAttackEvidence",
+}
 
 # CometBFT 0.38: p2p/transport.go, of a node without an external address.
 LISTENERS = ("Listener(@)",)
@@ -53,6 +56,13 @@ class Validator(WireSchema):
     pub_key = Shape(PubKey)
     voting_power = IntString()
     proposer_priority = IntString()
+
+
+class ValidatorSet(WireSchema):
+    """A whole set, and whose turn it is."""
+
+    validators = ListOf(Validator, null_when_empty=True)
+    proposer = Shape(Validator, nullable=True, get=lambda members: members.proposing)
 
 
 class EventAttribute(WireSchema):
@@ -139,11 +149,43 @@ class DuplicateVote(WireSchema):
     timestamp = Timestamp(data_key="Timestamp")
 
 
+class LightValidatorSet(WireSchema):
+    """The validators of a light block."""
+
+    validators = ListOf(Validator)
+    proposer = Shape(Validator)
+
+
+class LightBlock(WireSchema):
+    """What a light client was given of a block."""
+
+    signed_header = Shape(SignedHeader)
+    validator_set = Shape(LightValidatorSet, get=lambda block: block)
+
+
+class LightClientAttack(WireSchema):
+    """A block that is not on the chain, and whoever is to blame for it."""
+
+    conflicting_block = Shape(LightBlock, data_key="ConflictingBlock")
+    common_height = IntString(data_key="CommonHeight")
+    byzantine_validators = ListOf(
+        Validator, data_key="ByzantineValidators", null_when_empty=True
+    )
+    total_voting_power = IntString(data_key="TotalVotingPower")
+    timestamp = Timestamp(data_key="Timestamp")
+
+
 class Evidence(WireSchema):
     """A piece of evidence behind the name of its type."""
 
-    type = Text(get=lambda _: EVIDENCE_TYPE)
-    value = Shape(DuplicateVote, get=lambda piece: piece)
+    type = Text(get=lambda piece: EVIDENCE_TYPES[type(piece)])
+    value = OneOf(
+        {
+            blocks.DuplicateVoteEvidence: DuplicateVote,
+            blocks.LightClientAttackEvidence: LightClientAttack,
+        },
+        get=lambda piece: piece,
+    )
 
 
 class Data(WireSchema):
@@ -415,6 +457,12 @@ class BroadcastCommit(WireSchema):
     tx_result = Shape(ExecTxResult)
     hash = Hex()
     height = IntString()
+
+
+class EvidenceAnswer(WireSchema):
+    """Result of ``broadcast_evidence``; the one hash in base64."""
+
+    hash = Base64()
 
 
 class AppInfo(WireSchema):

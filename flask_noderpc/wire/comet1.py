@@ -7,7 +7,16 @@ from dataclasses import replace
 from ..domain import answers
 from . import comet038_shapes
 from .comet038 import COMET_038
-from .comet1_shapes import ConsensusParams, DuplicateVote, Status, ValidatorUpdate
+from .comet038_shapes import ValidatorSet
+from .comet1_shapes import (
+    ConsensusParams,
+    DuplicateVote,
+    LightClientAttack,
+    Status,
+    ValidatorUpdate,
+)
+from .comet_evidence import EVIDENCE_1, with_evidence
+from .consensus_shapes import consensus_dump
 from .event_page import event_page
 from .replacing import Replacing
 
@@ -15,6 +24,7 @@ REPLACED = Replacing(
     {
         comet038_shapes.Status: Status,
         comet038_shapes.DuplicateVote: DuplicateVote,
+        comet038_shapes.LightClientAttack: LightClientAttack,
         comet038_shapes.ValidatorUpdate: ValidatorUpdate,
         comet038_shapes.ConsensusParams: ConsensusParams,
     }
@@ -28,9 +38,12 @@ COMET_1 = replace(
     node_version="1.0.1",
     schemas={
         **REPLACED.results(COMET_038.schemas),
+        # CometBFT 1.0: consensus/types/round_state.go.
+        answers.ConsensusDump: consensus_dump(ValidatorSet, receive_time=True),
         answers.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
+    params=with_evidence(COMET_038.params, EVIDENCE_1),
     # CometBFT 1.0: rpc/jsonrpc/server/rpc_func.go.
     http=replace(COMET_038.http, mounts=("", "/v1")),
 )

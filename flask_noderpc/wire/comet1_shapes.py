@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..domain.time import SECOND
 from . import comet038_shapes, comet_shapes, common
 from .fields import Base64, IntString, Text, Timestamp
-from .schema import Shape, WireSchema
+from .schema import ListOf, Shape, WireSchema
 
 # CometBFT 1.0: version/version.go.
 P2P_PROTOCOL = 9
@@ -38,6 +38,16 @@ class DuplicateVote(comet038_shapes.DuplicateVote):
 
     total_voting_power = IntString()
     validator_power = IntString()
+    timestamp = Timestamp()
+
+
+class LightClientAttack(comet038_shapes.LightClientAttack):
+    """A block that is not on the chain; CometBFT 1.0 has named all of it."""
+
+    conflicting_block = Shape(comet038_shapes.LightBlock)
+    common_height = IntString()
+    byzantine_validators = ListOf(comet038_shapes.Validator, null_when_empty=True)
+    total_voting_power = IntString()
     timestamp = Timestamp()
 
 

@@ -33,7 +33,8 @@ def _is_quoted(text: str | bytes, mark: str | bytes) -> bool:
     return text[:1] == mark == text[-1:]
 
 
-def _refuse_hex(text: str, go_type: str) -> None:
+def refuse_hex(text: str, go_type: str) -> None:
+    """Raise for hex where Go's type is no text and no bytes."""
     # CometBFT: rpc/jsonrpc/server/http_uri_handler.go, _nonJSONStringToArg.
     if _is_hex(text):
         raise GoError(f"got a hex string arg, but expected '{go_type}'")
@@ -52,7 +53,7 @@ class Integer:
         """Digits, or JSON."""
         if _INTEGER.fullmatch(text):
             return self._within(_utf8(text))
-        _refuse_hex(text, self.go_type)
+        refuse_hex(text, self.go_type)
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> int:
@@ -82,7 +83,7 @@ class Bool:
 
     def from_uri(self, text: str) -> bool:
         """JSON."""
-        _refuse_hex(text, "bool")
+        refuse_hex(text, "bool")
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> bool:

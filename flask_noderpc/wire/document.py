@@ -10,6 +10,7 @@ from http import HTTPStatus
 from ..domain import abci, answers, genesis, network
 from ..errors import InvalidParams, MethodNotFound, NotFound, OriginRefused, Refused
 from . import common
+from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
 from .document_events import EVENT_SCHEMAS
 from .document_shapes import (
@@ -20,6 +21,7 @@ from .document_shapes import (
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    EvidenceAnswer,
     Genesis,
     GenesisAnswer,
     GenesisChunk,
@@ -30,6 +32,7 @@ from .document_shapes import (
     Status,
     TxExecResult,
     ValidatorPage,
+    ValidatorSet,
     tx_lookup,
     tx_search,
 )
@@ -61,6 +64,8 @@ DOCUMENT = Dialect(
         abci.BlockResults: BlockResults,
         answers.CommitAnswer: CommitAnswer,
         answers.ValidatorPage: ValidatorPage,
+        answers.ConsensusState: ConsensusState,
+        answers.ConsensusDump: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
         answers.GenesisAnswer: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,
@@ -72,6 +77,7 @@ DOCUMENT = Dialect(
         answers.BlockSearchAnswer: BlockSearch,
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
+        answers.EvidenceAnswer: EvidenceAnswer,
         abci.TxResult: TxExecResult,
         answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,

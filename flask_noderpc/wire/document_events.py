@@ -7,6 +7,9 @@ blocks, results and encodings, and with every field present.
 from __future__ import annotations
 
 from ..domain import events as told
+from ..domain.block import Evidence as Piece
+from ..domain.validator import ED25519, PublicKey
+from ..domain.validator import Validator as Member
 from . import common
 from .document_shapes import (
     Block,
@@ -20,6 +23,9 @@ from .document_shapes import (
 from .fields import Base64, Hex, IntString, Number
 from .round_events import ROUND_SCHEMAS
 from .schema import ListOf, Shape, WireSchema
+
+# Of an attack on light clients for which nobody can be blamed.
+NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
 
 
 class FinalizeBlock(WireSchema):
@@ -53,11 +59,16 @@ class NewBlockEvents(WireSchema):
     tx_count = IntString(data_key="num_txs")
 
 
+def _accusation(event: told.NewEvidence) -> tuple[Piece, Member]:
+    # document: Evidence has one validator; of several, an event shows the most powerful.
+    return event.evidence, next(iter(event.offenders), NOBODY)
+
+
 class NewEvidence(WireSchema):
     """A piece of evidence."""
 
     height = IntString()
-    evidence = Shape(Evidence, get=lambda event: (event.evidence, event.offender))
+    evidence = Shape(Evidence, get=_accusation)
 
 
 class TxResult(WireSchema):

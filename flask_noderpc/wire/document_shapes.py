@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..canonical.keys import commit_vote
 from ..canonical.protobuf import blob, message, string
-from ..domain import abci, answers, block
+from ..domain import abci, answers, block, validator
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from . import common
@@ -19,7 +19,10 @@ from .schema import ListOf, Shape, WireSchema
 KEY_TYPES = {ED25519: "engine/PubKeyEd25519", SECP256K1: "engine/PubKeySecp256k1"}
 
 # document: Evidence.type is a string; CometBFT's name behind the document's prefix.
-EVIDENCE_TYPE = "engine/DuplicateVoteEvidence"
+EVIDENCE_TYPES = {
+    block.DuplicateVoteEvidence: "engine/DuplicateVoteEvidence",
+    block.LightClientAttackEvidence: "engine/LightClientAttackEvidence",
+}
 
 # document: Evidence.time is a number; the whole seconds of the time of the offence.
 EVIDENCE_TIME_UNIT = SECOND
@@ -43,6 +46,13 @@ class Validator(WireSchema):
     pub_key = Shape(PubKey)
     voting_power = IntString()
     proposer_priority = IntString()
+
+
+class ValidatorSet(WireSchema):
+    """A whole set, and whose turn it is."""
+
+    validators = ListOf(Validator, null_when_empty=True)
+    proposer = Shape(Validator, nullable=True, get=lambda members: members.proposing)
 
 
 class Attribute(WireSchema):
@@ -112,7 +122,7 @@ class EvidenceValidator(WireSchema):
 class Evidence(WireSchema):
     """Evidence, of a pair: what happened, and the validator it accuses."""
 
-    type = Text(get=lambda _: EVIDENCE_TYPE)
+    type = Text(get=lambda pair: EVIDENCE_TYPES[type(pair[0])])
     height = Number(get=lambda pair: pair[0].height)
     time = Number(get=lambda pair: pair[0].timestamp // EVIDENCE_TIME_UNIT)
     total_voting_power = Number(get=lambda pair: pair[0].total_voting_power)
@@ -149,6 +159,15 @@ class LastCommit(WireSchema):
     signatures = ListOf(Shape(BlockSignature, nullable=True), get=_votes)
 
 
+def _accusations(
+    answer: answers.BlockAnswer,
+) -> list[tuple[block.Evidence, validator.Validator]]:
+    # document: Evidence has one validator; a piece that accuses several stands there for each.
+    assert answer.block is not None
+    pairs = zip(answer.block.evidence, answer.offenders, strict=True)
+    return [(piece, one) for piece, accused in pairs for one in accused]
+
+
 class Block(WireSchema):
     """Block, of the answer that carries it and the validators its evidence accuses."""
 
@@ -156,7 +175,7 @@ class Block(WireSchema):
     data = ListOf(Base64(), get=lambda answer: answer.block.txs)
     evidence = ListOf(
         Evidence,
-        get=lambda answer: tuple(zip(answer.block.evidence, answer.offenders, strict=True)),
+        get=_accusations,
     )
     last_commit = Shape(LastCommit, get=lambda answer: answer.block.last_commit)
 
@@ -389,6 +408,12 @@ class BroadcastCommit(WireSchema):
     tx_result = Shape(TxExecResult)
     hash = Hex()
     height = IntString()
+
+
+class EvidenceAnswer(WireSchema):
+    """Result of ``broadcast_evidence``; not in the document: a hash, so it is hex."""
+
+    hash = Hex()
 
 
 class AppInfo(WireSchema):

@@ -7,7 +7,7 @@ schema into closures once; tests hold both to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -60,6 +60,12 @@ class Shape(WireField):
         other._hold(schema)
         return other
 
+    @property
+    def names(self) -> set[str]:
+        """The names that members have."""
+        fields = self._instance.fields.items()
+        return {field.data_key or name for name, field in fields}
+
     def encode(self, value: Any) -> Json:
         return self._dump(value)
 
@@ -68,6 +74,37 @@ class Shape(WireField):
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self._instance.dump(value)
+
+
+class OneOf(WireField):
+    """A nested object whose kind chooses its shape."""
+
+    json_type = "object"
+
+    def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
+        super().__init__(**options)
+        self.shapes = {kind: Shape(schema) for kind, schema in schemas.items()}
+
+    def rebuilt(self, replace: Replace) -> OneOf:
+        """This field, with the schemas in its shapes replaced."""
+        shapes = {kind: shape.rebuilt(replace) for kind, shape in self.shapes.items()}
+        if shapes == self.shapes:
+            return self
+        other = copy(self)
+        other.shapes = shapes
+        return other
+
+    def encode(self, value: Any) -> Json:
+        return self.shapes[type(value)].encode(value)
+
+    def decode(self, value: Json) -> Any:
+        for shape in self.shapes.values():
+            if value.keys() <= shape.names:
+                return shape.decode(value)
+        raise ValueError("no kind has all these members")
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
+        return self.shapes[type(value)]._serialize(value, attr, obj)
 
 
 class ListOf(WireField):

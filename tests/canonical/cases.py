@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flask_noderpc.canonical import blocktime, hashes, keys, merkle, validators
-from flask_noderpc.domain.block import Block, BlockID, BlockIDFlag, Commit, Header
+from flask_noderpc.domain.block import (
+    Block,
+    BlockID,
+    BlockIDFlag,
+    Commit,
+    DuplicateVoteEvidence,
+    Header,
+)
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
 
 from . import rebuild
@@ -213,6 +220,7 @@ def _signatures(found: Found) -> Iterator[Case]:
             yield Case("commit signature", f"{where}/{index}", ours, True)
     for where, _, block in found.blocks:
         for item in block.evidence:
+            assert isinstance(item, DuplicateVoteEvidence)
             for vote in (item.vote_a, item.vote_b):
                 key = found.addresses[vote.validator_address]
                 ours = keys.verify_vote(vote, block.header.chain_id, key)

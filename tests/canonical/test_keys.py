@@ -56,7 +56,7 @@ def test_an_address_is_twenty_bytes_of_the_key_s_hash() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        PublicKey(SECP256K1, bytes(33)),
+        PublicKey(SECP256K1, bytes(32)),
         PublicKey(ED25519, bytes(31)),
         PublicKey(ED25519, b""),
         PublicKey("sr25519", bytes(32)),

@@ -42,7 +42,7 @@ def test_everyone_may_leave_when_someone_comes() -> None:
     assert [member.pub_key for member in members.validators] == [C]
 
 
-@pytest.mark.parametrize("key", [PublicKey(SECP256K1, bytes(33)), PublicKey("ed25519", b"")])
+@pytest.mark.parametrize("key", [PublicKey(SECP256K1, bytes(32)), PublicKey("ed25519", b"")])
 def test_a_key_without_an_address_is_refused(key: PublicKey) -> None:
     with pytest.raises(ValueError, match="no address rule"):
         validators.updated(two(), [ValidatorUpdate(key, 1)])

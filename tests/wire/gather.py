@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,9 @@ from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import ParamLoader
 from flask_noderpc.settings import Settings
+from flask_noderpc.wire.comet038_shapes import Evidence
 from flask_noderpc.wire.dialect import Dialect
-from flask_noderpc.wire.schema import WireSchema
+from flask_noderpc.wire.schema import WireSchema, compiled
 from tests.http import chain
 
 ARGUMENTS: dict[str, list[dict[str, str]]] = {
@@ -26,6 +28,7 @@ ARGUMENTS: dict[str, list[dict[str, str]]] = {
     "broadcast_tx_async": [{"tx": '"async=1"'}],
     # What the application refuses is answered at once.
     "broadcast_tx_commit": [{"tx": '"no"'}],
+    "broadcast_evidence": [{"evidence": "{evidence}"}],
     "abci_query": [{"data": '"name"'}],
     "tx_search": [
         {"query": '"tx.height>0"'},
@@ -48,6 +51,10 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
     )
     known = {
         "{tx}": tx_hash(chain.TX).hex(),
+        # It is in a block already.
+        "{evidence}": json.dumps(
+            compiled(Evidence)(backend.block(chain.WITH_EVIDENCE)[1].evidence[0])
+        ),
         "{block}": backend.block_meta(2).block_id.hash.hex(),
     }
     for route in NODE_ROUTES:

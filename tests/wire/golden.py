@@ -15,8 +15,6 @@ from flask_noderpc.wire.comet1 import COMET_1
 from flask_noderpc.wire.dialect import Dialect
 from tests.canonical import rebuild
 
-NO_ROUTE_HERE = {"consensus_state", "dump_consensus_state"}
-
 
 @dataclass(frozen=True)
 class Golden:
@@ -26,7 +24,6 @@ class Golden:
     events_file: str
     dialect: Dialect
     replies: int
-    """How many of the captured replies are of routes that we have."""
     events: int
 
     def results(self) -> Iterator[tuple[str, Any]]:
@@ -39,11 +36,13 @@ class Golden:
         yield from groups["validator_evidence_multipart"].items()
 
     def of_routes(self) -> Iterator[tuple[str, str, Any]]:
-        """Each captured result of a route that we have: its call, route and JSON."""
+        """Each captured result: its call, route and JSON."""
         for call, result in self.results():
             route = re.split("[?#]", call)[0]
-            if route not in NO_ROUTE_HERE:
-                yield call, route, result
+            if route == "dump_consensus_state":
+                # No backend knows how far another node has come.
+                result["peers"] = []
+            yield call, route, result
 
     def notifications(self) -> Iterator[Any]:
         """The result of each captured notification."""
@@ -55,8 +54,8 @@ class Golden:
 
 
 ALL = (
-    Golden("0.34.35", "ws_events_34.txt", COMET_034, replies=33, events=19),
-    Golden("0.37.18", "ws_events_37.txt", COMET_037, replies=38, events=28),
-    Golden("0.38.25", "ws_events_38.txt", COMET_038, replies=34, events=20),
-    Golden("1.0.1", "ws_events_10.txt", COMET_1, replies=38, events=29),
+    Golden("0.34.35", "ws_events_34.txt", COMET_034, replies=35, events=19),
+    Golden("0.37.18", "ws_events_37.txt", COMET_037, replies=40, events=28),
+    Golden("0.38.25", "ws_events_38.txt", COMET_038, replies=36, events=20),
+    Golden("1.0.1", "ws_events_10.txt", COMET_1, replies=40, events=29),
 )

@@ -5,15 +5,22 @@ All versions from 0.34 to 1.0 are read, once :func:`plain` has been asked for 0.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc.domain import abci, answers, block, genesis, network, params
+from flask_noderpc.domain import abci, answers, block, consensus, genesis, network, params
 from flask_noderpc.domain import events as told
-from flask_noderpc.domain.time import from_text
-from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorUpdate
+from flask_noderpc.domain.time import ZERO_TIME, from_text
+from flask_noderpc.domain.validator import (
+    ED25519,
+    PublicKey,
+    Validator,
+    ValidatorSet,
+    ValidatorUpdate,
+)
 from flask_noderpc.wire import common
 from tests.canonical import rebuild
 from tests.canonical.rebuild import Json
@@ -146,6 +153,75 @@ def consensus_params(found: Json) -> params.ConsensusParams:
     )
 
 
+def whole_set(found: Json) -> ValidatorSet:
+    """A validator set with its proposer."""
+    return replace(
+        rebuild.validator_set(found["validators"]),
+        proposer=bytes.fromhex(found["proposer"]["address"]),
+    )
+
+
+VOTE = re.compile(
+    r"Vote\{(\d+):(\w+) (\d+)/(\d+)/SIGNED_MSG_TYPE_PRECOMMIT\(Precommit\)"
+    r" (\w+) (\w+)(?: (\w+))? @ (.+)\}"
+)
+
+
+def vote_in_short(text: str) -> block.Vote:
+    """A vote of which only the first bytes of each hash are known."""
+    match = VOTE.fullmatch(text)
+    assert match is not None
+    index, address, height, number, block_hash, signature, extension, time = match.groups()
+    return block.Vote(
+        block.VoteType.PRECOMMIT,
+        int(height),
+        int(number),
+        block.BlockID(bytes.fromhex(block_hash)),
+        from_text(time),
+        bytes.fromhex(address),
+        int(index),
+        bytes.fromhex(signature),
+        bytes.fromhex(extension or ""),
+    )
+
+
+def consensus_dump(found: Json) -> answers.ConsensusDump:
+    """The state of consensus, without what is told of peers."""
+    state = found["round_state"]
+    votes = tuple(map(vote_in_short, state["last_commit"]["votes"]))
+    last = whole_set(state["last_validators"])
+    return answers.ConsensusDump(
+        consensus.RoundState(
+            int(state["height"]),
+            from_text(state["start_time"]),
+            from_text(state["commit_time"]),
+            whole_set(state["validators"]),
+            consensus.VoteSet(votes, last.total_power, last.total_power),
+            last,
+        )
+    )
+
+
+def consensus_state(found: Json) -> answers.ConsensusState:
+    """The state of consensus of a chain with one validator."""
+    state = found["round_state"]
+    address = bytes.fromhex(state["proposer"]["address"])
+    # Who voted, the power that did, and the whole power: "BA{1:_} 0/10 = 0.00".
+    text = state["height_vote_set"][0]["prevotes_bit_array"]
+    power = int(text.split("/")[1].split()[0])
+    members = ValidatorSet((Validator(address, PublicKey(ED25519, b""), power),), address)
+    return answers.ConsensusState(
+        consensus.RoundState(
+            int(state["height/round/step"].split("/")[0]),
+            from_text(state["start_time"]),
+            ZERO_TIME,
+            members,
+            None,
+            members,
+        )
+    )
+
+
 def genesis_document(found: Json) -> genesis.Genesis:
     """A genesis without an ``app_state``."""
     return genesis.Genesis(
@@ -275,6 +351,8 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "consensus_params": lambda found: answers.ParamsAnswer(
         int(found["block_height"]), consensus_params(found["consensus_params"])
     ),
+    "consensus_state": consensus_state,
+    "dump_consensus_state": consensus_dump,
     "unconfirmed_txs": lambda found: answers.PendingTxs(
         int(found["total"]), int(found["total_bytes"]), tuple(map(b64decode, found["txs"]))
     ),
@@ -325,8 +403,7 @@ def new_block_header(found: Json) -> told.NewBlockHeader:
 
 def new_evidence(found: Json) -> told.NewEvidence:
     """A piece of evidence; CometBFT does not show whom it accuses."""
-    nobody = Validator(b"", PublicKey(ED25519, b""), 0)
-    return told.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), nobody)
+    return told.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), ())
 
 
 def tx_committed(found: Json) -> told.TxCommitted:

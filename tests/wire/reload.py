@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask_noderpc.wire.fields import WireField
-from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema import ListOf, OneOf, Shape, WireSchema, compiled
 
 _NOT_THERE = object()
 
@@ -32,6 +32,10 @@ def _value(field: WireField, value: Any) -> Any:
         return None
     if isinstance(field, Shape):
         return _object(field.schema, value)
+    if isinstance(field, OneOf):
+        shapes = field.shapes.values()
+        (shape,) = (shape for shape in shapes if value.keys() <= shape.schema().fields.keys())
+        return _value(shape, value)
     if isinstance(field, ListOf) and value:
         return [_value(field.item, item) for item in value]
     return field.encode(value)

@@ -1,9 +1,8 @@
 """Every dialect of CometBFT sends what a real node of its version sent, and reads it.
 
-Left out of the captured replies: ``consensus_state`` and ``dump_consensus_state``, routes
-that show a live round of consensus, which no backend has. Left out of the categories of
-events, for the nodes sent none while they were captured: TimeoutPropose, TimeoutWait,
-Relock, Unlock and PendingTx.
+Left out of the captured replies: the peers of ``dump_consensus_state``, for no backend knows
+how far another node has come. Left out of the categories of events, for the nodes sent none
+while they were captured: TimeoutPropose, TimeoutWait, Relock, Unlock and PendingTx.
 """
 
 from __future__ import annotations
@@ -71,7 +70,11 @@ def test_a_reply_is_what_the_node_sent(golden: Golden, route: str, result: Any) 
     assert same(json.loads(golden.dialect.encode(answer)), result)
 
 
-@EVERY_RESULT
+@pytest.mark.parametrize(
+    ("golden", "route", "result"),
+    # Votes stand in the state of consensus as texts that don't say all of them.
+    [row for row in golden_results() if not row.values[1].endswith("consensus_state")],
+)
 def test_a_reply_can_be_loaded(golden: Golden, route: str, result: Any) -> None:
     answer = ANSWERS[route](of_version(golden, result))
     schema = schema_of(golden.dialect, answer)

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ...canonical.hashes import piece_hash
 from ...canonical.head import Head
 from ...concurrency import NativeThread
 from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ...domain.answers import PendingCount, PendingTxs
-from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ...domain.genesis import Genesis
 from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
@@ -28,11 +29,12 @@ from ...errors import (
     TxNotFound,
 )
 from ..application import Application, AppState, InitChain
+from ..evidence import check_evidence
 from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
 from . import blocks as reading
+from . import evidence, ledger, mempool, state
 from . import lease as leases
-from . import ledger, mempool, state
 from . import search as searching
 from .connection import Store
 from .files import Files
@@ -233,7 +235,11 @@ class SQLiteBackend(ChainStore):
         return self.latest_height()
 
     def wait_for_pending(self, timeout: float) -> bool:
-        return self._open().changes.wait_until(lambda: self.pending_count().total > 0, timeout)
+        return self._open().changes.wait_until(self._has_pending, timeout)
+
+    def _has_pending(self) -> bool:
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at).total > 0 or evidence.waits(at)
 
     # Mempool and application.
 
@@ -266,6 +272,23 @@ class SQLiteBackend(ChainStore):
 
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))
+
+    # Evidence.
+
+    def submit_evidence(self, piece: Evidence) -> bytes:
+        self._app()
+        files, own = self._open(), piece_hash(piece)
+        with files.readers.snapshot() as at:
+            known = evidence.is_known(at, own)
+        if not known:
+            check_evidence(self, piece)
+            files.writer.run(lambda at: evidence.add(at, piece))
+            files.changes.notify()
+        return own
+
+    def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
+        with self._open().readers.snapshot() as at:
+            return evidence.reap(at, max_bytes)
 
     def _app(self) -> Application:
         if self.application is None:
@@ -307,6 +330,7 @@ class SQLiteBackend(ChainStore):
                 leases.fence(at, lease)
             files.ledger.append(at, blocks)
             ledger.forget(at, blocks, self._limits.cache_size)
+            evidence.settle(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
 

@@ -29,13 +29,13 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
         return None
     txs = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
     evidence = at.execute(
-        "SELECT body FROM evidence WHERE height = ? ORDER BY position", (height,)
+        "SELECT kind, body FROM evidence WHERE height = ? ORDER BY position", (height,)
     )
     meta = rows.meta_from(row, chain_id)
     return meta.block_id, Block(
         meta.header,
         tuple(tx for (tx,) in txs),
-        tuple(rows.evidence_from(body) for (body,) in evidence),
+        tuple(rows.evidence_from(kind, body) for kind, body in evidence),
         state.commit(at, height - 1) or NO_COMMIT,
     )
 

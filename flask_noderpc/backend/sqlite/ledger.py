@@ -16,7 +16,7 @@ from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
 from ..application import Changes, InitChain
 from ..store import CommittedBlock
-from . import index, rows, state
+from . import evidence, index, rows, state
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -133,10 +133,7 @@ def _write_block(
             )
         ),
     )
-    connection.executemany(
-        "INSERT INTO evidence (height, position, kind, body) VALUES (?, ?, ?, ?)",
-        (rows.evidence_row(height, at, piece) for at, piece in enumerate(block.evidence)),
-    )
+    evidence.write(connection, height, block.evidence)
 
 
 def _write_commit(connection: Connection, height: int, commit: Commit) -> None:

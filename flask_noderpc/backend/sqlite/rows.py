@@ -16,6 +16,7 @@ from ...domain.block import (
     DuplicateVoteEvidence,
     Evidence,
     Header,
+    LightClientAttackEvidence,
     PartSetHeader,
     Version,
 )
@@ -206,14 +207,21 @@ def events_from(text: str) -> tuple[Event, ...]:
     )
 
 
-def evidence_row(height: int, position: int, item: Evidence) -> tuple[object, ...]:
-    """One piece of evidence, its body as JSON."""
-    return (height, position, "duplicate_vote", json.encode(item).decode())
+_KINDS: dict[str, type[Evidence]] = {
+    "duplicate_vote": DuplicateVoteEvidence,
+    "light_client_attack": LightClientAttackEvidence,
+}
+_KIND_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def evidence_from(body: str) -> Evidence:
-    """Evidence from its JSON."""
-    return json.decode(body, DuplicateVoteEvidence)
+def evidence_columns(item: Evidence) -> tuple[str, str]:
+    """The kind of a piece of evidence, and its body as JSON."""
+    return _KIND_NAMES[type(item)], json.encode(item).decode()
+
+
+def evidence_from(kind: str, body: str) -> Evidence:
+    """Evidence from its kind and its JSON."""
+    return json.decode(body, _KINDS[kind])
 
 
 def params_from(text: str) -> ConsensusParams:

@@ -12,7 +12,7 @@ from sqlite_utils import Database, Migrations
 from sqlite_utils.db import Table
 
 from ...errors import StoreError
-from . import index
+from . import evidence, index
 
 migrations = Migrations("flask_noderpc")
 
@@ -173,6 +173,20 @@ def m002_index(db: Database) -> None:
     index.write_stored(db.conn)
 
 
+@migrations()
+def m003_evidence(db: Database) -> None:
+    """Evidence that waits for a block, and the hashes of what is in one."""
+    db.table("evidence").add_column("hash", bytes)
+    db.table("evidence").create_index(["hash"])
+    evidence.write_stored_hashes(db.conn)
+    _create(
+        db,
+        "pending_evidence",
+        {"hash": bytes, "height": int, "time": int, "size": int, "kind": str, "body": str},
+        pk="hash",
+    )
+
+
 def _create(
     db: Database,
     name: str,
@@ -186,7 +200,7 @@ def _create(
     )
 
 
-_KNOWN = {m001_chain.__name__, m002_index.__name__}
+_KNOWN = {m001_chain.__name__, m002_index.__name__, m003_evidence.__name__}
 
 
 def migrate(connection: sqlite3.Connection, read_only: bool = False) -> None:

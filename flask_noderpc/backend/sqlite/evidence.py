@@ -1,0 +1,104 @@
+"""Evidence: what is in blocks, and what waits for one and survives a restart."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ...canonical.blocksize import evidence_bytes
+from ...canonical.hashes import piece_hash
+from ...domain.block import Block, Evidence
+from ...errors import EvidencePoolFull
+from . import rows, state
+
+Connection = sqlite3.Connection
+
+# CometBFT has no bound; a validator that misbehaves could fill the store.
+MAX_PENDING = 1_000
+
+
+def write(connection: Connection, height: int, pieces: Sequence[Evidence]) -> None:
+    """Store the evidence of a block."""
+    connection.executemany(
+        "INSERT INTO evidence (height, position, kind, body, hash) VALUES (?, ?, ?, ?, ?)",
+        (
+            (height, position, *rows.evidence_columns(piece), piece_hash(piece))
+            for position, piece in enumerate(pieces)
+        ),
+    )
+
+
+def write_stored_hashes(connection: Connection) -> None:
+    """Add the hashes to evidence that an earlier version stored."""
+    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
+    connection.executemany(
+        "UPDATE evidence SET hash = ? WHERE height = ? AND position = ?",
+        (
+            (piece_hash(rows.evidence_from(kind, body)), height, position)
+            for height, position, kind, body in found
+        ),
+    )
+
+
+def is_known(connection: Connection, own: bytes) -> bool:
+    """Whether evidence of this hash waits or is in a block."""
+    return any(
+        connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (own,)).fetchone()
+        for table in ("pending_evidence", "evidence")
+    )
+
+
+def waits(connection: Connection) -> bool:
+    """Whether any evidence waits for a block."""
+    return connection.execute("SELECT 1 FROM pending_evidence").fetchone() is not None
+
+
+def add(connection: Connection, piece: Evidence) -> None:
+    """Let checked evidence wait, unless another process was first."""
+    own = piece_hash(piece)
+    if is_known(connection, own):
+        return
+    (count,) = connection.execute("SELECT count(*) FROM pending_evidence").fetchone()
+    if count >= MAX_PENDING:
+        raise EvidencePoolFull(MAX_PENDING)
+    columns = (piece.height, piece.timestamp, evidence_bytes(piece))
+    connection.execute(
+        "INSERT INTO pending_evidence (hash, height, time, size, kind, body)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (own, *columns, *rows.evidence_columns(piece)),
+    )
+
+
+def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
+    """What fits a block, of the earliest offences first."""
+    taken: list[Evidence] = []
+    for size, kind, body in connection.execute(
+        "SELECT size, kind, body FROM pending_evidence ORDER BY height, hash"
+    ):
+        if size <= max_bytes:
+            max_bytes -= size
+            taken.append(rows.evidence_from(kind, body))
+    return tuple(taken)
+
+
+def settle(connection: Connection, blocks: Sequence[Block]) -> None:
+    """Forget waiting evidence that is now in a block, or too old or too large for one."""
+    connection.executemany(
+        "DELETE FROM pending_evidence WHERE hash = ?",
+        ((piece_hash(piece),) for block in blocks for piece in block.evidence),
+    )
+    if not blocks or not waits(connection):
+        return
+    last = blocks[-1].header
+    params = state.params(connection, last.height + 1)
+    assert params is not None
+    limits = params.evidence
+    # CometBFT: evidence/pool.go, too old by both ages. Too large it is when the limit sank.
+    connection.execute(
+        "DELETE FROM pending_evidence WHERE size > ? OR (height < ? AND time < ?)",
+        (
+            limits.max_bytes,
+            last.height - limits.max_age_num_blocks,
+            last.time - limits.max_age_duration,
+        ),
+    )

@@ -1,0 +1,294 @@
+"""Evidence as callers of ``broadcast_evidence`` write it: CometBFT's JSON.
+
+The names are those of 0.34 to 0.38, or in 1.0 others; see :func:`evidence_value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import json
+from ..domain import block as blocks
+from ..domain.validator import ED25519, SECP256K1, PublicKey, Validator
+from ..errors import InvalidEvidence
+from . import gojson
+from .comet_params import ByteSlice, HexBytes, Integer, String, refuse_hex
+from .comet_structs import Interface, Pointer, Slice, Small, Struct, Time, Value
+from .param_rules import ParamRules, Reader
+from .params import ParamField
+from .vote_texts import vote_text
+
+_INT64, _UINT64 = Integer("int64"), Integer("uint64", least=0, most=(1 << 64) - 1)
+_INT32 = Small("int32")
+_UINT32 = Small("uint32", least=0, most=(1 << 32) - 1)
+_HEX = HexBytes("bytes.HexBytes")
+_BYTES = ByteSlice("[]uint8")
+_TIME = Time()
+
+
+def _invalid(text: str) -> InvalidEvidence:
+    return InvalidEvidence(f"evidence.ValidateBasic failed: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of one kind."""
+
+    kind: str
+    go_type: str
+
+    @property
+    def zero(self) -> PublicKey:
+        """A key without bytes."""
+        return PublicKey(self.kind, b"")
+
+    def from_json(self, raw: bytes) -> PublicKey:
+        """Base64."""
+        return PublicKey(self.kind, ByteSlice(self.go_type).from_json(raw))
+
+
+_ED, _SECP = _Key(ED25519, "ed25519.PubKey"), _Key(SECP256K1, "secp256k1.PubKey")
+_KEY = Interface(
+    {
+        "tendermint/PubKeyEd25519": _ED,
+        "tendermint/PubKeySecp256k1": _SECP,
+        # document: keys and evidence have its own prefix, in every answer of that dialect.
+        "engine/PubKeyEd25519": _ED,
+        "engine/PubKeySecp256k1": _SECP,
+    }
+)
+
+_PARTS = Struct(
+    blocks.PartSetHeader,
+    {"total": ("total", _UINT32), "hash": ("hash", _HEX)},
+)
+_BLOCK_ID = Struct(blocks.BlockID, {"hash": ("hash", _HEX), "parts": ("parts", _PARTS)})
+_VOTE = Struct(
+    blocks.Vote,
+    {
+        "type": ("type", Small("types.SignedMsgType")),
+        "height": ("height", _INT64),
+        "round": ("round", _INT32),
+        "block_id": ("block_id", _BLOCK_ID),
+        "timestamp": ("timestamp", _TIME),
+        "validator_address": ("validator_address", _HEX),
+        "validator_index": ("validator_index", _INT32),
+        "signature": ("signature", _BYTES),
+        "extension": ("extension", _BYTES),
+        "extension_signature": ("extension_signature", _BYTES),
+    },
+)
+_HEADER = Struct(
+    blocks.Header,
+    {
+        "version": (
+            "version",
+            Struct(blocks.Version, {"block": ("block", _UINT64), "app": ("app", _UINT64)}),
+        ),
+        "chain_id": ("chain_id", String()),
+        "height": ("height", _INT64),
+        "time": ("time", _TIME),
+        "last_block_id": ("last_block_id", _BLOCK_ID),
+        **{
+            name: (name, _HEX)
+            for name in (
+                "last_commit_hash",
+                "data_hash",
+                "validators_hash",
+                "next_validators_hash",
+                "consensus_hash",
+                "app_hash",
+                "last_results_hash",
+                "evidence_hash",
+                "proposer_address",
+            )
+        },
+    },
+)
+_COMMIT_SIG = Struct(
+    blocks.CommitSig,
+    {
+        "block_id_flag": ("block_id_flag", Small("types.BlockIDFlag", least=0, most=255)),
+        "validator_address": ("validator_address", _HEX),
+        "timestamp": ("timestamp", _TIME),
+        "signature": ("signature", _BYTES),
+    },
+)
+_COMMIT = Struct(
+    blocks.Commit,
+    {
+        "height": ("height", _INT64),
+        "round": ("round", _INT32),
+        "block_id": ("block_id", _BLOCK_ID),
+        "signatures": ("signatures", Slice(_COMMIT_SIG)),
+    },
+)
+
+
+# What is nil in Go and can't be here is refused in the words of ValidateBasic.
+
+
+def _validator(
+    address: bytes, pub_key: PublicKey | None, voting_power: int, proposer_priority: int
+) -> Validator:
+    if pub_key is None:
+        raise _invalid("validator does not have a public key")
+    return Validator(address, pub_key, voting_power, proposer_priority)
+
+
+_VALIDATOR = Pointer(
+    Struct(
+        _validator,
+        {
+            "address": ("address", _HEX),
+            "pub_key": ("pub_key", _KEY),
+            "voting_power": ("voting_power", _INT64),
+            "proposer_priority": ("proposer_priority", _INT64),
+        },
+    )
+)
+_MEMBERS = Struct(
+    lambda **members: members,
+    {"validators": ("validators", Slice(_VALIDATOR)), "proposer": ("proposer", _VALIDATOR)},
+)
+_SIGNED_HEADER = Struct(
+    lambda **signed: signed,
+    {"header": ("header", Pointer(_HEADER)), "commit": ("commit", Pointer(_COMMIT))},
+)
+
+
+def _light_block(
+    signed_header: dict[str, Any] | None, validator_set: dict[str, Any] | None
+) -> blocks.LightBlock:
+    if signed_header is None:
+        raise _invalid("conflicting block missing signed header")
+    if signed_header["header"] is None:
+        raise _invalid("conflicting block missing header")
+    within = "invalid conflicting light block: "
+    if validator_set is None:
+        raise _invalid(within + "missing validator set")
+    if signed_header["commit"] is None:
+        raise _invalid(within + "invalid signed header: missing commit")
+    within += "invalid validator set: "
+    if None in validator_set["validators"]:
+        index = validator_set["validators"].index(None)
+        raise _invalid(within + f"invalid validator #{index}: nil validator")
+    if validator_set["proposer"] is None:
+        raise _invalid(within + "proposer failed validate basic, error: nil validator")
+    return blocks.LightBlock(blocks.SignedHeader(**signed_header), **validator_set)
+
+
+_LIGHT_BLOCK = Struct(
+    _light_block,
+    {
+        "signed_header": ("signed_header", Pointer(_SIGNED_HEADER)),
+        "validator_set": ("validator_set", Pointer(_MEMBERS)),
+    },
+)
+
+
+def _duplicate_vote(
+    vote_a: blocks.Vote | None, vote_b: blocks.Vote | None, **others: int
+) -> blocks.DuplicateVoteEvidence:
+    if vote_a is None or vote_b is None:
+        shown = f"{vote_text(vote_a)}, {vote_text(vote_b)}"
+        raise _invalid(f"one or both of the votes are empty {shown}")
+    return blocks.DuplicateVoteEvidence(vote_a, vote_b, **others)
+
+
+def _attack(
+    conflicting_block: blocks.LightBlock | None,
+    byzantine_validators: tuple[Validator | None, ...],
+    **others: int,
+) -> blocks.LightClientAttackEvidence:
+    if conflicting_block is None:
+        raise _invalid("conflicting block is nil")
+    blamed = tuple(one for one in byzantine_validators if one is not None)
+    if len(blamed) < len(byzantine_validators):
+        raise _invalid("nil byzantine validator")
+    return blocks.LightClientAttackEvidence(
+        conflicting_block, byzantine_validators=blamed, **others
+    )
+
+
+def evidence_value(name: Callable[[str], str]) -> Interface:
+    """Either kind of evidence; ``name`` spells the fields in which versions differ."""
+
+    def fields(**values: Value) -> Mapping[str, tuple[str, Value]]:
+        return {name(keyword): (keyword, value) for keyword, value in values.items()}
+
+    votes = {"vote_a": ("vote_a", Pointer(_VOTE)), "vote_b": ("vote_b", Pointer(_VOTE))}
+    at = fields(total_voting_power=_INT64, timestamp=_TIME)
+    duplicate = Struct(_duplicate_vote, {**votes, **fields(validator_power=_INT64), **at})
+    shown = fields(
+        conflicting_block=Pointer(_LIGHT_BLOCK),
+        common_height=_INT64,
+        byzantine_validators=Slice(_VALIDATOR),
+    )
+    attack = Struct(_attack, {**shown, **at})
+    return Interface(
+        {
+            f"{prefix}/{kind}": value
+            for prefix in ("tendermint", "engine")
+            for kind, value in (
+                ("DuplicateVoteEvidence", duplicate),
+                ("LightClientAttackEvidence", attack),
+            )
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReader:
+    """Reads the parameter as CometBFT does."""
+
+    value: Interface
+
+    def from_uri(self, text: str) -> blocks.Evidence | None:
+        """JSON."""
+        refuse_hex(text, "interface")
+        return self.from_json(text.encode("utf-8", "replace"))
+
+    def from_json(self, raw: bytes) -> blocks.Evidence | None:
+        """An object with type and value, or null."""
+        gojson.check(raw)
+        if gojson.kind_of(raw) == "null":
+            return None
+        found: blocks.Evidence = self.value.from_json(raw)
+        return found
+
+
+EVIDENCE_038 = EvidenceReader(evidence_value(lambda word: word.title().replace("_", "")))
+"""CometBFT 0.34, 0.37 and 0.38: ``TotalVotingPower``."""
+
+EVIDENCE_1 = EvidenceReader(evidence_value(str))
+"""CometBFT 1.0: ``total_voting_power``."""
+
+
+class EvidenceObject(ParamField):
+    """A piece of evidence; without other rules it is that of CometBFT 0.38."""
+
+    json_type = "object"
+    takes = "an object with the type and the value of the evidence"
+
+    def from_json(self, value: Any) -> blocks.Evidence | None:
+        """CometBFT's object, with its names of types or the document's."""
+        return EVIDENCE_038.from_json(json.encode(value))
+
+    def from_uri(self, text: str) -> blocks.Evidence | None:
+        """The same object as JSON."""
+        try:
+            return self.from_json(json.decode(text))
+        except json.NotJSON:
+            raise self.refuse() from None
+
+
+def with_evidence(rules: ParamRules, evidence: Reader) -> ParamRules:
+    """The rules with evidence read another way."""
+
+    def reader(kind: ParamField) -> Reader:
+        return evidence if isinstance(kind, EvidenceObject) else rules.reader(kind)
+
+    return replace(rules, reader=reader)

@@ -1,0 +1,153 @@
+"""Go structs out of JSON, as CometBFT's libs/json reads them, with its errors.
+
+A struct is a table of readers by the names of its fields. What is missing or null is Go's
+zero; names that nothing has are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .. import json
+from ..domain.time import ZERO_TIME, from_text
+from . import gojson
+from .gojson import GoError
+
+_NULL = b"null"
+
+
+class Value(Protocol):
+    """Reads one value of a checked document; ``zero`` is that of nothing."""
+
+    @property
+    def zero(self) -> Any:
+        """What is there without a value."""
+
+    def from_json(self, raw: bytes, /) -> Any:
+        """The value; raise :exc:`GoError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """An integer of at most 32 bits, which stands without quotes."""
+
+    go_type: str
+    least: int = -(1 << 31)
+    most: int = (1 << 31) - 1
+    zero: int = 0
+
+    def from_json(self, raw: bytes) -> int:
+        """A JSON number."""
+        if gojson.kind_of(raw) != "number":
+            raise gojson.mismatch(raw, self.go_type)
+        return gojson.integer(raw, self.go_type, self.least, self.most)
+
+
+class Time:
+    """A time in UTC; Go's zero time where there is none."""
+
+    zero = ZERO_TIME
+
+    def from_json(self, raw: bytes) -> int:
+        """RFC 3339 that ends with Z."""
+        # CometBFT: libs/json/decoder.go, decodeReflect.
+        shown = gojson.quoted(raw.decode("utf-8", "replace"))
+        if len(raw) < 2 or not raw[:1] == b'"' == raw[-1:]:
+            raise GoError(f"JSON time must be an RFC3339 string, but got {shown}")
+        if raw[-2:-1] != b"Z":
+            raise GoError(f"JSON time must be UTC and end with 'Z', but got {shown}")
+        try:
+            return from_text(gojson.string(raw))
+        except ValueError:
+            layout = '"2006-01-02T15:04:05Z07:00"'
+            raise GoError(f"parsing time {shown} as {layout}: cannot parse") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct, whose values ``make`` is called with; ``zero`` is made of nothing."""
+
+    make: Callable[..., Any]
+    fields: Mapping[str, tuple[str, Value]]
+    """By the name in JSON: the keyword of ``make``, and the reader."""
+
+    @property
+    def zero(self) -> Any:
+        """The struct whose every field is zero."""
+        return self.make(**{keyword: value.zero for keyword, value in self.fields.values()})
+
+    def from_json(self, raw: bytes) -> Any:
+        """A JSON object."""
+        if gojson.kind_of(raw) != "object":
+            raise gojson.mismatch(raw, "map[string]json.RawMessage")
+        found = json.decode(raw, dict[str, json.Raw])
+        return self.make(
+            **{
+                keyword: _value(value, bytes(found.get(name, _NULL)))
+                for name, (keyword, value) in self.fields.items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A value that may be ``None``: Go's nil."""
+
+    to: Value
+    zero: None = None
+
+    def from_json(self, raw: bytes) -> Any:
+        """The value itself."""
+        return self.to.from_json(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A list."""
+
+    of: Value
+    zero: tuple[()] = ()
+
+    def from_json(self, raw: bytes) -> tuple[Any, ...]:
+        """A JSON array."""
+        if gojson.kind_of(raw) != "array":
+            raise gojson.mismatch(raw, "[]json.RawMessage")
+        found = json.decode(raw, list[json.Raw])
+        return tuple(_value(self.of, bytes(element)) for element in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A value behind the registered name of its type; ``None`` is Go's nil."""
+
+    kinds: Mapping[str, Value]
+    zero: None = None
+
+    def from_json(self, raw: bytes) -> Any:
+        """``{"type": NAME, "value": …}``."""
+        # CometBFT: libs/json/decoder.go, decodeReflectInterface.
+        if gojson.kind_of(raw) != "object":
+            raise gojson.mismatch(raw, "json.interfaceWrapper")
+        found = json.decode(raw, dict[str, json.Raw])
+        name = self._name(bytes(found.get("type", _NULL)))
+        if "value" not in found:
+            raise GoError("interface value cannot be empty")
+        if name not in self.kinds:
+            raise GoError(f"unknown type {gojson.quoted(name)}")
+        return _value(self.kinds[name], bytes(found["value"]))
+
+    def _name(self, raw: bytes) -> str:
+        kind = gojson.kind_of(raw)
+        if kind not in ("string", "null"):
+            where = "Go struct field interfaceWrapper.type of type string"
+            raise GoError(f"json: cannot unmarshal {kind} into {where}")
+        name = gojson.string(raw) if kind == "string" else ""
+        if not name:
+            raise GoError("interface type cannot be empty")
+        return name
+
+
+def _value(value: Value, raw: bytes) -> Any:
+    return value.zero if raw == _NULL else value.from_json(raw)

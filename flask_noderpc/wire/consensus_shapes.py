@@ -1,0 +1,134 @@
+"""The shapes of ``consensus_state`` and ``dump_consensus_state``.
+
+CometBFT: consensus/types/round_state.go. What only a live round has is null, and of the
+peers nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..domain.block import Vote
+from ..domain.consensus import RoundState, VoteSet
+from ..domain.time import ZERO_TIME
+from . import common
+from .fields import Flag, Hex, IntString, Json, Number, Text, Timestamp, WireField
+from .schema import ListOf, Shape, WireSchema
+from .vote_texts import bit_array_text, vote_text
+
+# CometBFT: consensus/types/round_state.go, RoundStepNewHeight.
+STEP_NEW_HEIGHT = 1
+
+_NO_ROUND = -1
+
+
+class Nothing(WireField):
+    """What is not there between two blocks."""
+
+    json_type = "null"
+
+    def __init__(self) -> None:
+        super().__init__(nullable=True, get=lambda _: None)
+
+    def encode(self, value: Any) -> Json:
+        """Null."""
+        return None
+
+
+class VoteText(WireField):
+    """A vote as a short text."""
+
+    def __init__(self, text: Callable[[Vote | None], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def encode(self, value: Vote | None) -> Json:
+        """The text of a vote, or of none."""
+        return self._text(value)
+
+
+class Proposer(WireSchema):
+    """Whose turn it is."""
+
+    address = Hex(get=lambda members: members.proposer)
+    index = Number(get=lambda members: members.by_address[members.proposer][0])
+
+
+def _rounds(state: RoundState) -> tuple[VoteSet, ...]:
+    return (state.no_votes,)
+
+
+class RoundVotes(WireSchema):
+    """The votes of the round, which has none yet."""
+
+    round = Number(get=lambda _: 0)
+    prevotes = ListOf(VoteText(vote_text), get=lambda votes: votes.votes)
+    prevotes_bit_array = Text(get=bit_array_text)
+    precommits = ListOf(VoteText(vote_text), get=lambda votes: votes.votes)
+    precommits_bit_array = Text(get=bit_array_text)
+
+
+class RoundStateInShort(WireSchema):
+    """``round_state`` of ``consensus_state``."""
+
+    place = Text(data_key="height/round/step", get=lambda s: f"{s.height}/0/{STEP_NEW_HEIGHT}")
+    start_time = Timestamp()
+    proposal_block_hash = Hex(get=lambda _: b"")
+    locked_block_hash = Hex(get=lambda _: b"")
+    valid_block_hash = Hex(get=lambda _: b"")
+    height_vote_set = ListOf(RoundVotes, get=_rounds)
+    proposer = Shape(Proposer, get=lambda state: state.validators)
+
+
+class ConsensusState(WireSchema):
+    """Result of ``consensus_state``."""
+
+    round_state = Shape(RoundStateInShort)
+
+
+def consensus_dump(
+    validator_set: type[WireSchema],
+    text: Callable[[Vote | None], str] = vote_text,
+    *,
+    receive_time: bool = False,
+) -> type[WireSchema]:
+    """The shape of ``dump_consensus_state`` with a dialect's validators and texts of votes.
+
+    ``receive_time`` says that it has a member for when a proposal came.
+    """
+
+    class LastCommit(WireSchema):
+        votes = ListOf(VoteText(text))
+        votes_bit_array = Text(get=bit_array_text)
+        peer_maj_23s = Shape(common.Empty, get=lambda votes: votes)
+
+    class WholeRoundState(WireSchema):
+        height = IntString()
+        round = Number(get=lambda _: 0)
+        step = Number(get=lambda _: STEP_NEW_HEIGHT)
+        start_time = Timestamp()
+        commit_time = Timestamp()
+        validators = Shape(validator_set)
+        proposal = Nothing()
+        if receive_time:
+            proposal_receive_time = Timestamp(get=lambda _: ZERO_TIME)
+        proposal_block = Nothing()
+        proposal_block_parts = Nothing()
+        locked_round = Number(get=lambda _: _NO_ROUND)
+        locked_block = Nothing()
+        locked_block_parts = Nothing()
+        valid_round = Number(get=lambda _: _NO_ROUND)
+        valid_block = Nothing()
+        valid_block_parts = Nothing()
+        votes = ListOf(RoundVotes, get=_rounds)
+        commit_round = Number(get=lambda _: _NO_ROUND)
+        last_commit = Shape(LastCommit, nullable=True)
+        last_validators = Shape(validator_set)
+        triggered_timeout_precommit = Flag(get=lambda _: False)
+
+    class ConsensusDump(WireSchema):
+        round_state = Shape(WholeRoundState)
+        peers = ListOf(common.Empty, get=lambda _: ())
+
+    return ConsensusDump
