@@ -61,8 +61,8 @@ class Time:
         try:
             return from_text(gojson.string(raw))
         except ValueError:
-            layout = '"2006-01-02T15:04:05Z07:00"'
-            raise GoError(f"parsing time {shown} as {layout}: cannot parse") from None
+            # Go names the part that is wrong.
+            raise GoError(f"parsing time {raw.decode('utf-8', 'replace')}") from None
 
 
 @dataclass(frozen=True, slots=True)

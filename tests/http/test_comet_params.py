@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, run_node
-from flask_noderpc.wire.comet_params import COMET_PARAMS
+from flask_noderpc.wire.comet038 import COMET_038
 from flask_noderpc.wire.dialects import DIALECTS
 from flask_noderpc.wire.document import DOCUMENT
 from tests.websocket.client import Client
@@ -28,7 +28,7 @@ STRICT = "document with CometBFT's parameters"
 @pytest.fixture(scope="module", autouse=True)
 def dialect() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DIALECTS, STRICT, replace(DOCUMENT, params=COMET_PARAMS))
+        patch.setitem(DIALECTS, STRICT, replace(DOCUMENT, params=COMET_038.params))
         yield
 
 
@@ -52,7 +52,7 @@ REFUSED = list(refused())
 
 
 def test_the_matrix_has_such_rows() -> None:
-    assert len(REFUSED) == 24
+    assert len(REFUSED) == 25
 
 
 @pytest.mark.parametrize(("target", "text"), REFUSED)

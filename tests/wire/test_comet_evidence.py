@@ -168,7 +168,7 @@ def test_what_can_t_be_read_is_refused_in_go_s_words(found: Any, text: str) -> N
 
 
 def test_a_time_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'parsing time ".*2026-13-99T00:00:00Z'):
+    with pytest.raises(ValueError, match='parsing time "2026-13-99T00:00:00Z"'):
         read(changed(VOTES, "value.Timestamp", "2026-13-99T00:00:00Z"))
 
 

@@ -1,0 +1,123 @@
+"""Offences of the validators of a chain whose keys are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flask_noderpc.backend.base import ChainBackend
+from flask_noderpc.canonical import hashes
+from flask_noderpc.canonical.keys import PrivateKey, sign_commit_vote
+from flask_noderpc.canonical.misbehaviour import byzantine_validators
+from flask_noderpc.domain.block import (
+    ABSENT,
+    BlockID,
+    Commit,
+    DuplicateVoteEvidence,
+    LightBlock,
+    LightClientAttackEvidence,
+    PartSetHeader,
+    SignedHeader,
+    Vote,
+    VoteType,
+)
+
+
+def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
+    """The vote with its signature."""
+    sig = sign_commit_vote(vote, chain.genesis().chain_id, key)
+    return replace(vote, signature=sig.signature)
+
+
+def double_vote(
+    chain: ChainBackend, key: PrivateKey, height: int = 1, marks: bytes = b"\x01\x02"
+) -> DuplicateVoteEvidence:
+    """Two prevotes for blocks that never were."""
+    members, time = chain.validators(height), chain.block_meta(height).header.time
+    index, member = members.by_address[key.address]
+
+    def vote_for(mark: int) -> Vote:
+        block_id = BlockID(bytes([mark]) * 32, PartSetHeader(1, bytes([mark]) * 32))
+        vote = Vote(VoteType.PREVOTE, height, 0, block_id, time, key.address, index)
+        return signed(chain, key, vote)
+
+    first, second = map(vote_for, marks)
+    return DuplicateVoteEvidence(first, second, members.total_power, member.voting_power, time)
+
+
+def attack(
+    chain: ChainBackend,
+    keys: list[PrivateKey],
+    height: int,
+    common: int,
+    commit_round: int = 0,
+    **changes: Any,
+) -> LightClientAttackEvidence:
+    """A block that these keys signed, with a header that has something changed."""
+    trusted = SignedHeader(chain.block_meta(height).header, chain.commit(height))
+    header, members = replace(trusted.header, **changes), chain.validators(height)
+    block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
+    by_address = {key.address: key for key in keys}
+    signatures = []
+    for index, member in enumerate(members.validators):
+        vote = Vote(
+            VoteType.PRECOMMIT,
+            height,
+            commit_round,
+            block_id,
+            header.time,
+            member.address,
+            index,
+        )
+        key = by_address[member.address]
+        signatures.append(sign_commit_vote(vote, chain.genesis().chain_id, key))
+    commit = Commit(height, commit_round, block_id, tuple(signatures))
+    assert members.proposing is not None
+    found = LightClientAttackEvidence(
+        LightBlock(SignedHeader(header, commit), members.validators, members.proposing),
+        common,
+        (),
+        chain.validators(common).total_power,
+        chain.block_meta(common).header.time,
+    )
+    blamed = byzantine_validators(found, chain.validators(common), trusted)
+    return replace(found, byzantine_validators=blamed)
+
+
+def forward(
+    chain: ChainBackend,
+    keys: list[PrivateKey],
+    found: LightClientAttackEvidence,
+    *,
+    height: int,
+    time: int,
+) -> LightClientAttackEvidence:
+    """The same attack with a block of a height that the chain has not reached."""
+    signed_header, members = found.conflicting_block.signed_header, found.conflicting_block
+    header = replace(signed_header.header, height=height, time=time)
+    block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
+    by_address = {key.address: key for key in keys}
+    signatures = tuple(
+        sign_commit_vote(
+            Vote(VoteType.PRECOMMIT, height, 0, block_id, time, member.address, index),
+            chain.genesis().chain_id,
+            by_address[member.address],
+        )
+        for index, member in enumerate(members.validators)
+    )
+    ahead = SignedHeader(header, Commit(height, 0, block_id, signatures))
+    return replace(found, conflicting_block=replace(members, signed_header=ahead))
+
+
+def with_signatures(
+    found: LightClientAttackEvidence, kept: list[bool | None]
+) -> LightClientAttackEvidence:
+    """The same attack with some votes absent (false) or forged (none)."""
+    block = found.conflicting_block
+    commit = block.signed_header.commit
+    signatures = tuple(
+        (sig if keep else ABSENT) if keep is not None else replace(sig, signature=bytes(64))
+        for sig, keep in zip(commit.signatures, kept, strict=True)
+    )
+    signed_header = replace(block.signed_header, commit=replace(commit, signatures=signatures))
+    return replace(found, conflicting_block=replace(block, signed_header=signed_header))
