@@ -35,6 +35,12 @@ class Rules:
     proves_each_block: bool = False
     """CometBFT: without empty blocks, a block that changed the application's state is
     still followed by one more, which carries that state's hash."""
+    failed_check_is_error: bool = False
+    """CometBFT 1.0: a transaction that the application refuses is an error, no result."""
+    closed_while_catching_up: bool = False
+    """CometBFT 1.0: no transactions are taken while blocks are fetched from elsewhere."""
+    bad_tx_order: str = "expected order_by to be either `asc` or `desc` or empty"
+    """What is said of another order of ``tx_search``, which stands in place of ``{}``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -13,8 +14,8 @@ from ..websocket.client import Client
 from . import explained, story
 from .compare import Difference, differences
 from .masks import mask_of
-from .sides import Side, Version, make_home, ours, real
-from .talk import Ask, Told, ask
+from .sides import HOME_FILES, Side, Version, make_home, ours, real
+from .talk import Told, ask
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -93,19 +94,15 @@ def all_differences(theirs: dict[str, Told], own: dict[str, Told]) -> list[Diffe
 def write(version: Version, home: Path, told: dict[str, Told]) -> None:
     """Keep what a real node said, and the genesis and keys that it said it of."""
     document = {
-        "home": {
-            name: (home / "config" / name).read_text()
-            for name in ("genesis.json", "priv_validator_key.json", "node_key.json")
-        },
+        "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
         "told": {name: asdict(answer) for name, answer in told.items()},
     }
-    path = GOLDEN / f"told_{version.name}.json"
-    path.write_text(json.dumps(document, indent=0, ensure_ascii=False) + "\n")
+    _path(version).write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
 
 
 def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
     """What :func:`write` kept: the files of the home, and the answers."""
-    document = json.loads((GOLDEN / f"told_{version.name}.json").read_text())
+    document = json.loads(gzip.decompress(_path(version).read_bytes()))
     told = {
         name: Told(**{**answer, "replies": tuple(answer["replies"])})
         for name, answer in document["told"].items()
@@ -113,4 +110,5 @@ def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
     return document["home"], told
 
 
-__all__ = ["Ask", "all_differences", "compare", "hear", "read", "write"]
+def _path(version: Version) -> Path:
+    return GOLDEN / f"told_{version.name}.json.gz"

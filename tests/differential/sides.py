@@ -24,6 +24,7 @@ from flask_noderpc.testing.node import serve
 from .talk import Ask, ask
 
 MONIKER = "twin"
+HOME_FILES = ("genesis.json", "priv_validator_key.json", "node_key.json")
 _PATIENCE_S = 60.0
 
 
@@ -144,7 +145,7 @@ def _wait_until_up(side: Side) -> None:
 def ours(home: Path, folder: Path, dialect: str) -> Iterator[Side]:
     """Our node over the genesis and keys of a home."""
     (folder / "config").mkdir(parents=True)
-    for name in ("genesis.json", "priv_validator_key.json", "node_key.json"):
+    for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
     app = Flask("twin", instance_path=str(folder))
     NodeRPC(
