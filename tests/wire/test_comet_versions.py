@@ -26,9 +26,12 @@ from flask_noderpc.wire.comet034 import COMET_034
 from flask_noderpc.wire.comet037 import COMET_037
 from flask_noderpc.wire.comet038 import COMET_038
 from flask_noderpc.wire.comet1 import COMET_1
+from flask_noderpc.wire.comet_evidence import EvidenceObject
 from flask_noderpc.wire.dialect import Dialect
 from tests.canonical import rebuild
 from tests.http import chain
+
+from .test_comet_evidence import ATTACK, EVERY_PIECE, read
 
 EVENTS = (
     abci.Event("bare"),
@@ -140,6 +143,35 @@ def test_1_0_names_the_bytes_and_the_type_of_a_new_key() -> None:
     updates = shown(COMET_1, results)["validator_updates"]
 
     assert updates == [named, {"power": "4", **named}]
+
+
+@EVERY_PIECE
+@pytest.mark.parametrize(
+    "dialect", [COMET_034, COMET_037, COMET_038, COMET_1], ids=["0.34", "0.37", "0.38", "1.0"]
+)
+def test_evidence_is_read_as_it_is_shown(dialect: Dialect, made: Any) -> None:
+    piece = read(made["json"])
+
+    found = value_of(dialect, told.NewEvidence(1, piece, ()))["evidence"]
+
+    assert (
+        dialect.params.reader(EvidenceObject()).from_json(json.dumps(found).encode()) == piece
+    )
+
+
+def test_1_0_has_named_what_an_attack_is() -> None:
+    event = told.NewEvidence(1, read(ATTACK), ())
+    value = value_of(COMET_1, event)["evidence"]["value"]
+    before = value_of(COMET_038, event)["evidence"]["value"]
+
+    assert list(value) == [
+        "conflicting_block",
+        "common_height",
+        "byzantine_validators",
+        "total_voting_power",
+        "timestamp",
+    ]
+    assert list(value.values()) == list(before.values())
 
 
 def test_1_0_has_its_own_groups_of_parameters() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+from marshmallow import ValidationError
+
 from flask_noderpc.wire.fields import IntString, Number, Text
 from flask_noderpc.wire.replacing import Replacing
-from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema import ListOf, OneOf, Shape, WireSchema, compiled
 
 
 class Leaf(WireSchema):
@@ -30,6 +33,10 @@ class NumberedLeaf(WireSchema):
 
 class Fruit(WireSchema):
     leaf = Shape(Leaf, nullable=True)
+
+
+class Either(WireSchema):
+    part = OneOf({SimpleNamespace: Leaf, str: Twig})
 
 
 LEAF = SimpleNamespace(size=5)
@@ -60,10 +67,22 @@ def test_the_parts_of_a_replacement_are_replaced_too() -> None:
     assert compiled(schema)(SimpleNamespace(leaf=None)) == {"leaf": None}
 
 
+def test_a_field_of_several_kinds_has_them_replaced() -> None:
+    schema = Replacing({Leaf: NumberedLeaf})(Either)
+    loaded = schema().load({"part": {"size": 5}})
+
+    assert compiled(schema)(SimpleNamespace(part=LEAF)) == {"part": {"size": 5}}
+    assert compiled(Either)(SimpleNamespace(part=LEAF)) == {"part": {"size": "5"}}
+    assert loaded == {"part": {"size": 5}}
+    with pytest.raises(ValidationError, match="no kind has all these members"):
+        schema().load({"part": {"age": 5}})
+
+
 def test_a_schema_with_nothing_to_replace_is_the_same() -> None:
     replaced = Replacing({Fruit: NumberedLeaf})
 
     assert replaced(Tree) is Tree
+    assert replaced(Either) is Either
     assert replaced(Fruit) is NumberedLeaf
     assert Replacing({Leaf: NumberedLeaf})(Leaf) is NumberedLeaf
 
