@@ -26,16 +26,26 @@
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
     │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
-    └── RPCError(code, message, data)   what goes on the wire
-        └── ParseError -32700 · InvalidRequest -32600 · MethodNotFound -32601
-            · InvalidParams -32602 · InternalError -32603
+    └── RPCError(code, message, text)   what goes on the wire
+        ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
+        ├── InternalError -32603
+        └── InvalidRequest -32600
+            └── BatchTooLarge(limit) · BodyTooLarge(limit) · BodyEncoded
 """
 
 from __future__ import annotations
 
 
 class NodeRPCError(Exception):
-    """Root of every error that this package raises on purpose."""
+    """Root of every error that this package raises on purpose.
+
+    ``text`` is what a real node says; ``cure`` is what we add to it: what to do about it.
+    """
+
+    def __init__(self, text: str = "", cure: str = "") -> None:
+        self.text, self.cure = text, cure
+        self.said = f"{text} ({cure})" if text and cure else text or cure
+        super().__init__(self.said)
 
 
 class ConfigurationError(NodeRPCError):
@@ -125,8 +135,8 @@ class TxTooLarge(TxRejected):
     def __init__(self, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
         super().__init__(
-            f"Tx too large. Max size is {limit}, but got {size}"
-            " (NODERPC_MAX_TX_BYTES raises it)"
+            f"Tx too large. Max size is {limit}, but got {size}",
+            "NODERPC_MAX_TX_BYTES raises it",
         )
 
 
@@ -149,8 +159,8 @@ class MempoolFull(BackendError):
         self.txs, self.max_txs, self.size, self.max_bytes = txs, max_txs, size, max_bytes
         super().__init__(
             f"mempool is full: number of txs {txs} (max: {max_txs}),"
-            f" total txs bytes {size} (max: {max_bytes})"
-            " (NODERPC_MEMPOOL_SIZE and NODERPC_MEMPOOL_BYTES raise it)"
+            f" total txs bytes {size} (max: {max_bytes})",
+            "NODERPC_MEMPOOL_SIZE and NODERPC_MEMPOOL_BYTES raise it",
         )
 
 
@@ -211,20 +221,27 @@ class StoreError(BackendError):
 
 
 class RPCError(NodeRPCError):
-    """A JSON-RPC error object; ``data`` is a text or ``None`` for absent."""
+    """A JSON-RPC error object; its ``data`` is the text, left out where there is none."""
 
     code = -32603
     message = "Internal error"
 
     def __init__(
-        self, data: str | None = None, *, code: int | None = None, message: str | None = None
+        self,
+        text: str = "",
+        cure: str = "",
+        *,
+        code: int | None = None,
+        message: str | None = None,
     ) -> None:
+        super().__init__(text, cure)
         if code is not None:
             self.code = code
         if message is not None:
             self.message = message
-        self.data = data
-        super().__init__(self.message if data is None else f"{self.message}: {data}")
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.said}" if self.said else self.message
 
 
 class ParseError(RPCError):
@@ -241,6 +258,31 @@ class InvalidRequest(RPCError):
     message = "Invalid Request"
 
 
+class BatchTooLarge(InvalidRequest):
+    """The batch has more calls than one may have."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"batch request exceeds maximum ({limit}) allowed number of requests",
+            "NODERPC_MAX_BATCH raises it",
+        )
+
+
+class BodyTooLarge(InvalidRequest):
+    """The body is larger than one may be."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            "error reading request body: http: request body too large",
+            f"it has more than {limit} bytes; NODERPC_MAX_BODY_BYTES raises it,"
+            " MAX_CONTENT_LENGTH of the app lowers it",
+        )
+
+
+class BodyEncoded(InvalidRequest):
+    """The body is compressed, which nobody here undoes."""
+
+
 class MethodNotFound(RPCError):
     """No route of this name."""
 
@@ -249,11 +291,11 @@ class MethodNotFound(RPCError):
 
 
 class InvalidParams(RPCError):
-    """A parameter can't be read; ``data`` names it."""
+    """A parameter can't be read; the text names it."""
 
     code = -32602
     message = "Invalid params"
 
 
 class InternalError(RPCError):
-    """The call failed; ``data`` carries the text where it may be shown."""
+    """The call failed; the text says why where it may be shown."""

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,24 +22,28 @@ from flask.blueprints import BlueprintSetupState
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
-from .errors import ConfigurationError, NodeRPCError
+from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
 from .node.table import NODE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
-from .rpc.session import Limits, Session
+from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.subscriptions import Hub
 from .settings import Settings, read_settings
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
-from .transports.http import answer_get, answer_post
-from .transports.index import index_page
+from .transports.cors import Cors
+from .transports.http import answer_get, answer_post, form_values, read_body, refuse
+from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
+from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
 
 View = Callable[..., Response | str]
+
+_EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class NodeRPC:
@@ -85,7 +89,15 @@ class NodeRPC:
         options = {k: v for k, v in state.options.items() if k not in _BLUEPRINT_OPTIONS}
         backend = options.pop("backend", self._backend)
         settings = read_settings(app.config, {**self._settings, **options})
-        mount = Mount(backend or _embedded(app, settings), self._routes, settings)
+        dialect = dialect_named(settings.dialect)
+        backend = backend or _embedded(app, settings)
+        if (
+            isinstance(backend, EmbeddedChain)
+            and settings.proof_blocks is None
+            and dialect.rules.proves_each_block
+        ):
+            backend.prove_blocks()
+        mount = Mount(backend, self._routes, settings, dialect)
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
@@ -93,6 +105,7 @@ class NodeRPC:
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
         mount.shell.route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
+        app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)
 
 
@@ -123,11 +136,17 @@ class Mount:
     timing = Timing()
     """The deadlines of its websockets."""
 
-    def __init__(self, backend: ChainBackend, routes: RouteTable, settings: Settings) -> None:
-        dialect = dialect_named(settings.dialect)
+    def __init__(
+        self,
+        backend: ChainBackend,
+        routes: RouteTable,
+        settings: Settings,
+        dialect: Dialect,
+    ) -> None:
         self.backend = backend
         self.routes = routes
         self.settings = settings
+        self._dialect = dialect
         self._dispatcher = Dispatcher(
             routes,
             dialect,
@@ -148,6 +167,7 @@ class Mount:
         )
         self._feed = Feed(backend, self._hub.publish, wanted=lambda: len(self._hub) > 0)
         self._origins = Origins(settings.read_origins, settings.write_origins)
+        self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
             settings.max_subscription_clients,
             settings.max_subscriptions_per_client,
@@ -160,34 +180,63 @@ class Mount:
         self._failed_at = 0.0
         self._rules_are_ours = False
         self._lock = threading.Lock()
-        names = routes.by_name()
+        names = {*routes.by_name(), *self._websocket_names()}
         for name in settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
 
     def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
         """What is registered: rule, endpoint, methods, view."""
+        every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
         # With a prefix, its bare form answers too: a client's base URL has no slash.
         for suffix, rule in (("", "/"), ("_bare", ""))[: 2 if has_prefix else 1]:
-            yield rule, f"rpc{suffix}", ["POST"], self._post
+            yield rule, f"rpc{suffix}", [m for m in every if m != "GET"] or ["POST"], self._post
             if self.settings.index:
-                yield rule, f"index{suffix}", ["GET"], self._index
-        for route in self.routes:
-            if route.name not in self.settings.exclude_routes:
-                yield f"/{route.name}", route.name, ["GET"], self._get(route.name)
+                yield rule, f"index{suffix}", ["GET"], self._page
+        for name in (*self.routes.by_name(), *self._websocket_names()):
+            if name not in self.settings.exclude_routes:
+                yield f"/{name}", name, every, self._get(name)
+
+    def _websocket_names(self) -> tuple[str, ...]:
+        """What a real node has routes for, only to say that they are for websockets."""
+        return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
     def _get(self, name: str) -> View:
         def view(**_: object) -> Response:
             self._look_at_rules()
-            return answer_get(self._dispatcher, name, self.standing())
+            values: Mapping[str, str] = request.args
+            if self._dialect.http.any_method:
+                try:
+                    values = form_values(self.settings.max_body_bytes)
+                except BodyTooLarge as error:
+                    return refuse(self._dispatcher, error)
+            return answer_get(self._dispatcher, name, self.standing(), values)
 
         return view
 
     # The variables of a url_prefix are the host's business; its hooks see them.
 
-    def _post(self, **_: object) -> Response:
+    def _post(self, **_: object) -> Response | str:
         self._look_at_rules()
-        return answer_post(self._dispatcher, self.settings, self.standing())
+        standing = self.standing()
+        try:
+            body = read_body(self.settings.max_body_bytes)
+        except InvalidRequest as error:
+            return refuse(self._dispatcher, error)
+        if not body and self._dialect.envelope.empty_body_is_index and self.settings.index:
+            return self._index()
+        return answer_post(self._dispatcher, body, standing)
+
+    def _page(self, **_: object) -> Response | str:
+        # CometBFT: it is the body that makes a call, not the method.
+        return self._post() if self._dialect.http.any_method else self._index()
+
+    def mark(self, response: Response) -> Response:
+        """Add the headers that all answers of this mount have."""
+        if self._dialect.http.server_time:
+            response.headers["X-Server-Time"] = str(int(time.time()))
+        self._cors.mark(request, response)
+        return response
 
     def standing(self) -> Standing:
         """What the sender of the current request may do."""
@@ -196,14 +245,16 @@ class Mount:
     def _may_connect(self) -> bool:
         return self.standing().may_read
 
-    def _index(self, **_: object) -> str:
+    def _index(self) -> str:
         self._look_at_rules()
         left_out = self.settings.exclude_routes
+        if self._dialect.http.plain_index:
+            return plain_index(self.routes, request.host, left_out)
         try:
             self.prepare()
             return index_page(self.routes, self.backend, left_out)
         except NodeRPCError as error:
-            return index_page(self.routes, None, left_out, str(to_rpc_error(error).data))
+            return index_page(self.routes, None, left_out, to_rpc_error(error).said)
 
     def talk(self, sock: socket.socket) -> None:
         """Serve a websocket to its end."""

@@ -104,6 +104,12 @@ class Settings:
     empty_blocks: bool = setting(
         False, _switch, "Whether blocks are made while no transaction waits."
     )
+    proof_blocks: bool | None = setting(
+        None,
+        _switch,
+        "Whether, without empty blocks, the first block is made at once, and one more after"
+        " each that changed the application's hash; as on the dialect's node when not given.",
+    )
     lease_seconds: float = setting(
         3.0, _seconds, "How long a silent producer keeps others from taking over."
     )
@@ -175,6 +181,20 @@ class Settings:
     )
     write_origins: tuple[str, ...] = setting(
         (), _names, "Origins of other sites whose pages may also send transactions."
+    )
+    cors_origins: tuple[str, ...] = setting(
+        (),
+        _names,
+        "Origins whose pages browsers let read answers (CORS); ``*`` is any, and stands for"
+        " any part of a name.",
+    )
+    cors_methods: tuple[str, ...] = setting(
+        ("HEAD", "GET", "POST"), _names, "Methods that such pages may use."
+    )
+    cors_headers: tuple[str, ...] = setting(
+        ("Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time"),
+        _names,
+        "Headers that such pages may send.",
     )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(

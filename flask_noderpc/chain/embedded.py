@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..backend.application import Application, AppState, InitChain
@@ -102,6 +103,10 @@ class EmbeddedChain(SQLiteBackend):
         if self.latest_height() and self._app().info().last_block_height:
             return InitChain()
         return self._app().init_chain(genesis)
+
+    def prove_blocks(self) -> None:
+        """Have each new hash of the application's state in a block, from :meth:`start` on."""
+        self._pace = replace(self._pace, proof_blocks=True)
 
     def open_home(self) -> homes.Home:
         """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""

@@ -28,6 +28,7 @@ CHAIN_SETTINGS = (
     "produce",
     "block_interval",
     "empty_blocks",
+    "proof_blocks",
     "lease_seconds",
     "max_tx_bytes",
     "mempool_size",
@@ -58,7 +59,12 @@ def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,
-        pace=Pace(settings.block_interval, settings.empty_blocks, settings.lease_seconds),
+        pace=Pace(
+            interval_s=settings.block_interval,
+            empty_blocks=settings.empty_blocks,
+            proof_blocks=bool(settings.proof_blocks),
+            lease_s=settings.lease_seconds,
+        ),
         produce=settings.produce,
         limits=MempoolLimits(
             settings.max_tx_bytes,

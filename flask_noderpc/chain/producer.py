@@ -40,6 +40,9 @@ class Pace:
 
     interval_s: float = 1.0
     empty_blocks: bool = False
+    proof_blocks: bool = False
+    """Whether a new hash of the application's state gets a block that carries it, even an
+    empty one."""
     lease_s: float = 3.0
 
 
@@ -207,9 +210,20 @@ class Producer:
         if early > 0:
             self._stopping.wait(min(early, self._patience))
             return
-        if self._pace.empty_blocks or self._store.wait_for_pending(self._patience):
+        if self._owes_a_block() or self._store.wait_for_pending(self._patience):
             self._last_block_at = time.monotonic()
             self.produce()
+
+    def _owes_a_block(self) -> bool:
+        """Whether a block is due though no transaction waits."""
+        if self._pace.empty_blocks or not self._pace.proof_blocks:
+            return self._pace.empty_blocks
+        # CometBFT: consensus/state.go, needProofBlock.
+        height = self._store.latest_height()
+        if height == 0:
+            return True
+        written = self._store.block_meta(height).header.app_hash
+        return self._store.results(height).app_hash != written
 
     def _hold_lease(self) -> bool:
         """Whether the lease is ours, taken or renewed when a third of it is gone."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ..backend.base import ChainBackend
 from ..domain.abci import BlockResults
 from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
-from ..domain.block import SignedHeader
-from ..errors import ValueNotAllowed
+from ..domain.block import NO_BLOCK, SignedHeader
+from ..errors import BlockNotFound, ResultNotFound, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from ..wire.params import Hash, HexHash, Int64
@@ -59,14 +59,37 @@ class HeaderByHash(Params):
     hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
 
 
+# CometBFT: what is answered where no block is.
+NO_ANSWER = BlockAnswer(NO_BLOCK, None)
+
+
+def _is_before_all(ctx: Context, wanted: int | None) -> bool:
+    """Whether the latest block is asked for, there is none, and that is no error."""
+    return (
+        ctx.rules.unknown_block_is_null and wanted is None and ctx.backend.latest_height() == 0
+    )
+
+
+def _height_of(ctx: Context, block_hash: bytes) -> int | None:
+    try:
+        return ctx.backend.height_of(block_hash)
+    except BlockNotFound:
+        if ctx.rules.unknown_block_is_null:
+            return None
+        raise
+
+
 def block(ctx: Context, params: AtHeight) -> BlockAnswer:
     """A block with its id."""
+    if _is_before_all(ctx, params.height):
+        return NO_ANSWER
     return block_answer(ctx.backend, block_height(ctx.backend, params.height))
 
 
 def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
     """A block with its id, found by its hash."""
-    return block_answer(ctx.backend, ctx.backend.height_of(params.hash))
+    height = _height_of(ctx, params.hash)
+    return NO_ANSWER if height is None else block_answer(ctx.backend, height)
 
 
 def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
@@ -77,23 +100,30 @@ def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
 
 def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
     """A block's header."""
+    if _is_before_all(ctx, params.height):
+        return HeaderAnswer(None)
     height = block_height(ctx.backend, params.height)
     return HeaderAnswer(ctx.backend.block_meta(height).header)
 
 
 def header_by_hash(ctx: Context, params: HeaderByHash) -> HeaderAnswer:
     """A block's header, found by its hash."""
-    return HeaderAnswer(ctx.backend.block_meta(ctx.backend.height_of(params.hash)).header)
+    height = _height_of(ctx, params.hash)
+    return HeaderAnswer(None if height is None else ctx.backend.block_meta(height).header)
 
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:
     """What executing a block gave."""
+    if _is_before_all(ctx, params.height):
+        raise ResultNotFound("could not find results for height #0")
     return ctx.backend.results(block_height(ctx.backend, params.height))
 
 
-def commit(ctx: Context, params: AtHeight) -> CommitAnswer:
+def commit(ctx: Context, params: AtHeight) -> CommitAnswer | None:
     """A header with the precommits that finalised its block."""
     backend = ctx.backend
+    if _is_before_all(ctx, params.height):
+        return None
     height = block_height(backend, params.height)
     # Asked before the commit is read: a block that arrives meanwhile may carry another.
     latest = backend.latest_height()

@@ -10,6 +10,9 @@ from .heights import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
 CANONICAL_COMMIT = Cache(given="height", settled=lambda answer: answer.canonical)
+# A hash that nobody knows may be that of a block to come.
+KNOWN_BLOCK = Cache(always=True, settled=lambda answer: answer.block is not None)
+KNOWN_HEADER = Cache(always=True, settled=lambda answer: answer.header is not None)
 
 # CometBFT: rpc/core/routes.go has the same cache policy, with abci_info, blockchain and tx
 # always cacheable, whose answers can change; ours are not.
@@ -21,7 +24,11 @@ NODE_ROUTES = RouteTable(
         Route("blockchain", blocks.blockchain, blocks.HeightRange, answers.BlockList),
         Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT),
         Route(
-            "block_by_hash", blocks.block_by_hash, blocks.ByHash, answers.BlockAnswer, ALWAYS
+            "block_by_hash",
+            blocks.block_by_hash,
+            blocks.ByHash,
+            answers.BlockAnswer,
+            KNOWN_BLOCK,
         ),
         Route(
             "block_results",
@@ -80,7 +87,7 @@ NODE_ROUTES = RouteTable(
             blocks.header_by_hash,
             blocks.HeaderByHash,
             answers.HeaderAnswer,
-            ALWAYS,
+            KNOWN_HEADER,
         ),
         Route(
             "broadcast_tx_commit",

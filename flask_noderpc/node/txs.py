@@ -102,7 +102,8 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
         try:
             check = ctx.backend.submit(params.tx)
         except TxRejected as error:
-            raise TxRejected(f"error on broadcastTxCommit: {error}") from error
+            text = f"error on broadcastTxCommit: {error.text}"
+            raise TxRejected(text, error.cure) from error
         if check.code != 0:
             return BroadcastCommitAnswer(check, TxResult(), own, 0)
         found = _wait_for(ctx, own, before)
@@ -119,8 +120,9 @@ def _wait_for(ctx: Context, own: bytes, before: int) -> TxRecord:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise WaitTimedOut(
-                f"timed out waiting for tx to be included in a block: {own.hex().upper()}"
-                " may still get into one (NODERPC_BROADCAST_TIMEOUT waits longer)"
+                "timed out waiting for tx to be included in a block",
+                f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
+                " waits longer",
             )
         seen = ctx.backend.wait_for_height(seen, remaining)
 

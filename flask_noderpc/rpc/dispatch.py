@@ -1,7 +1,7 @@
 """From a call to its encoded answer, the same way for every transport.
 
 1. A transport reads bytes, or the name and values of a GET.
-2. :mod:`.messages` makes calls of a body.
+2. The dialect's envelope makes calls of a body.
 3. The dispatcher finds the route's endpoint, reads its parameters, and calls the handler.
 4. The dialect encodes the result, and the envelope is put around it.
 
@@ -21,18 +21,14 @@ from ..errors import (
     BackendError,
     ConfigurationError,
     InternalError,
-    InvalidRequest,
     MethodNotFound,
-    NodeRPCError,
     OriginRefused,
-    ParseError,
     RPCError,
     StoreError,
 )
 from ..wire.dialect import Dialect
-from . import messages
+from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import Context
-from .messages import BadCall
 from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
@@ -46,6 +42,14 @@ class Reply:
     """What a transport sends."""
 
     status: HTTPStatus
+    body: bytes
+    cacheable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reply, and whether others may keep it."""
+
     body: bytes
     cacheable: bool = False
 
@@ -67,6 +71,7 @@ class Dispatcher:
     ) -> None:
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
+        self.envelope = dialect.envelope
         self._context = context
         self._ready = ready
         self._loaders: dict[type[Params], ParamLoader[Any]] = {}
@@ -88,76 +93,108 @@ class Dispatcher:
         try:
             endpoint = self._endpoint(name, may_write)
             self._ready()
-            params = endpoint.loader.from_uri(values)
-            answer = endpoint.route.call(self._context, params)
-            body = self._reply(endpoint, answer, messages.URI_ID)
-            return Reply(HTTPStatus.OK, body, endpoint.route.cache.allows(params, answer))
+            answer = self._call(endpoint, endpoint.loader.from_uri(values), URI_ID)
+            return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
         except Exception as error:
-            status = self._dialect.status_of(error) if isinstance(error, NodeRPCError) else None
-            return Reply(
-                status or HTTPStatus.INTERNAL_SERVER_ERROR,
-                messages.failure(messages.URI_ID, to_rpc_error(error)),
-            )
+            return self.failed(URI_ID, error)
+
+    def failed(self, own_id: bytes | None, error: Exception) -> Reply:
+        """The answer to a GET that failed, or to whoever may not read here."""
+        status = self._dialect.status_of(error)
+        return Reply(status, self.envelope.failure(own_id, to_rpc_error(error)))
+
+    def refused(self, error: RPCError, own_id: bytes | None = None) -> Reply:
+        """The answer to a body that holds no calls."""
+        return Reply(self.envelope.status_of(error), self.envelope.failure(own_id, error))
 
     def post(self, body: bytes, *, may_write: bool = True) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
         try:
-            calls = messages.parse(body, self._context.settings.max_batch)
-        except (ParseError, InvalidRequest) as error:
-            return Reply(HTTPStatus.BAD_REQUEST, messages.failure(messages.NO_ID, error))
-        replies = self._replies(calls, may_write)
-        if not replies:
+            calls = self.envelope.parse(body, self._context.settings.max_batch)
+        except RPCError as error:
+            return self.refused(error)
+        if not calls.is_batch:
+            return self._alone(calls.items[0], may_write)
+        answers = self._answers(calls, may_write)
+        if not answers:
             return Reply(HTTPStatus.OK, b"")
-        lone = len(replies) == 1 and self._context.rules.lone_reply_is_bare
-        if lone or not calls.is_batch:
-            bad = not calls.is_batch and isinstance(calls.items[0], BadCall)
-            return Reply(HTTPStatus.BAD_REQUEST if bad else HTTPStatus.OK, replies[0])
-        return Reply(HTTPStatus.OK, messages.batch(replies))
+        cacheable = self._dialect.http.posts_may_be_kept and all(
+            answer.cacheable for answer in answers
+        )
+        if len(answers) == 1 and self.envelope.lone_reply_is_bare:
+            return Reply(HTTPStatus.OK, answers[0].body, cacheable)
+        replies = [answer.body for answer in answers]
+        return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
 
-    def _replies(self, calls: messages.Calls, may_write: bool) -> list[bytes]:
-        replies: list[bytes] = []
+    def _alone(self, item: Call | BadCall, may_write: bool) -> Reply:
+        if isinstance(item, BadCall):
+            return self.refused(item.error, item.id)
+        if item.id is None:
+            return Reply(HTTPStatus.OK, b"")
+        answer = self._answer(item, item.id, may_write)
+        may_be_kept = answer.cacheable and self._dialect.http.posts_may_be_kept
+        return Reply(HTTPStatus.OK, answer.body, may_be_kept)
+
+    def _answers(self, calls: Calls, may_write: bool) -> list[Answer]:
+        answers: list[Answer] = []
         room = self._context.settings.max_batch_response_bytes
         for item in calls.items:
             if isinstance(item, BadCall):
-                replies.append(messages.failure(item.id, item.error))
+                answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:
                 # CometBFT: a notification, which has no id, is not even executed.
-                reply = b""
+                answer = Answer(b"")
                 if room > 0:
-                    reply = self.call(item.method, item.params, item.id, may_write=may_write)
-                room -= len(reply)
-                if calls.is_batch and room <= 0:
+                    answer = self._answer(item, item.id, may_write)
+                room -= len(answer.body)
+                if room <= 0:
                     # From here on nothing more is worked out, to be thrown away.
-                    room, reply = 0, messages.failure(item.id, _too_much())
-                replies.append(reply)
-        return replies
+                    room, answer = 0, Answer(self.envelope.failure(item.id, _too_much()))
+                answers.append(answer)
+        return answers
 
-    def call(
-        self, method: str, params: bytes, own_id: bytes, *, may_write: bool = True
-    ) -> bytes:
-        """The reply to one call."""
+    def _answer(self, call: Call, own_id: bytes, may_write: bool) -> Answer:
         try:
-            endpoint = self._endpoint(method, may_write)
-            self._ready()
-            answer = endpoint.route.call(self._context, endpoint.loader.from_json(params))
-            return self._reply(endpoint, answer, own_id)
+            return self._called(call, own_id, may_write)
         except Exception as error:
-            return messages.failure(own_id, to_rpc_error(error))
+            return Answer(self.envelope.failure(own_id, to_rpc_error(error)))
+
+    def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
+        """The reply to one call that came over a websocket."""
+        try:
+            return self._called(call, own_id, may_write).body
+        except Exception as error:
+            return self.failure_over_websocket(own_id, error)
+
+    def failure_over_websocket(self, own_id: bytes | None, error: Exception) -> bytes:
+        """The reply to what could not be done over a websocket."""
+        said = self.envelope.over_websocket(to_rpc_error(error))
+        return self.envelope.failure(own_id, said)
+
+    def _called(self, call: Call, own_id: bytes, may_write: bool) -> Answer:
+        endpoint = self._endpoint(call.method, may_write)
+        self._ready()
+        return self._call(endpoint, endpoint.loader.from_json(call.params), own_id)
+
+    def _call(self, endpoint: Endpoint, params: Params, own_id: bytes) -> Answer:
+        route = endpoint.route
+        answer = route.call(self._context, params)
+        return Answer(
+            self.envelope.success(own_id, self._dialect.encode(answer), endpoint.error_member),
+            route.cache.allows(params, answer),
+        )
 
     def _endpoint(self, name: str, may_write: bool) -> Endpoint:
         try:
             endpoint = self._endpoints[name]
         except KeyError:
-            raise MethodNotFound(f"no method {name[:_LONGEST_NAME_SHOWN]!r}") from None
+            raise MethodNotFound(cure=f"no method {name[:_LONGEST_NAME_SHOWN]!r}") from None
         if endpoint.route.writes and not may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
         return endpoint
-
-    def _reply(self, endpoint: Endpoint, answer: object, own_id: bytes) -> bytes:
-        return messages.success(own_id, self._dialect.encode(answer), endpoint.error_member)
 
 
 def _too_much() -> RPCError:
@@ -176,7 +213,7 @@ def to_rpc_error(error: Exception) -> RPCError:
             log.error("%s", error)
             return InternalError(error.reason)
         case BackendError():
-            return InternalError(str(error))
+            return InternalError(error.text, error.cure)
         case ConfigurationError():
             log.error("the node can't start: %s", error)
             return InternalError("the node can't start; the server's log says why")

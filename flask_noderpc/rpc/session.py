@@ -10,10 +10,9 @@ from itertools import chain
 from .. import json
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
 from ..events.query import Query, check_length, parse
+from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
-from . import messages
-from .dispatch import Dispatcher, to_rpc_error
-from .messages import BadCall, Call
+from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .subscriptions import Hub, Ring
 
@@ -27,6 +26,14 @@ class QueryParams(Params):
     """Of ``subscribe`` and ``unsubscribe``."""
 
     query: str = param(Text(), doc="The event query.")
+
+
+WEBSOCKET_METHODS: dict[str, type[Params]] = {
+    "subscribe": QueryParams,
+    "unsubscribe": QueryParams,
+    "unsubscribe_all": NoParams,
+}
+"""What only a websocket answers, and its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Session:
         may_write: bool = True,
     ) -> None:
         self._dispatcher = dispatcher
+        self._envelope = dispatcher.envelope
         self._hub = hub
         self._limits = limits
         self._follow = follow
@@ -86,38 +94,33 @@ class Session:
         self._no_params = dispatcher.loader(NoParams)
         self._lock = threading.Lock()
         self._subscriptions: dict[Query, _Subscription] = {}
-        self._own = {
-            "subscribe": self._subscribe,
-            "unsubscribe": self._unsubscribe,
-            "unsubscribe_all": self._unsubscribe_all,
-        }
+        steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
+        self._own = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
     def receive(self, body: bytes) -> None:
         """Answer one message; a notification gets no answer."""
         try:
             # CometBFT: no batches on a websocket.
-            call = messages.parse_one(body)
+            call = self._envelope.parse_one(body)
         except RPCError as error:
-            self._send(messages.failure(messages.NO_ID, error))
+            self._send(self._envelope.failure(None, error))
             return
         if isinstance(call, BadCall):
-            self._send(messages.failure(call.id, call.error))
+            self._send(self._envelope.failure(call.id, call.error))
         elif call.id is not None and call.method in self._own:
             self._answer(call, call.id)
         elif call.id is not None:
             self._send(
-                self._dispatcher.call(
-                    call.method, call.params, call.id, may_write=self._may_write
-                )
+                self._dispatcher.over_websocket(call, call.id, may_write=self._may_write)
             )
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:
             begin = self._own[call.method](own_id, call.params)
         except Exception as error:
-            self._send(messages.failure(own_id, to_rpc_error(error)))
+            self._send(self._dispatcher.failure_over_websocket(own_id, error))
             return
-        self._send(messages.success(own_id, _EMPTY, error_member=False))
+        self._send(self._envelope.success(own_id, _EMPTY, error_member=False))
         if begin is not None:
             with self._lock:
                 self._subscriptions[begin.ring.query] = begin
@@ -128,13 +131,13 @@ class Session:
         # CometBFT: in this order.
         if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
-                f"max_subscription_clients {self._limits.clients} reached"
-                " (NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it)"
+                f"max_subscription_clients {self._limits.clients} reached",
+                "NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it",
             )
         if len(self._subscriptions) >= self._limits.per_client:
             raise Busy(
-                f"max_subscriptions_per_client {self._limits.per_client} reached"
-                " (NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it)"
+                f"max_subscriptions_per_client {self._limits.per_client} reached",
+                "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it",
             )
         query = self._parsed(text)
         if query in self._subscriptions:
@@ -186,17 +189,18 @@ class Session:
             found = subscription.take()
             if found is None:
                 self._end(subscription.ring.query)
-                waiting.append((_notice(subscription.id),))
+                waiting.append((self._envelope.failure(subscription.id, _cancelled()),))
             else:
                 waiting.append(found)
         return chain.from_iterable(waiting)
 
 
-def _notice(own_id: bytes) -> bytes:
-    error = RPCError(
-        "subscription was canceled (reason: client is not pulling messages fast enough;"
-        " NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more)",
+def _cancelled() -> RPCError:
+    return RPCError(
+        # CometBFT: rpc/core/events.go.
+        "subscription was canceled (reason: internal subscription event buffer is out of"
+        " capacity)",
+        "NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more",
         code=_SERVER_ERROR,
         message="Server error",
     )
-    return messages.failure(own_id, error)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import render_template, request, url_for
+from markupsafe import escape
 
 from ..backend.base import ChainBackend
 from ..canonical.hashes import tx_hash
-from ..rpc.params import specs
+from ..rpc.params import Params, specs
 from ..rpc.route import Route, RouteTable
+from ..rpc.session import WEBSOCKET_METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,27 @@ def index_page(
     examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
     return render_template("noderpc/index.html", links=links, trouble=trouble)
+
+
+def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> str:
+    """CometBFT's page: one line, a link for each method, those of the websocket too."""
+    # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
+    params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
+    links = (
+        _plain_link(f"//{host}/{name}?", params[name])
+        for name in sorted(params)
+        if name not in left_out
+    )
+    return (
+        "<html><body><br>Available endpoints:<br><br>Endpoints that require arguments:<br>"
+        + "".join(links)
+        + "</body></html>"
+    )
+
+
+def _plain_link(start: str, params: type[Params]) -> str:
+    link = escape(start) + "&".join(f"{spec.wire}=_" for spec in specs(params))
+    return f'<a href="{link}">{link}</a></br>'
 
 
 def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> Link:

@@ -31,8 +31,9 @@ from .comet038_shapes import (
     TxSearch,
     ValidatorPage,
 )
+from .comet_envelope import CometEnvelope
 from .comet_params import COMET_PARAMS
-from .dialect import Dialect, Rules
+from .dialect import Dialect, HttpHabits, Rules
 from .event_page import event_page
 
 # CometBFT 0.38: a GET that fails is a 500, of a route that is not there a 404. Refusing
@@ -75,5 +76,13 @@ COMET_038 = Dialect(
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,
-    rules=Rules(),
+    rules=Rules(unknown_block_is_null=True, proves_each_block=True),
+    envelope=CometEnvelope(),
+    http=HttpHabits(
+        any_method=True,
+        posts_may_be_kept=True,
+        server_time=True,
+        websocket_routes=True,
+        plain_index=True,
+    ),
 )

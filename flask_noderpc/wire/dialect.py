@@ -13,8 +13,9 @@ from http import HTTPStatus
 from typing import Any
 
 from .. import json
-from ..errors import ConfigurationError, NodeRPCError
+from ..errors import ConfigurationError
 from ..events.messages import Message
+from .envelope import Envelope, nearest
 from .events import event_encoder
 from .param_rules import ParamRules
 from .schema import Dump, WireSchema, compiled
@@ -27,8 +28,27 @@ SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
 class Rules:
     """The few behaviours, beside shapes, in which dialects differ."""
 
-    lone_reply_is_bare: bool = True
-    """CometBFT: a batch with one reply is answered with that reply, not a list."""
+    unknown_block_is_null: bool = False
+    """CometBFT: a block that is not there is an answer without a block, not an error."""
+    proves_each_block: bool = False
+    """CometBFT: without empty blocks, a block that changed the application's state is
+    still followed by one more, which carries that state's hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpHabits:
+    """How a node speaks HTTP, beside statuses and bodies."""
+
+    any_method: bool = False
+    """Whether a route answers every method, and reads its parameters from a form too."""
+    posts_may_be_kept: bool = False
+    """Whether ``Cache-Control`` is also on answers to POST, where all their calls allow it."""
+    server_time: bool = False
+    """Whether answers carry ``X-Server-Time``, in seconds."""
+    websocket_routes: bool = False
+    """Whether the methods of the websocket have routes, which say that they are not found."""
+    plain_index: bool = False
+    """Whether the index page is CometBFT's line of links."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +61,14 @@ class Dialect:
     schemas: Mapping[type, SchemaChoice]
     events: Mapping[type, type[WireSchema]]
     """The shape of each kind of event data."""
-    statuses: Mapping[type[NodeRPCError], HTTPStatus]
+    statuses: Mapping[type[Exception], HTTPStatus]
     """The status of a GET that failed so; the nearest kind counts, 500 is of all others."""
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
     params: ParamRules = field(default_factory=ParamRules)
+    envelope: Envelope = field(default_factory=Envelope)
+    http: HttpHabits = field(default_factory=HttpHabits)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
@@ -66,14 +88,14 @@ class Dialect:
                 )
 
     def encode(self, result: object) -> bytes:
-        """The result as JSON."""
+        """The result as JSON; no result is null."""
+        if result is None:
+            return b"null"
         return json.encode(self._dumps[type(result)](result))
 
-    def status_of(self, error: NodeRPCError) -> HTTPStatus:
+    def status_of(self, error: Exception) -> HTTPStatus:
         """The status of a GET that failed."""
-        kinds = (kind for kind in type(error).__mro__ if kind in self.statuses)
-        kind = next(kinds, None)
-        return self.statuses[kind] if kind else HTTPStatus.INTERNAL_SERVER_ERROR
+        return nearest(self.statuses, error)
 
 
 def _dump(choice: SchemaChoice) -> Dump:

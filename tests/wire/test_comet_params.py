@@ -223,7 +223,7 @@ def test_a_uri_is_refused_in_go_s_words(route: str, name: str, text: str, reason
     with pytest.raises(InvalidParams) as caught:
         uri(route, **{name: text})
 
-    assert caught.value.data == IN_URI + reason
+    assert caught.value.text == IN_URI + reason
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_json_is_refused_in_go_s_words(route: str, params: str, reason: str) -> 
     with pytest.raises(InvalidParams) as caught:
         from_json(route, params)
 
-    assert caught.value.data == IN_JSON + reason
+    assert caught.value.text == IN_JSON + reason
 
 
 # Go: encoding/json/scanner.go.
@@ -398,7 +398,7 @@ def test_every_text_is_read_as_the_node_reads_it(line: str) -> None:
     else:
         with pytest.raises(InvalidParams) as caught:
             read()
-        assert (str(caught.value.code), caught.value.data) == (status, text)
+        assert (str(caught.value.code), caught.value.text) == (status, text)
 
 
 @settings(deadline=None)

@@ -1,0 +1,140 @@
+"""CometBFT's envelope: which bodies hold calls, and what is said of those that do not.
+
+CometBFT: rpc/jsonrpc. The same in 0.34, 0.37, 0.38 and 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import ClassVar
+
+from .. import json
+from ..errors import (
+    BatchTooLarge,
+    BodyTooLarge,
+    InternalError,
+    InvalidParams,
+    ParseError,
+    RPCError,
+)
+from . import gojson
+from .envelope import BadCall, Call, Calls, Envelope, Message
+from .gojson import GoError
+
+# CometBFT: types.RPCRequest is read through a struct without a name, which Go spells out.
+_REQUEST = (
+    'struct { JSONRPC string "json:\\"jsonrpc\\""; ID interface {} "json:\\"id,omitempty\\"";'
+    ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'
+)
+_NOTIFICATION = Call("", b"", None)
+# Go: how an id that is neither text nor number is shown.
+_ID_KINDS = {
+    "bool": "bool",
+    "object": "map[string]interface {}",
+    "array": "[]interface {}",
+}
+
+
+class CometEnvelope(Envelope):
+    """Bodies as a CometBFT node takes them, errors in its words."""
+
+    empty_body_is_index = True
+    names_cures = False
+    # CometBFT: what could not be read is answered without an id.
+    nobody = b""
+    statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
+        **Envelope.statuses,
+        ParseError: HTTPStatus.INTERNAL_SERVER_ERROR,
+        BatchTooLarge: HTTPStatus.OK,
+        BodyTooLarge: HTTPStatus.BAD_REQUEST,
+    }
+
+    def parse(self, body: bytes, max_batch: int) -> Calls:
+        """The calls of a body; one that can't be read spoils all of them."""
+        try:
+            if body.lstrip()[:1] != b"[":
+                return Calls((_call(body),), is_batch=False)
+            elements = _elements(body)
+            if len(elements) > max_batch:
+                raise BatchTooLarge(max_batch)
+            return Calls(tuple(_in_batch(bytes(element)) for element in elements), True)
+        except GoError as error:
+            raise _unreadable(error) from None
+
+    def parse_one(self, body: bytes) -> Call | BadCall:
+        """The one call of a body."""
+        try:
+            return _call(body)
+        except GoError as error:
+            raise _unreadable(error) from None
+
+    def over_websocket(self, error: RPCError) -> RPCError:
+        """CometBFT: a websocket does not tell bad parameters from what fails inside."""
+        if isinstance(error, InvalidParams):
+            return InternalError(error.text, error.cure)
+        return error
+
+
+def _unreadable(error: GoError) -> ParseError:
+    return ParseError(f"error unmarshaling request: {error}")
+
+
+def _elements(body: bytes) -> list[json.Raw]:
+    try:
+        return json.decode(body, list[json.Raw])
+    except json.NotJSON:
+        raise _why(body) from None
+
+
+def _in_batch(element: bytes) -> Call:
+    try:
+        return _call(element)
+    except GoError:
+        # CometBFT: what is no list of calls is read again as one call, which a list is not.
+        raise gojson.mismatch(b"[", _REQUEST) from None
+
+
+def _call(document: bytes) -> Call:
+    try:
+        message = json.decode(document, Message)
+    except json.NotJSON:
+        if document.strip() == b"null":
+            return _NOTIFICATION
+        raise _why(document) from None
+    _text(bytes(message.jsonrpc), "jsonrpc")
+    method = _text(bytes(message.method), "method")
+    own_id = _id(bytes(message.id))
+    return Call(method, bytes(message.params), own_id) if own_id else _NOTIFICATION
+
+
+def _why(document: bytes) -> GoError:
+    try:
+        gojson.check(document)
+    except GoError as error:
+        return error
+    if gojson.kind_of(document) == "object":
+        # Go reads what is no UTF-8, and half a surrogate pair.
+        return GoError("a text in it is no Unicode")
+    return gojson.mismatch(document, _REQUEST)
+
+
+def _text(raw: bytes, field: str) -> str:
+    kind = gojson.kind_of(raw) if raw else "null"
+    if kind == "null":
+        return ""
+    if kind != "string":
+        raise GoError(
+            f"json: cannot unmarshal {kind} into Go struct field .{field} of type string"
+        )
+    return gojson.string(raw)
+
+
+def _id(raw: bytes) -> bytes | None:
+    kind = gojson.kind_of(raw) if raw else "null"
+    if kind == "null":
+        return None
+    if kind not in _ID_KINDS:
+        return raw
+    shown = raw.decode("utf-8", "replace") if kind == "bool" else "..."
+    raise GoError(f"json-rpc ID ({shown}) is of unknown type ({_ID_KINDS[kind]})")

@@ -1,0 +1,159 @@
+"""The envelope of calls and replies: JSON-RPC 2.0, bytes to calls and replies to bytes.
+
+Ids and parameters stay raw bytes: an id is echoed as it came, digit for digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import ClassVar
+
+from .. import json
+from ..errors import (
+    BatchTooLarge,
+    BodyEncoded,
+    BodyTooLarge,
+    InvalidRequest,
+    ParseError,
+    RPCError,
+)
+
+# CometBFT: every answer to a GET carries this id.
+URI_ID = b"-1"
+
+
+class Message(json.Struct):
+    """A request object, its members unread."""
+
+    jsonrpc: json.Raw = json.Raw(b"")
+    id: json.Raw = json.Raw(b"")
+    method: json.Raw = json.Raw(b"")
+    params: json.Raw = json.Raw(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; without an id it is a notification and gets no reply."""
+
+    method: str
+    params: bytes
+    id: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BadCall:
+    """Something in the place of a call that is none."""
+
+    error: RPCError
+    id: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The content of one body."""
+
+    items: tuple[Call | BadCall, ...]
+    is_batch: bool
+
+
+class Envelope:
+    """The document's envelope: JSON-RPC 2.0; another dialect overrides entries."""
+
+    lone_reply_is_bare = True
+    """CometBFT: a batch with one reply is answered with that reply, not a list."""
+    empty_body_is_index = False
+    """Whether a call without a body gets the index page."""
+    names_cures = True
+    """Whether errors say what to do about them, beside what a real node says."""
+    nobody = b'"id":null,'
+    """In the place of an id that could not be read."""
+    statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
+        InvalidRequest: HTTPStatus.BAD_REQUEST,
+        ParseError: HTTPStatus.BAD_REQUEST,
+        BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        BodyEncoded: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    }
+    """Of a body that holds no calls, by what is wrong with it; a call that fails is a 200."""
+
+    def parse(self, body: bytes, max_batch: int) -> Calls:
+        """The calls of a body.
+
+        Raise :exc:`~flask_noderpc.errors.ParseError` for what is not JSON, and
+        :exc:`~flask_noderpc.errors.InvalidRequest` for an empty or oversize batch.
+        """
+        try:
+            if body.lstrip()[:1] != b"[":
+                return Calls((self._call(body),), is_batch=False)
+            elements = json.decode(body, list[json.Raw])
+        except json.NotJSON as error:
+            raise ParseError(str(error)) from None
+        if not elements:
+            raise InvalidRequest("the batch is empty")
+        if len(elements) > max_batch:
+            raise BatchTooLarge(max_batch)
+        return Calls(tuple(self._call(bytes(element)) for element in elements), is_batch=True)
+
+    def parse_one(self, body: bytes) -> Call | BadCall:
+        """The one call of a body; raise :exc:`~flask_noderpc.errors.ParseError`."""
+        try:
+            return self._call(body)
+        except json.NotJSON as error:
+            raise ParseError(str(error)) from None
+
+    def _call(self, document: bytes) -> Call | BadCall:
+        if document.lstrip()[:1] != b"{":
+            json.decode(document, json.Raw)
+            return BadCall(InvalidRequest("a request is a JSON object"))
+        message = json.decode(document, Message)
+        own_id = _id(bytes(message.id))
+        if isinstance(own_id, BadCall):
+            return own_id
+        # Only a text is read: a number may be JSON and still be out of every range.
+        if bytes(message.method)[:1] != b'"':
+            return BadCall(InvalidRequest("method must be a text"), own_id)
+        return Call(json.decode(message.method, str), bytes(message.params), own_id)
+
+    def status_of(self, error: RPCError) -> HTTPStatus:
+        """The status for a body that holds no calls."""
+        return nearest(self.statuses, error)
+
+    def over_websocket(self, error: RPCError) -> RPCError:
+        """The error of a call as it is said over a websocket."""
+        return error
+
+    def success(self, own_id: bytes, result: bytes, error_member: bool) -> bytes:
+        """A reply with an encoded result."""
+        tail = b',"error":""}' if error_member else b"}"
+        return b'{"jsonrpc":"2.0","id":' + own_id + b',"result":' + result + tail
+
+    def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
+        """A reply with an error object; without an id where it could not be read."""
+        body: dict[str, object] = {"code": error.code, "message": error.message}
+        said = error.said if self.names_cures else error.text
+        if said:
+            body["data"] = said
+        shown_id = self.nobody if own_id is None else b'"id":' + own_id + b","
+        return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + json.encode(body) + b"}"
+
+    def batch(self, replies: Sequence[bytes]) -> bytes:
+        """Several replies as one array."""
+        return b"[" + b",".join(replies) + b"]"
+
+
+def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) -> HTTPStatus:
+    """The status of the nearest kind of this error; 500 is of all others."""
+    for kind in type(error).__mro__:
+        if kind in statuses:
+            return statuses[kind]
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _id(raw: bytes) -> bytes | BadCall | None:
+    if raw in (b"", b"null"):
+        return None
+    # Bool, object and array are no ids; strings and numbers of any size are.
+    if raw[:1] in b'"-0123456789':
+        return raw
+    return BadCall(InvalidRequest("id must be a text, a number or null"))
