@@ -245,7 +245,7 @@ class Mount:
     def _may_connect(self) -> bool:
         return self.standing().may_read
 
-    def _index(self) -> str:
+    def _index(self) -> Response | str:
         self._look_at_rules()
         left_out = self.settings.exclude_routes
         if self._dialect.http.plain_index:

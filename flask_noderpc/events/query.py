@@ -52,6 +52,16 @@ _COMPARE: dict[Kind, Callable[[Any, Any], bool]] = {
     Kind.GT: gt,
     Kind.GEQ: ge,
 }
+# CometBFT: in the order that its errors name them.
+_OPERATOR_ORDER = (
+    Kind.LEQ,
+    Kind.GEQ,
+    Kind.LT,
+    Kind.GT,
+    Kind.EQ,
+    Kind.CONTAINS,
+    Kind.EXISTS,
+)
 _MOMENTS = (Kind.NUMBER, Kind.TIME, Kind.DATE)
 _TAKES = {
     Kind.EQ: (*_MOMENTS, Kind.STRING),
@@ -71,6 +81,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+# How far before its text a token begins: a quote, a label and its blank.
+_BEFORE = {"number": 0, "string": 1, "operator": 0, "time": 5, "date": 5, "tag": 0}
 _LEADING_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -141,7 +153,8 @@ def check_length(text: str, limit: int) -> None:
     """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than ``limit`` bytes."""
     if len(text.encode("utf-8", "replace")) > limit:
         raise ValueNotAllowed(
-            f"maximum query length exceeded ({limit} bytes, NODERPC_MAX_QUERY_BYTES raises it)"
+            "maximum query length exceeded",
+            f"{limit} bytes; NODERPC_MAX_QUERY_BYTES raises it",
         )
 
 
@@ -157,7 +170,7 @@ def parse(text: str) -> Query:
 
 def _condition(tokens: Iterator[_Token]) -> Condition:
     key = _require(next(tokens), Kind.TAG)
-    operator = _require(next(tokens), *_COMPARE, Kind.CONTAINS, Kind.EXISTS)
+    operator = _require(next(tokens), *_OPERATOR_ORDER)
     if operator.kind is Kind.EXISTS:
         return Condition(key.text, Kind.EXISTS)
     operand = _require(next(tokens), *_TAKES[operator.kind])
@@ -184,13 +197,20 @@ def _scan(text: str) -> Iterator[_Token]:
     start = len(text) - len(rest)
     # CometBFT: an open string ends where the text does.
     if rest and rest[0] != "'":
-        raise QuerySyntaxError(f"invalid input {rest[0]}", start)
-    yield _Token(Kind.END, "", start)
+        end = _bytes_before(text, start + 1)
+        reason = f"invalid input {rest[0]} at offset {end}"
+        raise QuerySyntaxError(reason, _bytes_before(text, start))
+    yield _Token(Kind.END, "", _bytes_before(text, start))
+
+
+def _bytes_before(text: str, at: int) -> int:
+    # CometBFT: offsets count bytes.
+    return len(text[:at].encode("utf-8", "replace"))
 
 
 def _token(match: re.Match[str]) -> _Token:
     group = str(match.lastgroup)
-    text, at = match[group], match.start(group)
+    text, at = match[group], _bytes_before(match.string, match.start(group) - _BEFORE[group])
     if group == "operator":
         return _Token(_OPERATORS[text], text, at)
     if group == "tag":
@@ -206,7 +226,7 @@ def _check_moment(group: str, text: str, at: int) -> None:
     except ValueError as error:
         raise QuerySyntaxError(f"invalid {group.upper()} value: {error}", at) from None
     if not 1900 <= int(text[:4]) <= 2999:
-        raise QuerySyntaxError(f"{group} year {text[:4]} is out of range", at)
+        raise QuerySyntaxError(f"{group}stamp year {text[:4]} out of range", at)
 
 
 def _number(text: str) -> Decimal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import render_template, request, url_for
+from flask import Response, render_template, request, url_for
 from markupsafe import escape
 
 from ..backend.base import ChainBackend
@@ -39,7 +39,7 @@ def index_page(
     return render_template("noderpc/index.html", links=links, trouble=trouble)
 
 
-def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> str:
+def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> Response:
     """CometBFT's page: one line, a link for each method, those of the websocket too."""
     # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
     params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
@@ -48,15 +48,16 @@ def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> str
         for name in sorted(params)
         if name not in left_out
     )
-    return (
+    page = (
         "<html><body><br>Available endpoints:<br><br>Endpoints that require arguments:<br>"
         + "".join(links)
         + "</body></html>"
     )
+    return Response(page, headers={"Content-Type": "text/html"})
 
 
 def _plain_link(start: str, params: type[Params]) -> str:
-    link = escape(start) + "&".join(f"{spec.wire}=_" for spec in specs(params))
+    link = str(escape(start)) + "&".join(f"{spec.wire}=_" for spec in specs(params))
     return f'<a href="{link}">{link}</a></br>'
 
 

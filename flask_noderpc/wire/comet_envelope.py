@@ -63,11 +63,13 @@ class CometEnvelope(Envelope):
             raise _unreadable(error) from None
 
     def parse_one(self, body: bytes) -> Call | BadCall:
-        """The one call of a body."""
+        """The one call of a message."""
         try:
             return _call(body)
         except GoError as error:
-            raise _unreadable(error) from None
+            # Go: a websocket's messages are read as streams, whose end has another name.
+            cut = str(error) == "unexpected end of JSON input"
+            raise _unreadable(GoError("unexpected EOF") if cut else error) from None
 
     def over_websocket(self, error: RPCError) -> RPCError:
         """CometBFT: a websocket does not tell bad parameters from what fails inside."""

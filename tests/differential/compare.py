@@ -1,0 +1,61 @@
+"""Where two answers differ, field by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .talk import Told
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place in one answer."""
+
+    request: str
+    where: str
+    real: Any
+    ours: Any
+
+    def __str__(self) -> str:
+        return f"{self.request}\n  {self.where}\n    real {self.real!r}\n    ours {self.ours!r}"
+
+
+def differences(request: str, real: Told, ours: Told) -> Iterator[Difference]:
+    """All differences between two answers to one request."""
+    pairs: dict[str, tuple[Any, Any]] = {
+        "status": (real.status, ours.status),
+        "headers": (_shown(real), _shown(ours)),
+        "body": (_read(real.body), _read(ours.body)),
+        "replies": (list(map(_read, real.replies)), list(map(_read, ours.replies))),
+    }
+    for where, (one, other) in pairs.items():
+        for at, left, right in _walk(where, one, other):
+            yield Difference(request, at, left, right)
+
+
+def _shown(told: Told) -> dict[str, str]:
+    return {k: v if k != "X-Server-Time" else "<now>" for k, v in told.headers.items()}
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+_NOTHING = "<not there>"
+
+
+def _walk(where: str, real: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(real, dict) and isinstance(ours, dict):
+        for key in [*real, *(key for key in ours if key not in real)]:
+            yield from _walk(f"{where}.{key}", real.get(key, _NOTHING), ours.get(key, _NOTHING))
+    elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
+        for index, (one, other) in enumerate(zip(real, ours, strict=True)):
+            yield from _walk(f"{where}[{index}]", one, other)
+    elif real != ours or type(real) is not type(ours):
+        yield where, real, ours

@@ -1,0 +1,109 @@
+"""The differences that remain, each with its reason; docs/dialects.rst says the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .compare import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some answers differ somewhere."""
+
+    request: str
+    where: str
+    why: str
+    versions: str = ".*"
+
+    def covers(self, version: str, one: Difference) -> bool:
+        """Whether it is of this difference."""
+        return bool(
+            re.fullmatch(self.versions, version)
+            and re.fullmatch(self.request, one.request)
+            and re.fullmatch(self.where, one.where)
+        )
+
+
+_KEPT = "headers.Cache-Control"
+
+REASONS = (
+    Reason(
+        "(uri|post) (tx|abci_info|blockchain)( .*)?",
+        _KEPT,
+        "fixed: the answer may change, so nobody may keep it",
+    ),
+    Reason(
+        "(uri|post) (block|header)_by_hash( .*)?",
+        _KEPT,
+        "fixed: a hash that nobody knows may be that of a block to come",
+    ),
+    Reason("(uri|post) commit .*", _KEPT, "fixed: a commit that is not canonical may change"),
+    Reason("(post|body) .*", _KEPT, "fixed: an error is never kept"),
+    Reason(
+        "(uri|post) abci_query.*",
+        r"body\.result\.response\.key",
+        "an absent key and an empty one are the same here",
+    ),
+    Reason('uri (block height|validators page)="', "body.error.*", "fixed: Go panics"),
+    Reason(
+        "uri genesis_chunked chunk=1",
+        r"body\.error\.data",
+        "fixed: as many chunks are named as there are",
+    ),
+    Reason(
+        ".*(OR|and) .*|websocket subscribe",
+        r"(body|replies\[8\])\.error\.data",
+        "fixed: a token is named, where CometBFT gives its number",
+    ),
+    Reason(
+        ".*DATE 2020-13-01.*",
+        r"body\.error\.data",
+        "the reason why a date is none is in our words",
+    ),
+    Reason(
+        'uri block_search query="x{513}"',
+        r"body\.error\.data",
+        "block_search has the same limit as tx_search",
+    ),
+    Reason("body (large|broken) id", r"body\.id", "fixed: an id is echoed digit for digit"),
+    Reason("body (list|object) id", r"body\.error\.data", "Go's print of the id is not copied"),
+    Reason(
+        "body no params where there are some",
+        "status|body.*",
+        "fixed: CometBFT panics; here nothing is given then",
+    ),
+    Reason(
+        "body upper case members",
+        "headers.*|body.*",
+        "fixed: members have the names of JSON-RPC, and no others",
+    ),
+    Reason(
+        "body (eleven in a list|too large)",
+        "headers.X-Server-Time",
+        "all answers have the header",
+    ),
+    Reason(
+        "uri (dial_seeds|dial_peers|unsafe_flush_mempool|nosuch)|path .*|a call under v1"
+        "|websocket without a handshake",
+        "headers.*|body",
+        "a path that is no route is the host's, and so is its page of error; the status is"
+        " the same",
+    ),
+    Reason(
+        "event NewRound",
+        r".*\.value\.height",
+        "a round's events are told with its block; a real node has begun the round before",
+    ),
+    Reason(
+        "event Vote",
+        r".*\.Vote\.(type|timestamp|signature)",
+        "the votes that are told are those of the commit: precommits",
+    ),
+)
+
+
+def reason(version: str, one: Difference) -> str | None:
+    """The first reason that covers a difference."""
+    return next((known.why for known in REASONS if known.covers(version, one)), None)

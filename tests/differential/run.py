@@ -1,0 +1,116 @@
+"""The whole comparison: two nodes, one story, the same questions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ..websocket.client import Client
+from . import explained, story
+from .compare import Difference, differences
+from .masks import mask_of
+from .sides import Side, Version, make_home, ours, real
+from .talk import Ask, Told, ask
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def compare(
+    version: Version, binary: Path, scratch: Path, record: bool, everything: bool
+) -> int:
+    """Print the differences; how many of them nobody explains."""
+    home = scratch / "home"
+    make_home(binary, home)
+    with real(binary, home) as side:
+        theirs = hear(side, version)
+    with ours(home, scratch / "ours", version.dialect) as side:
+        own = hear(side, version)
+    if record:
+        write(version, home, theirs)
+    found = list(all_differences(theirs, own))
+    unexplained = [one for one in found if explained.reason(version.name, one) is None]
+    for one in found if everything else unexplained:
+        print(one, "\n   ", explained.reason(version.name, one) or "NOT EXPLAINED")
+    print(
+        f"{version.name}: {len(theirs)} requests, {len(found)} differences,"
+        f" {len(unexplained)} not explained"
+    )
+    return len(unexplained)
+
+
+def hear(side: Side, version: Version) -> dict[str, Told]:
+    """What a node answers to everything, masked, by the names of the requests."""
+    txs = story.TXS
+    if version.name.startswith(("0.38", "1.")):
+        txs += story.VALIDATOR_TXS
+    height = story.tell(side, txs)
+    block_hash = side.call("block", height="3")["block_id"]["hash"]
+    answers = {
+        request.name: ask(side.url, request) for request in story.requests(height, block_hash)
+    }
+    assert side.height() == height, "a request has made a block"
+    events = hear_events(side)
+    mask = mask_of(side, side.settle(height + 1))
+    return {mask(name): masked(answer, mask) for name, answer in (answers | events).items()}
+
+
+def masked(told: Told, mask: Any) -> Told:
+    """The answer without what hangs on the clock."""
+    return replace(
+        told, body=mask(told.body), replies=tuple(mask(reply) for reply in told.replies)
+    )
+
+
+def hear_events(side: Side) -> dict[str, Told]:
+    """The first event of each category when a transaction is committed."""
+    clients = {category: Client(side.url) for category in story.CATEGORIES}
+    try:
+        for category, client in clients.items():
+            client.call("subscribe", {"query": f"tm.event='{category}'"}, own_id=category)
+            assert "result" in json.loads(client.read() or ""), category
+        side.call("broadcast_tx_commit", tx=base64.b64encode(b"told=of").decode())
+        with ThreadPoolExecutor(len(clients)) as pool:
+            told = pool.map(lambda client: client.read() or "", clients.values())
+            return {
+                f"event {category}": Told(101, replies=(reply,))
+                for category, reply in zip(clients, told, strict=True)
+            }
+    finally:
+        for client in clients.values():
+            client.close()
+
+
+def all_differences(theirs: dict[str, Told], own: dict[str, Told]) -> list[Difference]:
+    """Of all answers; both must have been asked the same."""
+    assert theirs.keys() == own.keys(), theirs.keys() ^ own.keys()
+    return [one for name in theirs for one in differences(name, theirs[name], own[name])]
+
+
+def write(version: Version, home: Path, told: dict[str, Told]) -> None:
+    """Keep what a real node said, and the genesis and keys that it said it of."""
+    document = {
+        "home": {
+            name: (home / "config" / name).read_text()
+            for name in ("genesis.json", "priv_validator_key.json", "node_key.json")
+        },
+        "told": {name: asdict(answer) for name, answer in told.items()},
+    }
+    path = GOLDEN / f"told_{version.name}.json"
+    path.write_text(json.dumps(document, indent=0, ensure_ascii=False) + "\n")
+
+
+def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
+    """What :func:`write` kept: the files of the home, and the answers."""
+    document = json.loads((GOLDEN / f"told_{version.name}.json").read_text())
+    told = {
+        name: Told(**{**answer, "replies": tuple(answer["replies"])})
+        for name, answer in document["told"].items()
+    }
+    return document["home"], told
+
+
+__all__ = ["Ask", "all_differences", "compare", "hear", "read", "write"]

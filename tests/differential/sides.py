@@ -1,0 +1,167 @@
+"""The two nodes: a real one of some version, and ours, over the same genesis and keys."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+
+from flask_noderpc import NodeRPC
+from flask_noderpc.extension import mounts
+from flask_noderpc.testing.node import serve
+
+from .talk import Ask, ask
+
+MONIKER = "twin"
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A release of the real node, and the dialect that says the same."""
+
+    name: str
+    dialect: str
+
+
+VERSIONS = {
+    version.name: version
+    for version in (
+        Version("0.34.35", "comet-0.34"),
+        Version("0.37.18", "comet-0.37"),
+        Version("0.38.25", "comet-0.38"),
+        Version("1.0.1", "comet-1.0"),
+    )
+}
+
+# Quicker than by default, and no blocks but those that are needed.
+_CONFIG = {
+    "moniker": f'"{MONIKER}"',
+    "create_empty_blocks": "false",
+    "timeout_propose": '"200ms"',
+    "timeout_prevote": '"200ms"',
+    "timeout_precommit": '"200ms"',
+    "timeout_commit": '"50ms"',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A node that is up."""
+
+    url: str
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result of a call; raise ``AssertionError`` where there is none."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        told = ask(self.url, Ask(method, "POST", body=body))
+        reply = json.loads(told.body)
+        assert "result" in reply, (method, told)
+        return reply["result"]
+
+    def height(self) -> int:
+        """Of the latest block."""
+        return int(self.call("status")["sync_info"]["latest_block_height"])
+
+    def settle(self, height: int = 1) -> int:
+        """Wait until no further block is due; the height of the latest."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            sync = self.call("status")["sync_info"]
+            latest = int(sync["latest_block_height"])
+            if latest >= height and self._is_proven(sync["latest_app_hash"]):
+                return latest
+            time.sleep(0.05)
+        raise AssertionError(f"{self.url} does not settle at {height}")
+
+    def _is_proven(self, app_hash: str) -> bool:
+        info = self.call("abci_info")["response"]
+        known = base64.b64decode(info.get("last_block_app_hash", "")).hex().upper()
+        return known == app_hash
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def make_home(binary: Path, folder: Path) -> None:
+    """Genesis, keys and settings of a new chain."""
+    subprocess.run([binary, "init", "--home", folder], check=True, capture_output=True)
+    config = folder / "config" / "config.toml"
+    text = config.read_text()
+    for key, value in _CONFIG.items():
+        text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+    config.write_text(text)
+
+
+@contextmanager
+def real(binary: Path, home: Path) -> Iterator[Side]:
+    """A real node with the kvstore inside."""
+    port, peers = free_port(), free_port()
+    command = [
+        str(binary), "start", "--home", str(home), "--proxy_app", "kvstore",
+        "--rpc.laddr", f"tcp://127.0.0.1:{port}", "--p2p.laddr", f"tcp://127.0.0.1:{peers}",
+    ]  # fmt: skip
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        side = Side(f"http://127.0.0.1:{port}")
+        _wait_until_up(side)
+        yield side
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait_until_up(side: Side) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            side.call("health")
+            return
+        except (OSError, AssertionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+@contextmanager
+def ours(home: Path, folder: Path, dialect: str) -> Iterator[Side]:
+    """Our node over the genesis and keys of a home."""
+    (folder / "config").mkdir(parents=True)
+    for name in ("genesis.json", "priv_validator_key.json", "node_key.json"):
+        shutil.copy(home / "config" / name, folder / "config" / name)
+    app = Flask("twin", instance_path=str(folder))
+    NodeRPC(
+        app,
+        dialect=dialect,
+        home=str(folder),
+        database=str(folder / "noderpc.db"),
+        moniker=MONIKER,
+        # Our own method, which would be on the index page too.
+        exclude_routes=["events"],
+        block_interval=0.05,
+        poll_interval=0.02,
+    )
+    try:
+        with serve(app) as url:
+            side = Side(url)
+            _wait_until_up(side)
+            yield side
+    finally:
+        mounts(app)["noderpc"].backend.close()
