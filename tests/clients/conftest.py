@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from . import do_without, require
+from .light import Trust
+from .verified import write_chain
 
 GO = Path(__file__).parent / "go"
 
@@ -21,3 +23,10 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built.returncode != 0:
         do_without(f"CometBFT's client could not be built: {built.stderr[-2000:]}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
+    """The file of a chain to verify, and the block that is trusted."""
+    path = tmp_path_factory.mktemp("chain") / "chain.db"
+    return path, write_chain(path)
