@@ -120,5 +120,9 @@ func unsubscribe(ctx context.Context, s *session) (any, error) {
 		return nil, err
 	}
 	tx, err := next[types.EventDataTx](ctx, txs)
-	return tx.Height, all(err, same("the transaction", types.Tx(tx.Tx), sent))
+	return tx.Height, all(
+		err,
+		same("the transaction", types.Tx(tx.Tx), sent),
+		s.UnsubscribeAll(ctx, subscriber),
+	)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cometbft/cometbft/libs/bytes"
@@ -47,10 +48,10 @@ func main() {
 		fail("connect", err)
 	}
 	shared := &session{HTTP: client}
-	for _, steps := range [][]step{nodeSteps, txSteps, blockSteps, indexSteps, eventSteps} {
-		for _, one := range steps {
-			perform(one, shared)
-		}
+	for _, one := range slices.Concat(
+		nodeSteps, txSteps, blockSteps, indexSteps, eventSteps, roundSteps,
+	) {
+		perform(one, shared)
 	}
 	if err := client.Stop(); err != nil {
 		fail("disconnect", err)
