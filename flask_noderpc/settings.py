@@ -90,7 +90,9 @@ class Settings:
         None, _path, "Folder of ``config/`` with genesis and keys; the database's folder."
     )
     dialect: str = setting("document", _text, "Which node's wire shapes are served.")
-    application: str = setting("kvstore", _text, "Application of the embedded chain.")
+    application: str = setting(
+        "kvstore", _text, "Application of the embedded chain: ``kvstore`` or ``merkle``."
+    )
     chain_id: str | None = setting(
         None, _text, "Chain id of a new chain; ``test-chain-`` and six letters when not given."
     )

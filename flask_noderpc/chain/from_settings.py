@@ -11,9 +11,13 @@ from ..errors import ConfigurationError
 from ..settings import Settings
 from .embedded import EmbeddedChain
 from .kvstore import KVStore
+from .merkle_kv import MerkleKV
 from .producer import Pace
 
-APPLICATIONS: dict[str, Callable[[AppState], Application]] = {"kvstore": KVStore}
+APPLICATIONS: dict[str, Callable[[AppState], Application]] = {
+    "kvstore": KVStore,
+    "merkle": MerkleKV,
+}
 """The applications that NODERPC_APPLICATION names."""
 
 CHAIN_SETTINGS = (

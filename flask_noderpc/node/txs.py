@@ -94,12 +94,16 @@ def _submit(ctx: Context, tx: bytes) -> TxResult:
     return ctx.backend.submit(tx)
 
 
-def _require_passed(ctx: Context, check: TxResult, own: bytes) -> None:
+# CometBFT 1.0: rpc/core/mempool.go.
+_REFUSED = "broadcast error on transaction validation: "
+
+
+def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "") -> None:
     if check.code != 0 and ctx.rules.failed_check_is_error:
         # CometBFT 1.0: mempool/errors.go.
         raise TxRejected(
-            f"broadcast error on transaction validation: tx {own.hex().upper()} is invalid:"
-            f" code={check.code}, data={check.data.hex().upper()}, log='{check.log}',"
+            f"{prefix}tx {own.hex().upper()} is invalid: code={check.code},"
+            f" data={check.data.hex().upper()}, log='{check.log}',"
             f" codespace='{check.codespace}'"
         )
 
@@ -107,14 +111,15 @@ def _require_passed(ctx: Context, check: TxResult, own: bytes) -> None:
 def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """What the application's check says of a transaction, which then waits for a block."""
     check, own = _submit(ctx, params.tx), tx_hash(params.tx)
-    _require_passed(ctx, check, own)
+    _require_passed(ctx, check, own, _REFUSED)
     return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """The transaction's hash; what the check says is not told."""
-    _submit(ctx, params.tx)
-    return BroadcastAnswer(0, b"", "", "", tx_hash(params.tx))
+    check, own = _submit(ctx, params.tx), tx_hash(params.tx)
+    _require_passed(ctx, check, own)
+    return BroadcastAnswer(0, b"", "", "", own)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
@@ -128,7 +133,7 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
             kind = TxRejected if isinstance(error, TxRejected) else BackendError
             text = f"error on broadcastTxCommit: {error.text}"
             raise kind(text, error.cure) from error
-        _require_passed(ctx, check, own)
+        _require_passed(ctx, check, own, _REFUSED)
         if check.code != 0:
             return BroadcastCommitAnswer(check, TxResult(), own, 0)
         found = _wait_for(ctx, own, before)

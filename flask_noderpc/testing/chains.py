@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backend.application import Application, InitChain
+from ..backend.application import Application, AppState, InitChain
 from ..backend.store import CommittedBlock
 from ..canonical import hashes
 from ..canonical.head import Head
@@ -57,6 +57,7 @@ class ChainMaker:
         chain_id: str = "sample-chain",
         initial_height: int = 1,
         app_state: bytes = b"",
+        application: Callable[[AppState], Application] = KVStore,
     ) -> None:
         self.keys = [PrivateKey(bytes([index + 1]) * 32) for index in range(len(powers))]
         self.genesis = Genesis(
@@ -70,7 +71,7 @@ class ChainMaker:
             app_state=app_state,
         )
         self._state = DictState()
-        self._app: Application = KVStore(self._state)
+        self._app = application(self._state)
         self.state = self._app.init_chain(self.genesis)
         self._state.apply(self.state.changes)
         self.head = Head.at_genesis(self.genesis, self.state.app_hash)

@@ -44,6 +44,12 @@ COMET_1 = replace(
     },
     events=EVENT_SCHEMAS,
     params=with_evidence(COMET_038.params, EVIDENCE_1),
+    rules=replace(
+        COMET_038.rules,
+        failed_check_is_error=True,
+        closed_while_catching_up=True,
+        bad_tx_order="invalid order_by: expected `asc`, `desc` or ``, but got {}",
+    ),
     # CometBFT 1.0: rpc/jsonrpc/server/rpc_func.go.
     http=replace(COMET_038.http, mounts=("", "/v1")),
 )

@@ -45,16 +45,13 @@ def compare(
 
 def hear(side: Side, version: Version) -> dict[str, Told]:
     """What a node answers to everything, masked, by the names of the requests."""
-    txs = story.TXS
-    if version.name.startswith(("0.38", "1.")):
-        txs += story.VALIDATOR_TXS
-    height = story.tell(side, txs)
+    modern = version.is_modern
+    height = story.tell(side, story.TXS + (story.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
-    answers = {
-        request.name: ask(side.url, request) for request in story.requests(height, block_hash)
-    }
+    asked = story.requests(height, block_hash, story.UNWANTED if modern else ())
+    answers = {request.name: ask(side.url, request) for request in asked}
     assert side.height() == height, "a request has made a block"
-    events = hear_events(side)
+    events = hear_events(side, story.CATEGORIES + (("NewBlockEvents",) if modern else ()))
     mask = mask_of(side, side.settle(height + 1))
     return {mask(name): masked(answer, mask) for name, answer in (answers | events).items()}
 
@@ -66,9 +63,9 @@ def masked(told: Told, mask: Any) -> Told:
     )
 
 
-def hear_events(side: Side) -> dict[str, Told]:
+def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
     """The first event of each category when a transaction is committed."""
-    clients = {category: Client(side.url) for category in story.CATEGORIES}
+    clients = {category: Client(side.url) for category in categories}
     try:
         for category, client in clients.items():
             client.call("subscribe", {"query": f"tm.event='{category}'"}, own_id=category)

@@ -34,13 +34,16 @@ class Version:
 
     name: str
     dialect: str
+    is_modern: bool = True
+    """Whether it has 0.38's kvstore, which refuses transactions and knows validators, and
+    0.38's category NewBlockEvents."""
 
 
 VERSIONS = {
     version.name: version
     for version in (
-        Version("0.34.35", "comet-0.34"),
-        Version("0.37.18", "comet-0.37"),
+        Version("0.34.35", "comet-0.34", is_modern=False),
+        Version("0.37.18", "comet-0.37", is_modern=False),
         Version("0.38.25", "comet-0.38"),
         Version("1.0.1", "comet-1.0"),
     )

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.chain.from_settings import APPLICATIONS
 
 PATIENCE = 30.0
 ROOT = Path(__file__).parents[2]
@@ -24,9 +24,15 @@ class Process:
     """A node process, and its address once it serves."""
 
     def __init__(
-        self, database: Path, interval: float, lease: float, empty: bool = False
+        self,
+        database: Path,
+        interval: float,
+        lease: float,
+        empty: bool = False,
+        application: str = "kvstore",
     ) -> None:
-        words = [str(database), str(interval), str(lease), "empty" if empty else "busy"]
+        pace = [str(interval), str(lease), "empty" if empty else "busy"]
+        words = [str(database), *pace, application]
         self._errors = database.with_suffix(".log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.node", *words],
@@ -85,8 +91,8 @@ def processes() -> Iterator[Callable[..., Process]]:
 
 
 @contextmanager
-def opened(database: Path) -> Iterator[SQLiteBackend]:
-    backend = SQLiteBackend(database, application=KVStore)
+def opened(database: Path, application: str = "kvstore") -> Iterator[SQLiteBackend]:
+    backend = SQLiteBackend(database, application=APPLICATIONS[application])
     try:
         yield backend
     finally:

@@ -13,6 +13,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.chain.from_settings import APPLICATIONS
 
 from .kit import Process, is_long, opened, processes, until
 
@@ -58,8 +59,8 @@ class Clients:
             assert not thread.is_alive()
 
 
-def check(database: Path, committed: dict[bytes, int]) -> None:
-    with opened(database) as backend:
+def check(database: Path, application: str, committed: dict[bytes, int]) -> None:
+    with opened(database, application) as backend:
         assert backend.verify() == backend.latest_height()
         for tx, height in committed.items():
             assert (backend.tx(tx_hash(tx)).height, backend.tx(tx_hash(tx)).tx) == (height, tx)
@@ -72,6 +73,7 @@ def check_state(backend: SQLiteBackend) -> None:
     txs = [tx for height in range(1, latest + 1) for tx in backend.block(height)[1].txs]
     info = backend.app_info()
     assert info.last_block_height == latest
+    assert info.last_block_app_hash == backend.results(latest).app_hash
     assert info.data == f'{{"size":{len(txs)}}}'
     for tx in txs[-20:]:
         assert backend.query("", tx.split(b"=")[0], 0, False).value == b"value"
@@ -88,8 +90,9 @@ def serve_until_killed(node: Process, name: str, randomness: random.Random) -> d
     return clients.committed
 
 
+@pytest.mark.parametrize("application", APPLICATIONS)
 def test_a_killed_node_loses_nothing_that_it_answered_as_committed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], application: str
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -99,16 +102,16 @@ def test_a_killed_node_loses_nothing_that_it_answered_as_committed(
 
     with processes() as start:
         for moment in range(MOMENTS):
-            node = start(database, interval=0.01, lease=0.2)
+            node = start(database, 0.01, lease=0.2, application=application)
             committed |= serve_until_killed(node, f"m{moment}", randomness)
             # Half of the time the next node is the first to open what was left.
             if randomness.random() < 0.5:
-                check(database, committed)
-        node = start(database, interval=0.01, lease=0.2)
+                check(database, application, committed)
+        node = start(database, 0.01, lease=0.2, application=application)
         node.wait_until_it_serves()
         assert node.stop() == 0
 
-    check(database, committed)
+    check(database, application, committed)
     with capsys.disabled():
         print(f" [{MOMENTS} kills, {len(committed)} transactions, seed {seed}]", end=" ")
 

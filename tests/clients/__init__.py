@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -11,9 +12,13 @@ import pytest
 def require(program: str) -> str:
     """Its path; without it the test is skipped, or fails where no client may be missing."""
     path = shutil.which(program)
-    if path is not None:
-        return path
-    reason = f"{program} is not installed"
+    if path is None:
+        do_without(f"{program} is not installed")
+    return path
+
+
+def do_without(reason: str) -> NoReturn:
+    """Skip the test, or fail it where no client may be missing."""
     if os.environ.get("NODERPC_REQUIRE_CLIENTS") == "1":
         pytest.fail(f"{reason}, and NODERPC_REQUIRE_CLIENTS=1")
     pytest.skip(reason)

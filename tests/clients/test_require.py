@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .clients import require
+from . import require
 
 
 def test_a_program_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:

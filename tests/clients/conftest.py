@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from . import do_without, require
+from .light import Trust
+from .verified import write_chain
+
+GO = Path(__file__).parent / "go"
+
+
+@pytest.fixture(scope="session")
+def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of our program ``rpc`` and of CometBFT itself, built in about two minutes
+    when nothing of them is in Go's cache."""
+    folder = tmp_path_factory.mktemp("go")
+    words = [require("go"), "build", "-buildvcs=false", "-o", f"{folder}/", "./rpc"]
+    command = "github.com/cometbft/cometbft/cmd/cometbft"
+    built = subprocess.run([*words, command], cwd=GO, capture_output=True, text=True)
+    if built.returncode != 0:
+        do_without(f"CometBFT's client could not be built: {built.stderr[-2000:]}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
+    """The file of a chain to verify, and the block that is trusted."""
+    path = tmp_path_factory.mktemp("chain") / "chain.db"
+    return path, write_chain(path)

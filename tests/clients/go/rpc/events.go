@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	ctypes "github.com/cometbft/cometbft/rpc/core/types"
+	"github.com/cometbft/cometbft/types"
+)
+
+// subscriber is a name that the client does not send.
+const subscriber = "steps"
+
+var eventSteps = []step{
+	{"subscribe", subscribe},
+	{"unsubscribe", unsubscribe},
+}
+
+type events <-chan ctypes.ResultEvent
+
+// next is what the next event carries.
+func next[T types.TMEventData](ctx context.Context, from events) (T, error) {
+	var data T
+	select {
+	case event := <-from:
+		data, ok := event.Data.(T)
+		if !ok {
+			return data, fmt.Errorf("the event is a %T", event.Data)
+		}
+		return data, nil
+	case <-ctx.Done():
+		return data, fmt.Errorf("no event came: %w", ctx.Err())
+	}
+}
+
+func (s *session) follow(ctx context.Context, event string) (events, error) {
+	return s.Subscribe(ctx, subscriber, types.QueryForEvent(event).String())
+}
+
+func subscribe(ctx context.Context, s *session) (any, error) {
+	blocks, err := s.follow(ctx, types.EventNewBlock)
+	if err != nil {
+		return nil, err
+	}
+	headers, err := s.follow(ctx, types.EventNewBlockHeader)
+	if err != nil {
+		return nil, err
+	}
+	txs, err := s.follow(ctx, types.EventTx)
+	if err != nil {
+		return nil, err
+	}
+	sent := newTx(s)
+	if _, err := s.BroadcastTxSync(ctx, sent); err != nil {
+		return nil, err
+	}
+	return s.await(ctx, sent, blocks, headers, txs)
+}
+
+// await takes the events of the block that a transaction is in.
+func (s *session) await(
+	ctx context.Context, sent types.Tx, blocks, headers, txs events,
+) (any, error) {
+	tx, err := next[types.EventDataTx](ctx, txs)
+	if err != nil {
+		return nil, err
+	}
+	block, err := blockOf(ctx, blocks, tx.Height)
+	if err != nil {
+		return nil, err
+	}
+	header, err := headerOf(ctx, headers, tx.Height)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Height, all(
+		same("the transaction", types.Tx(tx.Tx), sent),
+		block.Block.ValidateBasic(),
+		same("the id", block.BlockID.Hash, block.Block.Hash()),
+		same("the header", header.Header.Hash(), block.BlockID.Hash),
+		same("its transactions", block.Block.Txs, types.Txs{sent}),
+	)
+}
+
+func blockOf(ctx context.Context, from events, height int64) (types.EventDataNewBlock, error) {
+	for {
+		found, err := next[types.EventDataNewBlock](ctx, from)
+		if err != nil || found.Block.Height == height {
+			return found, err
+		}
+	}
+}
+
+func headerOf(
+	ctx context.Context, from events, height int64,
+) (types.EventDataNewBlockHeader, error) {
+	for {
+		found, err := next[types.EventDataNewBlockHeader](ctx, from)
+		if err != nil || found.Header.Height == height {
+			return found, err
+		}
+	}
+}
+
+func unsubscribe(ctx context.Context, s *session) (any, error) {
+	query := types.QueryForEvent(types.EventTx).String()
+	if err := s.Unsubscribe(ctx, subscriber, query); err != nil {
+		return nil, err
+	}
+	if err := s.UnsubscribeAll(ctx, subscriber); err != nil {
+		return nil, err
+	}
+	// What is subscribed anew is heard as before.
+	txs, err := s.follow(ctx, types.EventTx)
+	if err != nil {
+		return nil, err
+	}
+	sent := newTx(s)
+	if _, err := s.BroadcastTxSync(ctx, sent); err != nil {
+		return nil, err
+	}
+	tx, err := next[types.EventDataTx](ctx, txs)
+	return tx.Height, all(
+		err,
+		same("the transaction", types.Tx(tx.Tx), sent),
+		s.UnsubscribeAll(ctx, subscriber),
+	)
+}

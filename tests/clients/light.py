@@ -1,0 +1,104 @@
+"""CometBFT's light client as a process: it asks our nodes, and we ask its proxy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from ..faults.kit import PATIENCE, until
+
+# The chains of tests are years old.
+_PERIOD = "876000h"
+
+
+class Refused(Exception):
+    """What the light client says instead of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The block that a light client begins with."""
+
+    chain_id: str
+    height: int
+    hash: bytes
+
+
+class _Local(HTTPConnection):
+    """To a socket in the file system, which no other process can have taken."""
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.host)
+
+
+def _listens(address: Path) -> bool:
+    connection = _Local(str(address), timeout=PATIENCE)
+    with closing(connection), suppress(FileNotFoundError, ConnectionRefusedError):
+        connection.connect()
+        return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class LightClient:
+    """A running light client."""
+
+    address: str
+
+    def ask(self, route: str, **params: object) -> Any:
+        """What its proxy answers, verified; raise :exc:`Refused`."""
+        with closing(_Local(self.address, timeout=PATIENCE)) as connection:
+            connection.request(
+                "GET", f"/{route}?{urlencode(params)}", headers={"Host": "light"}
+            )
+            answer = json.loads(connection.getresponse().read())
+        if "error" in answer:
+            raise Refused(answer["error"]["data"])
+        return answer["result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a light client's proxy is asked."""
+
+    route: str
+    params: dict[str, object] = field(default_factory=dict)
+
+    def to(self, client: LightClient) -> Any:
+        """The answer; raise :exc:`Refused`."""
+        return client.ask(self.route, **self.params)
+
+
+@contextmanager
+def light_client(
+    cometbft: Path, trust: Trust, primary: str, witness: str, *flags: str
+) -> Iterator[LightClient]:
+    """A new light client; raise :exc:`Refused` where it does not begin."""
+    # A socket's name has to be short.
+    with tempfile.TemporaryDirectory() as folder:
+        address, log = Path(folder, "proxy"), Path(folder, "log")
+        words = [str(cometbft), "light", trust.chain_id, "-p", primary, "-w", witness, *flags]
+        words += ["--height", str(trust.height), "--hash", trust.hash.hex()]
+        words += ["--laddr", f"unix://{address}", "--home-dir", folder]
+        words += ["--trusting-period", _PERIOD]
+        with log.open("wb") as out:
+            process = subprocess.Popen(words, stdout=out, stderr=out)
+        try:
+            until(lambda: _listens(address) or process.poll() is not None, "it begins or ends")
+            if process.poll() is not None:
+                raise Refused(log.read_text())
+            yield LightClient(str(address))
+        finally:
+            process.kill()
+            process.wait(PATIENCE)

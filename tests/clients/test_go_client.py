@@ -1,0 +1,47 @@
+"""CometBFT's own HTTP client, against a node of ours: what it asks is in go/rpc."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..chain.kit import write_home
+from ..faults.kit import PATIENCE
+from ..faults.servers import serving
+
+LAST_STEPS = ["events of a round", "more events of a round", "changes of validators"]
+"""They say by their absence that the program ended early."""
+
+
+@pytest.mark.parametrize("kind", ["werkzeug", "gevent"])
+def test_the_client_of_cometbft_understands_every_answer(
+    kind: str, tmp_path: Path, go_programs: Path
+) -> None:
+    # So many that they take two pages.
+    write_home(tmp_path, {1: 10, 2: 9, 3: 8}, [1, 2, 3])
+
+    with serving(kind, tmp_path / "chain.db", dialect="comet-0.38") as server:
+        ended = _run(go_programs, server.url)
+
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [line for line in lines if "error" in line] == []
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert [line["step"] for line in lines][-3:] == LAST_STEPS
+
+
+def test_the_client_of_cometbft_does_not_understand_the_document_s_shapes(
+    noderpc_url: str, go_programs: Path
+) -> None:
+    ended = _run(go_programs, noderpc_url)
+
+    assert ended.returncode == 1
+    assert "error unmarshalling" in json.loads(ended.stdout.splitlines()[-1])["error"]
+
+
+def _run(programs: Path, url: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [programs / "rpc", url], capture_output=True, text=True, timeout=PATIENCE
+    )

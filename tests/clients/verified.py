@@ -1,0 +1,50 @@
+"""A chain to verify whose validators change, and what is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.canonical.keys import PrivateKey
+from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.testing.chains import ChainMaker
+
+from ..chain.kit import validator_tx
+from .light import Question, Trust
+
+TRUSTED = 1
+HEIGHT = 24
+"""Of the chain: its four validators have been replaced one by one, seven times."""
+
+_SEATS = 4
+
+PATH = '"/store/main/key"'
+COMMIT = Question("commit", {"height": HEIGHT})
+BLOCK = Question("block", {"height": HEIGHT})
+TX = Question("tx", {"hash": "0x" + tx_hash(b"height=23").hex(), "prove": "true"})
+RESULTS = Question("block_results", {"height": HEIGHT - 1})
+PARAMS = Question("consensus_params", {"height": HEIGHT})
+QUERY = Question("abci_query", {"path": PATH, "data": "0x" + b"height".hex()})
+
+
+def write_chain(path: Path, forked_at: int = HEIGHT + 1) -> Trust:
+    """Blocks of pairs, other ones after a fork; in each third block the oldest validator
+    gives its seat to a new one."""
+    maker = ChainMaker([10] * _SEATS, chain_id="changing", application=MerkleKV)
+    backend = SQLiteBackend(path)
+    backend.init_chain(maker.genesis, maker.state)
+    for height in range(1, HEIGHT + 1):
+        change = _handover(maker) if height % 3 == 0 else ()
+        branch = b"b" if height >= forked_at else b"a"
+        backend.append_block(maker.block(*change, b"height=%d" % height, b"branch=" + branch))
+    first, _ = backend.block(TRUSTED)
+    backend.close()
+    return Trust(maker.genesis.chain_id, TRUSTED, first.hash)
+
+
+def _handover(maker: ChainMaker) -> tuple[bytes, bytes]:
+    newest = PrivateKey(bytes([100 + len(maker.keys)]) * 32)
+    oldest = maker.keys[len(maker.keys) - _SEATS]
+    maker.add_key(newest)
+    return validator_tx(newest, 10), validator_tx(oldest, 0)
