@@ -104,7 +104,10 @@ class NodeRPC:
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
             state.add_url_rule(rule, endpoint, view, methods=methods)
-        mount.shell.route("/websocket", bp=_Rules(state), endpoint="websocket")(mount.talk)
+        for prefix, mark in mount.prefixes():
+            mount.shell.route(
+                f"{prefix}/websocket", bp=_Rules(state), endpoint=f"websocket{mark}"
+            )(mount.talk)
         app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)
 
@@ -144,11 +147,11 @@ class Mount:
         dialect: Dialect,
     ) -> None:
         self.backend = backend
-        self.routes = routes
+        self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings
         self._dialect = dialect
         self._dispatcher = Dispatcher(
-            routes,
+            self.routes,
             dialect,
             Context(
                 backend=backend,
@@ -165,7 +168,11 @@ class Mount:
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
-        self._feed = Feed(backend, self._hub.publish, wanted=lambda: len(self._hub) > 0)
+        self._feed = Feed(
+            backend,
+            lambda messages: self._hub.publish(dialect.rules.tells(messages)),
+            wanted=lambda: len(self._hub) > 0,
+        )
         self._origins = Origins(settings.read_origins, settings.write_origins)
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
@@ -188,14 +195,21 @@ class Mount:
     def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
         """What is registered: rule, endpoint, methods, view."""
         every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
-        # With a prefix, its bare form answers too: a client's base URL has no slash.
-        for suffix, rule in (("", "/"), ("_bare", ""))[: 2 if has_prefix else 1]:
-            yield rule, f"rpc{suffix}", [m for m in every if m != "GET"] or ["POST"], self._post
-            if self.settings.index:
-                yield rule, f"index{suffix}", ["GET"], self._page
-        for name in (*self.routes.by_name(), *self._websocket_names()):
-            if name not in self.settings.exclude_routes:
-                yield f"/{name}", name, every, self._get(name)
+        posts = [method for method in every if method != "GET"] or ["POST"]
+        for prefix, mark in self.prefixes():
+            # With a prefix, its bare form answers too: a client's base URL has no slash.
+            bare = has_prefix or prefix
+            for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
+                yield rule, f"rpc{mark}{suffix}", posts, self._post
+                if self.settings.index:
+                    yield rule, f"index{mark}{suffix}", ["GET"], self._page
+            for name in (*self.routes.by_name(), *self._websocket_names()):
+                if name not in self.settings.exclude_routes:
+                    yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+
+    def prefixes(self) -> Iterable[tuple[str, str]]:
+        """Where the dialect serves all paths, and the mark of each in names of endpoints."""
+        return ((prefix, prefix.replace("/", "_")) for prefix in self._dialect.http.mounts)
 
     def _websocket_names(self) -> tuple[str, ...]:
         """What a real node has routes for, only to say that they are for websockets."""
@@ -249,7 +263,8 @@ class Mount:
         self._look_at_rules()
         left_out = self.settings.exclude_routes
         if self._dialect.http.plain_index:
-            return plain_index(self.routes, request.host, left_out)
+            ignored = self._dialect.ignored
+            return plain_index(self.routes, request.host, left_out, ignored)
         try:
             self.prepare()
             return index_page(self.routes, self.backend, left_out)

@@ -7,7 +7,7 @@ Whoever was away asks for what came after the last cursor it has seen.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..domain.answers import BlockAnswer, EventItem, EventPage
@@ -163,7 +163,11 @@ def _told(ctx: Context, low: int, high: int) -> Iterator[Message]:
             raise SearchTooCostly.by_time(seconds)
         # Under gevent the others have their turn here.
         time.sleep(0)
-        yield from reversed(tuple(messages_at(ctx.backend, height)))
+        yield from reversed(tuple(_messages(ctx, height)))
+
+
+def _messages(ctx: Context, height: int) -> Iterable[Message]:
+    return ctx.rules.tells(messages_at(ctx.backend, height))
 
 
 def _lowest(ctx: Context, latest: int) -> int:
@@ -174,7 +178,7 @@ def _lowest(ctx: Context, latest: int) -> int:
 def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:
     if latest == 0:
         return None, None
-    *_, last = messages_at(ctx.backend, latest)
+    *_, last = _messages(ctx, latest)
     return (_lowest(ctx, latest), 0), _place(last)
 
 

@@ -51,7 +51,9 @@ class BlockQuery(Params):
 def tx_search(ctx: Context, params: TxQuery) -> TxSearchAnswer:
     """The transactions whose indexed events match a query."""
     query = _query(ctx, params.query)
-    window = _window(params, newest_first=_is_newest_first(params.order_by, default="asc"))
+    window = _window(
+        params, newest_first=_is_newest_first(params.order_by, "asc", ctx.rules.bad_tx_order)
+    )
     by_hash = search.hash_in(query)
     if by_hash is not None:
         answer = _one(ctx, by_hash, params.prove)
@@ -75,7 +77,7 @@ def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
 def block_search(ctx: Context, params: BlockQuery) -> BlockSearchAnswer:
     """The blocks whose indexed events match a query."""
     query = _query(ctx, params.query)
-    window = _window(params, newest_first=_is_newest_first(params.order_by, default="desc"))
+    window = _window(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
     wanted = search.block_search(query)
     answer = FoundHeights(0, ())
     if wanted is not None:
@@ -98,9 +100,13 @@ def _query(ctx: Context, text: str) -> Query:
     return parse(text)
 
 
-def _is_newest_first(order: str, default: str) -> bool:
+# CometBFT: in every version.
+_BAD_ORDER = "expected order_by to be either `asc` or `desc` or empty"
+
+
+def _is_newest_first(order: str, default: str, refusal: str) -> bool:
     if order not in ("", "asc", "desc"):
-        raise ValueNotAllowed("expected order_by to be either `asc` or `desc` or empty")
+        raise ValueNotAllowed(refusal.replace("{}", order))
     return (order or default) == "desc"
 
 

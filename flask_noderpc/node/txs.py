@@ -16,7 +16,14 @@ from ..domain.answers import (
     TxAnswer,
 )
 from ..domain.search import TxRecord
-from ..errors import TxNotFound, TxRejected, ValueNotAllowed, WaitTimedOut
+from ..errors import (
+    BackendError,
+    MempoolFull,
+    TxNotFound,
+    TxRejected,
+    ValueNotAllowed,
+    WaitTimedOut,
+)
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import Bytes, Flag, Hash, Int
@@ -80,18 +87,39 @@ class TxParams(Params):
     tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
 
 
+def _submit(ctx: Context, tx: bytes) -> TxResult:
+    """The check of a transaction, which waits for a block if it is passed."""
+    if ctx.rules.closed_while_catching_up and ctx.backend.catching_up():
+        raise TxRejected("endpoint is closed while node is catching up")
+    return ctx.backend.submit(tx)
+
+
+# CometBFT 1.0: rpc/core/mempool.go.
+_REFUSED = "broadcast error on transaction validation: "
+
+
+def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "") -> None:
+    if check.code != 0 and ctx.rules.failed_check_is_error:
+        # CometBFT 1.0: mempool/errors.go.
+        raise TxRejected(
+            f"{prefix}tx {own.hex().upper()} is invalid: code={check.code},"
+            f" data={check.data.hex().upper()}, log='{check.log}',"
+            f" codespace='{check.codespace}'"
+        )
+
+
 def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """What the application's check says of a transaction, which then waits for a block."""
-    result = ctx.backend.submit(params.tx)
-    return BroadcastAnswer(
-        result.code, result.data, result.log, result.codespace, tx_hash(params.tx)
-    )
+    check, own = _submit(ctx, params.tx), tx_hash(params.tx)
+    _require_passed(ctx, check, own, _REFUSED)
+    return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """The transaction's hash; what the check says is not told."""
-    ctx.backend.submit(params.tx)
-    return BroadcastAnswer(0, b"", "", "", tx_hash(params.tx))
+    check, own = _submit(ctx, params.tx), tx_hash(params.tx)
+    _require_passed(ctx, check, own)
+    return BroadcastAnswer(0, b"", "", "", own)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
@@ -100,10 +128,12 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
     with ctx.seats.one():
         before = ctx.backend.latest_height()
         try:
-            check = ctx.backend.submit(params.tx)
-        except TxRejected as error:
+            check = _submit(ctx, params.tx)
+        except (TxRejected, MempoolFull) as error:
+            kind = TxRejected if isinstance(error, TxRejected) else BackendError
             text = f"error on broadcastTxCommit: {error.text}"
-            raise TxRejected(text, error.cure) from error
+            raise kind(text, error.cure) from error
+        _require_passed(ctx, check, own, _REFUSED)
         if check.code != 0:
             return BroadcastCommitAnswer(check, TxResult(), own, 0)
         found = _wait_for(ctx, own, before)

@@ -74,19 +74,22 @@ class Dispatcher:
         self.envelope = dialect.envelope
         self._context = context
         self._ready = ready
-        self._loaders: dict[type[Params], ParamLoader[Any]] = {}
+        self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
         self._endpoints = {
             route.name: Endpoint(
-                route, self.loader(route.params), route.result in dialect.error_member
+                route,
+                self.loader(route.params, dialect.ignored.get(route.name, ())),
+                route.result in dialect.error_member,
             )
             for route in routes
         }
 
-    def loader(self, params: type[P]) -> ParamLoader[P]:
+    def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
         """Reads parameters as the dialect does; made once, whoever asks."""
-        if params not in self._loaders:
-            self._loaders[params] = ParamLoader(params, self._dialect.params)
-        return self._loaders[params]
+        key = (params, ignored)
+        if key not in self._loaders:
+            self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
+        return self._loaders[key]
 
     def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""

@@ -63,14 +63,20 @@ def specs(params: type[Params]) -> tuple[ParamSpec, ...]:
 class ParamLoader(Generic[P]):
     """Makes a route's parameters; every failure is an :exc:`InvalidParams` that names one.
 
-    Empty and null values count as not given, as on CometBFT; unknown names are ignored.
+    Empty and null values count as not given, as on CometBFT; unknown names are ignored, and
+    so are those of ``ignored``, which have places in an array after the others.
     """
 
-    def __init__(self, params: type[P], rules: ParamRules = DOCUMENT_RULES) -> None:
+    def __init__(
+        self,
+        params: type[P],
+        rules: ParamRules = DOCUMENT_RULES,
+        ignored: tuple[str, ...] = (),
+    ) -> None:
         self._params = params
         self._rules = rules
         self.specs = specs(params)
-        self._names = tuple(spec.wire for spec in self.specs)
+        self._names = (*(spec.wire for spec in self.specs), *ignored)
         self._readers = tuple((spec, rules.reader(spec.kind)) for spec in self.specs)
 
     def from_uri(self, values: Mapping[str, str]) -> P:

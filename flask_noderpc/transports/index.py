@@ -39,12 +39,17 @@ def index_page(
     return render_template("noderpc/index.html", links=links, trouble=trouble)
 
 
-def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> Response:
+def plain_index(
+    routes: RouteTable,
+    host: str,
+    left_out: tuple[str, ...],
+    ignored: Mapping[str, tuple[str, ...]],
+) -> Response:
     """CometBFT's page: one line, a link for each method, those of the websocket too."""
     # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
     params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
     links = (
-        _plain_link(f"//{host}/{name}?", params[name])
+        _plain_link(f"//{host}/{name}?", params[name], ignored.get(name, ()))
         for name in sorted(params)
         if name not in left_out
     )
@@ -56,8 +61,9 @@ def plain_index(routes: RouteTable, host: str, left_out: tuple[str, ...]) -> Res
     return Response(page, headers={"Content-Type": "text/html"})
 
 
-def _plain_link(start: str, params: type[Params]) -> str:
-    link = str(escape(start)) + "&".join(f"{spec.wire}=_" for spec in specs(params))
+def _plain_link(start: str, params: type[Params], ignored: tuple[str, ...]) -> str:
+    names = (*(spec.wire for spec in specs(params)), *ignored)
+    link = str(escape(start)) + "&".join(f"{name}=_" for name in names)
     return f'<a href="{link}">{link}</a></br>'
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..domain import block as blocks
 from ..domain.validator import ED25519, SECP256K1, PublicKey
-from . import common
+from . import comet_shapes, common
 from .fields import (
     Base64,
     Base64OrNull,
@@ -122,17 +122,9 @@ class CommitAnswer(common.CommitAnswer):
     signed_header = Shape(SignedHeader)
 
 
-class Vote(WireSchema):
+class Vote(comet_shapes.Vote):
     """A vote; without vote extensions, both their fields are null."""
 
-    type = Number()
-    height = IntString()
-    round = Number()
-    block_id = Shape(common.BlockID)
-    timestamp = Timestamp()
-    validator_address = Hex()
-    validator_index = Number()
-    signature = Base64OrNull()
     extension = Base64OrNull()
     extension_signature = Base64OrNull()
 
@@ -318,46 +310,15 @@ class NetInfo(common.NetInfo):
     listeners = ListOf(Text(), get=lambda answer: answer.listeners or LISTENERS)
 
 
-class BlockParams(WireSchema):
-    """ConsensusParams.block."""
-
-    max_bytes = IntString()
-    max_gas = IntString()
-
-
-class EvidenceParams(WireSchema):
-    """ConsensusParams.evidence."""
-
-    max_age_num_blocks = IntString()
-    max_age_duration = IntString()
-    max_bytes = IntString()
-
-
-class ValidatorParams(WireSchema):
-    """ConsensusParams.validator."""
-
-    pub_key_types = ListOf(Text())
-
-
-class VersionParams(WireSchema):
-    """ConsensusParams.version."""
-
-    app_version = IntString(data_key="app")
-
-
 class ABCIParams(WireSchema):
     """ConsensusParams.abci, new in CometBFT 0.38."""
 
     vote_extensions_enable_height = IntString()
 
 
-class ConsensusParams(WireSchema):
+class ConsensusParams(comet_shapes.ConsensusParams):
     """All consensus parameters at a height."""
 
-    block = Shape(BlockParams)
-    evidence = Shape(EvidenceParams)
-    validator = Shape(ValidatorParams)
-    version = Shape(VersionParams, get=lambda params: params)
     abci = Shape(ABCIParams, get=lambda params: params)
 
 

@@ -28,6 +28,8 @@ _REQUEST = (
     ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'
 )
 _NOTIFICATION = Call("", b"", None)
+# To find out what Go would say of a megabyte takes half a second.
+_LONGEST_EXPLAINED = 20_000
 # Go: how an id that is neither text nor number is shown.
 _ID_KINDS = {
     "bool": "bool",
@@ -85,8 +87,8 @@ def _unreadable(error: GoError) -> ParseError:
 def _elements(body: bytes) -> list[json.Raw]:
     try:
         return json.decode(body, list[json.Raw])
-    except json.NotJSON:
-        raise _why(body) from None
+    except json.NotJSON as error:
+        raise _why(body, error) from None
 
 
 def _in_batch(element: bytes) -> Call:
@@ -100,21 +102,23 @@ def _in_batch(element: bytes) -> Call:
 def _call(document: bytes) -> Call:
     try:
         message = json.decode(document, Message)
-    except json.NotJSON:
+    except json.NotJSON as error:
         if document.strip() == b"null":
             return _NOTIFICATION
-        raise _why(document) from None
+        raise _why(document, error) from None
     _text(bytes(message.jsonrpc), "jsonrpc")
     method = _text(bytes(message.method), "method")
     own_id = _id(bytes(message.id))
     return Call(method, bytes(message.params), own_id) if own_id else _NOTIFICATION
 
 
-def _why(document: bytes) -> GoError:
+def _why(document: bytes, error: json.NotJSON) -> GoError:
+    if len(document) > _LONGEST_EXPLAINED:
+        return GoError(str(error))
     try:
         gojson.check(document)
-    except GoError as error:
-        return error
+    except GoError as reason:
+        return reason
     if gojson.kind_of(document) == "object":
         # Go reads what is no UTF-8, and half a surrogate pair.
         return GoError("a text in it is no Unicode")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -135,11 +136,20 @@ class ByteSlice:
             case "string":
                 return base64_bytes(_utf8(gojson.string(raw)))
             case "array":
-                return bytes(map(_byte, gojson.elements(raw)))
+                return _numbers(raw)
             case "null":
                 return b""
             case _:
                 raise gojson.mismatch(raw, self.go_type)
+
+
+def _numbers(raw: bytes) -> bytes:
+    # One way for all that is well, which may be long; one by one where Go's reason is needed.
+    # Go takes no sign, not even that of -0.
+    if b"-" not in raw:
+        with suppress(json.NotJSON, ValueError):
+            return bytes(json.decode(raw, list[int]))
+    return bytes(map(_byte, gojson.elements(raw)))
 
 
 def _byte(raw: bytes) -> int:

@@ -6,7 +6,7 @@ a new one is a parent with entries replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -28,11 +28,19 @@ SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
 class Rules:
     """The few behaviours, beside shapes, in which dialects differ."""
 
+    tells: Callable[[Iterable[Message]], Iterable[Message]] = iter
+    """What is told of a block's messages: of which, and with which keys."""
     unknown_block_is_null: bool = False
     """CometBFT: a block that is not there is an answer without a block, not an error."""
     proves_each_block: bool = False
     """CometBFT: without empty blocks, a block that changed the application's state is
     still followed by one more, which carries that state's hash."""
+    failed_check_is_error: bool = False
+    """CometBFT 1.0: a transaction that the application refuses is an error, no result."""
+    closed_while_catching_up: bool = False
+    """CometBFT 1.0: no transactions are taken while blocks are fetched from elsewhere."""
+    bad_tx_order: str = "expected order_by to be either `asc` or `desc` or empty"
+    """What is said of another order of ``tx_search``, which stands in place of ``{}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,8 @@ class HttpHabits:
     """Whether the methods of the websocket have routes, which say that they are not found."""
     plain_index: bool = False
     """Whether the index page is CometBFT's line of links."""
+    mounts: tuple[str, ...] = ("",)
+    """Before the paths of all routes; each path is served under every one."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,10 @@ class Dialect:
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
     params: ParamRules = field(default_factory=ParamRules)
+    lacks: frozenset[str] = frozenset()
+    """The routes that this kind of node does not have."""
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By route, the parameters that follow ours in an array, and have no effect here."""
     envelope: Envelope = field(default_factory=Envelope)
     http: HttpHabits = field(default_factory=HttpHabits)
 

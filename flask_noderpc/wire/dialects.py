@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError
+from .comet034 import COMET_034
+from .comet037 import COMET_037
 from .comet038 import COMET_038
+from .comet1 import COMET_1
 from .dialect import Dialect
 from .document import DOCUMENT
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (DOCUMENT, COMET_038)}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (DOCUMENT, COMET_034, COMET_037, COMET_038, COMET_1)
+}
 
 
 def dialect_named(name: str) -> Dialect:

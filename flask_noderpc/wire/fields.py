@@ -57,6 +57,10 @@ class WireField(fields.Field[Any]):
         """The value of a JSON; raise :exc:`ValueError`."""
         raise NotImplementedError
 
+    def rebuilt(self, replace: Callable[[type], type]) -> WireField:
+        """This field with the schemas in it replaced; itself where there are none."""
+        return self
+
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
         """What is encoded: ``get`` of the object, or its attribute."""
         value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)

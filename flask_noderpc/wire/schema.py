@@ -8,6 +8,7 @@ schema into closures once; tests hold both to the same result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -17,6 +18,8 @@ from marshmallow.utils import is_collection
 from .fields import Json, WireField
 
 Dump = Callable[[Any], Json]
+Replace = Callable[[type], type]
+"""A schema, or the one that stands in its place."""
 
 
 class WireSchema(Schema):
@@ -41,9 +44,21 @@ class Shape(WireField):
 
     def __init__(self, schema: type[WireSchema], **options: Any) -> None:
         super().__init__(**options)
+        self._hold(schema)
+
+    def _hold(self, schema: type[WireSchema]) -> None:
         self.schema = schema
         self._instance = schema()
         self._dump = compiled(schema)
+
+    def rebuilt(self, replace: Replace) -> Shape:
+        """This field, holding what its schema is replaced with."""
+        schema = replace(self.schema)
+        if schema is self.schema:
+            return self
+        other = copy(self)
+        other._hold(schema)
+        return other
 
     def encode(self, value: Any) -> Json:
         return self._dump(value)
@@ -68,9 +83,21 @@ class ListOf(WireField):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.item = item if isinstance(item, WireField) else Shape(item)
         self._null_when_empty = null_when_empty
-        self._encode_item = nullable_encode(self.item)
+        self._hold(item if isinstance(item, WireField) else Shape(item))
+
+    def _hold(self, item: WireField) -> None:
+        self.item = item
+        self._encode_item = nullable_encode(item)
+
+    def rebuilt(self, replace: Replace) -> ListOf:
+        """This field, with the schemas in its items replaced."""
+        item = self.item.rebuilt(replace)
+        if item is self.item:
+            return self
+        other = copy(self)
+        other._hold(item)
+        return other
 
     def encode(self, value: Any) -> Json:
         if not value and self._null_when_empty:

@@ -1,4 +1,4 @@
-"""Domain values from the JSON of CometBFT 0.34 and 0.38 replies."""
+"""Domain values from the JSON of CometBFT replies, of 0.34 to 1.0."""
 
 from __future__ import annotations
 
@@ -110,10 +110,16 @@ def evidence(found: Json) -> DuplicateVoteEvidence:
     return DuplicateVoteEvidence(
         vote(value["vote_a"]),
         vote(value["vote_b"]),
-        int(value["TotalVotingPower"]),
-        int(value["ValidatorPower"]),
-        from_text(value["Timestamp"]),
+        int(_spelt(value, "TotalVotingPower", "total_voting_power")),
+        int(_spelt(value, "ValidatorPower", "validator_power")),
+        from_text(_spelt(value, "Timestamp", "timestamp")),
     )
+
+
+def _spelt(found: Json, *names: str) -> Json:
+    """The member that has one of the names; CometBFT 1.0 has others than before."""
+    (name,) = found.keys() & set(names)
+    return found[name]
 
 
 def block(found: Json) -> Block:

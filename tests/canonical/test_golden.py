@@ -9,7 +9,7 @@ import pytest
 from . import rebuild
 from .cases import Case, all_cases
 
-VERSIONS = ("0.34.35", "0.38.25")
+VERSIONS = ("0.34.35", "0.37.18", "0.38.25", "1.0.1")
 CASES = {version: list(all_cases(rebuild.reply(version))) for version in VERSIONS}
 
 
@@ -25,8 +25,8 @@ def test_what_we_compute_is_what_the_node_printed(case: Case) -> None:
     assert case.ours == case.node
 
 
-# What each of the two files holds; a walk that misses some of it must not pass.
-EXPECTED = {
+# What the file of 0.34 holds; a walk that misses some of it must not pass.
+OF_0_34 = {
     "block hash": 6,
     "part set": 6,
     "data hash": 6,
@@ -56,19 +56,27 @@ EXPECTED = {
 }
 
 
-def test_nothing_in_the_replies_of_0_34_was_missed() -> None:
-    counted = Counter(case.kind for case in CASES["0.34.35"])
+# From 0.37 on the header routes print the header of one block again, and these two chains
+# show more of their validators than the others.
+OF_0_37 = OF_0_34 | {
+    "block time": 8,
+    "parent hash": 7,
+    "same header": 25,
+    "next validators hash": 3,
+    "validator order": 6,
+    "results hash": 2,
+}
+EXPECTED = {
+    "0.34.35": OF_0_34,
+    "0.37.18": OF_0_37,
+    "0.38.25": OF_0_34 | {"same header": 22, "parent hash": 6},
+    "1.0.1": OF_0_37,
+}
 
-    assert counted == EXPECTED
 
-
-def test_nothing_in_the_replies_of_0_38_was_missed() -> None:
-    # CometBFT 0.38 has the header route, which prints the header of one block again.
-    expected = EXPECTED | {"same header": 22, "parent hash": 6}
-
-    counted = Counter(case.kind for case in CASES["0.38.25"])
-
-    assert counted == expected
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_in_the_replies_was_missed(version: str) -> None:
+    assert Counter(case.kind for case in CASES[version]) == EXPECTED[version]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

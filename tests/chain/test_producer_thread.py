@@ -43,6 +43,19 @@ def test_without_empty_blocks_nothing_is_made_for_nothing(open_chain: Open) -> N
     assert chain.wait_for_height(0, 0.3) == 0
 
 
+def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
+    chain = open_chain(produce=True, pace=Pace(0.01, proof_blocks=True))
+    # CometBFT: the first block carries the state of the genesis.
+    assert chain.wait_for_height(0, PATIENCE) == 1
+
+    chain.submit(b"name=satoshi")
+    assert chain.wait_for_height(2, PATIENCE) == 3
+
+    assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [0, 1, 0]
+    assert chain.block(3)[1].header.app_hash == chain.results(2).app_hash
+    assert chain.wait_for_height(3, 0.3) == 3
+
+
 def test_blocks_are_an_interval_apart(open_chain: Open) -> None:
     began = time.monotonic()
     chain = open_chain(produce=True, pace=Pace(0.2, empty_blocks=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -13,8 +14,8 @@ from ..websocket.client import Client
 from . import explained, story
 from .compare import Difference, differences
 from .masks import mask_of
-from .sides import Side, Version, make_home, ours, real
-from .talk import Ask, Told, ask
+from .sides import HOME_FILES, Side, Version, make_home, ours, real
+from .talk import Told, ask
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -44,16 +45,13 @@ def compare(
 
 def hear(side: Side, version: Version) -> dict[str, Told]:
     """What a node answers to everything, masked, by the names of the requests."""
-    txs = story.TXS
-    if version.name.startswith(("0.38", "1.")):
-        txs += story.VALIDATOR_TXS
-    height = story.tell(side, txs)
+    modern = version.is_modern
+    height = story.tell(side, story.TXS + (story.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
-    answers = {
-        request.name: ask(side.url, request) for request in story.requests(height, block_hash)
-    }
+    asked = story.requests(height, block_hash, story.UNWANTED if modern else ())
+    answers = {request.name: ask(side.url, request) for request in asked}
     assert side.height() == height, "a request has made a block"
-    events = hear_events(side)
+    events = hear_events(side, story.CATEGORIES + (("NewBlockEvents",) if modern else ()))
     mask = mask_of(side, side.settle(height + 1))
     return {mask(name): masked(answer, mask) for name, answer in (answers | events).items()}
 
@@ -65,9 +63,9 @@ def masked(told: Told, mask: Any) -> Told:
     )
 
 
-def hear_events(side: Side) -> dict[str, Told]:
+def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
     """The first event of each category when a transaction is committed."""
-    clients = {category: Client(side.url) for category in story.CATEGORIES}
+    clients = {category: Client(side.url) for category in categories}
     try:
         for category, client in clients.items():
             client.call("subscribe", {"query": f"tm.event='{category}'"}, own_id=category)
@@ -93,19 +91,15 @@ def all_differences(theirs: dict[str, Told], own: dict[str, Told]) -> list[Diffe
 def write(version: Version, home: Path, told: dict[str, Told]) -> None:
     """Keep what a real node said, and the genesis and keys that it said it of."""
     document = {
-        "home": {
-            name: (home / "config" / name).read_text()
-            for name in ("genesis.json", "priv_validator_key.json", "node_key.json")
-        },
+        "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
         "told": {name: asdict(answer) for name, answer in told.items()},
     }
-    path = GOLDEN / f"told_{version.name}.json"
-    path.write_text(json.dumps(document, indent=0, ensure_ascii=False) + "\n")
+    _path(version).write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
 
 
 def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
     """What :func:`write` kept: the files of the home, and the answers."""
-    document = json.loads((GOLDEN / f"told_{version.name}.json").read_text())
+    document = json.loads(gzip.decompress(_path(version).read_bytes()))
     told = {
         name: Told(**{**answer, "replies": tuple(answer["replies"])})
         for name, answer in document["told"].items()
@@ -113,4 +107,5 @@ def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
     return document["home"], told
 
 
-__all__ = ["Ask", "all_differences", "compare", "hear", "read", "write"]
+def _path(version: Version) -> Path:
+    return GOLDEN / f"told_{version.name}.json.gz"

@@ -24,6 +24,7 @@ from flask_noderpc.testing.node import serve
 from .talk import Ask, ask
 
 MONIKER = "twin"
+HOME_FILES = ("genesis.json", "priv_validator_key.json", "node_key.json")
 _PATIENCE_S = 60.0
 
 
@@ -33,13 +34,16 @@ class Version:
 
     name: str
     dialect: str
+    is_modern: bool = True
+    """Whether it has 0.38's kvstore, which refuses transactions and knows validators, and
+    0.38's category NewBlockEvents."""
 
 
 VERSIONS = {
     version.name: version
     for version in (
-        Version("0.34.35", "comet-0.34"),
-        Version("0.37.18", "comet-0.37"),
+        Version("0.34.35", "comet-0.34", is_modern=False),
+        Version("0.37.18", "comet-0.37", is_modern=False),
         Version("0.38.25", "comet-0.38"),
         Version("1.0.1", "comet-1.0"),
     )
@@ -144,7 +148,7 @@ def _wait_until_up(side: Side) -> None:
 def ours(home: Path, folder: Path, dialect: str) -> Iterator[Side]:
     """Our node over the genesis and keys of a home."""
     (folder / "config").mkdir(parents=True)
-    for name in ("genesis.json", "priv_validator_key.json", "node_key.json"):
+    for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
     app = Flask("twin", instance_path=str(folder))
     NodeRPC(

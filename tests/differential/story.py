@@ -21,6 +21,8 @@ TXS: tuple[bytes, ...] = (
     "schlüssel=wert".encode(),
     b"name=nakamoto",
 )
+UNWANTED = (b"nothing", b"=x", b"a=b=c", b"")
+"""What 0.38 and 1.0 refuse, and others take."""
 VALIDATOR_TXS: tuple[bytes, ...] = (
     f"val=ed25519!{_OTHER_KEY}!1".encode(),
     b"while=two",
@@ -39,13 +41,15 @@ def tell(side: Side, txs: tuple[bytes, ...]) -> int:
     return height
 
 
-def requests(height: int, block_hash: str) -> Iterator[Ask]:
+def requests(height: int, block_hash: str, unwanted: tuple[bytes, ...]) -> Iterator[Ask]:
     """Every route, by every way, with good, edge and bad parameters.
 
-    ``block_hash`` is the hex of block 3, which each node has another of.
+    ``block_hash`` is the hex of block 3, which each node has another of; ``unwanted`` are
+    transactions that the node does not take.
     """
     yield from _uris(height, block_hash)
     yield from _posts(height, block_hash)
+    yield from _broadcasts(unwanted)
     yield from _envelopes()
     yield from _other_methods()
     yield from _websockets()
@@ -146,9 +150,6 @@ def _application() -> Iterator[Ask]:
         yield _uri("abci_query", path=path, data='"name"')
     for tx in ('"name=satoshi"', '"new=one"', '"nothing"', '""', "0x613d62", "123", "abc"):
         yield _uri("check_tx", tx=tx)
-    for tx in ('"nothing"', '"=x"', '"name=satoshi"', "123", '""'):
-        for way in ("sync", "async", "commit"):
-            yield _uri(f"broadcast_tx_{way}", tx=tx)
     yield _uri("broadcast_evidence", evidence='{"type":"x","value":{}}')
 
 
@@ -218,10 +219,17 @@ def _single_posts(block_hash: str) -> Iterator[tuple[str, Any]]:
     yield "tx_search", {"query": "tx.height>0", "page": "99"}
     for tx in (b"new=one", b"nothing", b""):
         yield "check_tx", {"tx": _text(tx)}
-    for tx in (b"nothing", b"=", TXS[0]):
-        yield "broadcast_tx_sync", {"tx": _text(tx)}
     for evidence in ({"type": "x", "value": {}}, None):
         yield "broadcast_evidence", {"evidence": evidence}
+
+
+def _broadcasts(unwanted: tuple[bytes, ...]) -> Iterator[Ask]:
+    for route in ("broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit"):
+        for tx in (*unwanted, TXS[0]):
+            yield _uri(route, tx=f'"{tx.decode()}"')
+            yield _post(route, {"tx": _text(tx)})
+        yield _uri(route, tx="123")
+        yield _post(route, {"tx": 5})
 
 
 def _text(value: bytes) -> str:
@@ -336,7 +344,7 @@ def _frames(name: str, *frames: str) -> Ask:
 
 
 CATEGORIES = (
-    "NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx", "NewRound", "NewRoundStep",
+    "NewBlock", "NewBlockHeader", "Tx", "NewRound", "NewRoundStep",
     "CompleteProposal", "Polka", "ValidBlock", "Lock", "Vote",
 )  # fmt: skip
-"""Of a block with one transaction; those of 0.38."""
+"""Of a block with one transaction, in every version."""

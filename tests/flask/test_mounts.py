@@ -109,6 +109,33 @@ def test_two_mounts_share_the_embedded_chain_and_differ_in_settings(make_app: Ma
     assert client.get("/small/num_unconfirmed_txs").get_json()["result"]["total"] == "1"
 
 
+def test_two_mounts_serve_one_chain_in_two_dialects(make_app: MakeApp) -> None:
+    app, backend = make_app(), memory()
+    for name in ("0.34", "1.0"):
+        NodeRPC(
+            app,
+            backend=backend,
+            name=f"of {name.replace('.', '_')}",
+            url_prefix=f"/{name}",
+            dialect=f"comet-{name}",
+        )
+    client = app.test_client()
+
+    found = [client.get(path).status_code for path in ("/0.34/header", "/1.0/header")]
+    versions = [
+        client.get(path).get_json()["result"]["node_info"]["version"]
+        for path in ("/0.34/status", "/1.0/status", "/1.0/v1/status")
+    ]
+
+    assert found == [404, 200]
+    assert versions == ["0.34.35", "1.0.1", "1.0.1"]
+    assert [posted(app, path) for path in ("/1.0/v1", "/1.0/v1/", "/0.34/v1")] == [
+        200,
+        200,
+        404,
+    ]
+
+
 def test_mounts_with_different_stores_share_nothing(make_app: MakeApp, tmp_path: Path) -> None:
     app = make_app()
     app.register_blueprint(noderpc_bp, chain_id="one")

@@ -1,4 +1,7 @@
-"""What handlers and events would say, from the JSON that a node of CometBFT 0.38 sent."""
+"""What handlers and events would say, from the JSON that a node of CometBFT sent.
+
+All versions from 0.34 to 1.0 are read, once :func:`plain` has been asked for 0.34.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,22 @@ from typing import Any
 from flask_noderpc.domain import abci, answers, block, genesis, network, params
 from flask_noderpc.domain import events as told
 from flask_noderpc.domain.time import from_text
-from flask_noderpc.domain.validator import ED25519, PublicKey, ValidatorUpdate
+from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorUpdate
 from flask_noderpc.wire import common
 from tests.canonical import rebuild
 from tests.canonical.rebuild import Json
+
+
+def plain(found: Json) -> Json:
+    """A reply of 0.34 with the attributes of events as text, as later versions have them."""
+    if isinstance(found, list):
+        return [plain(item) for item in found]
+    if not isinstance(found, dict):
+        return found
+    if found.keys() == {"key", "value", "index"}:
+        text = {name: rebuild.text_bytes(found[name]).decode() for name in ("key", "value")}
+        return found | text
+    return {name: plain(item) for name, item in found.items()}
 
 
 def event(found: Json) -> abci.Event:
@@ -77,7 +92,11 @@ def block_answer(found: Json) -> answers.BlockAnswer:
 
 def validator_update(found: Json) -> ValidatorUpdate:
     """A validator's new power."""
-    key = found["pub_key"]["Sum"]["value"]["ed25519"]
+    if "pub_key_bytes" in found:
+        assert found["pub_key_type"] == ED25519
+        key = found["pub_key_bytes"]
+    else:
+        key = found["pub_key"]["Sum"]["value"]["ed25519"]
     return ValidatorUpdate(PublicKey(ED25519, b64decode(key)), int(found.get("power", 0)))
 
 
@@ -87,23 +106,43 @@ def block_results(found: Json, height: int | None = None) -> abci.BlockResults:
     return abci.BlockResults(
         int(found["height"]) if height is None else height,
         tuple(map(tx_result, found.get("txs_results") or found.get("tx_results") or ())),
-        begin_block_events=events(found.get("finalize_block_events") or found.get("events")),
+        begin_block_events=events(
+            found.get("finalize_block_events")
+            or found.get("begin_block_events")
+            or found.get("events")
+        ),
+        end_block_events=events(found.get("end_block_events")),
         validator_updates=tuple(map(validator_update, found["validator_updates"] or ())),
-        app_hash=b64decode(found["app_hash"]),
+        app_hash=b64decode(found.get("app_hash", "")),
+    )
+
+
+def results_in_parts(found: Json, height: int) -> abci.BlockResults:
+    """Results of a block, from an event of 0.34 or 0.37."""
+    begin, end = found["result_begin_block"], found["result_end_block"]
+    assert end.get("consensus_param_updates") is None
+    return abci.BlockResults(
+        height,
+        begin_block_events=events(begin.get("events")),
+        end_block_events=events(end.get("events")),
+        validator_updates=tuple(map(validator_update, end["validator_updates"] or ())),
     )
 
 
 def consensus_params(found: Json) -> params.ConsensusParams:
     """All parameters."""
-    age = found["evidence"]
+    block, age, version = found["block"], found["evidence"], found["version"]
+    extensions = found.get("abci") or found.get("feature") or {}
     return params.ConsensusParams(
-        params.BlockParams(int(found["block"]["max_bytes"]), int(found["block"]["max_gas"])),
+        params.BlockParams(
+            int(block["max_bytes"]), int(block["max_gas"]), int(block.get("time_iota_ms", 0))
+        ),
         params.EvidenceParams(
             int(age["max_age_num_blocks"]), int(age["max_age_duration"]), int(age["max_bytes"])
         ),
         params.ValidatorParams(tuple(found["validator"]["pub_key_types"])),
-        int(found["version"]["app"]),
-        int(found["abci"]["vote_extensions_enable_height"]),
+        int(version.get("app", version.get("app_version", 0))),
+        int(extensions.get("vote_extensions_enable_height", 0)),
     )
 
 
@@ -148,6 +187,11 @@ def net_info(found: Json) -> network.NetInfo:
         tuple(found["listeners"]),
         tuple(common.Peer().load(peer) for peer in found["peers"]),
     )
+
+
+def header(found: Json) -> answers.HeaderAnswer:
+    """A header."""
+    return answers.HeaderAnswer(rebuild.header(found["header"]))
 
 
 def block_meta(found: Json) -> block.BlockMeta:
@@ -219,7 +263,8 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     ),
     "block": block_answer,
     "block_by_hash": block_answer,
-    "header": lambda found: answers.HeaderAnswer(rebuild.header(found["header"])),
+    "header": header,
+    "header_by_hash": header,
     "block_results": block_results,
     "commit": commit,
     "validators": lambda found: answers.ValidatorPage(
@@ -250,7 +295,7 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "broadcast_tx_sync": broadcast,
     "broadcast_tx_commit": lambda found: answers.BroadcastCommitAnswer(
         tx_result(found["check_tx"]),
-        tx_result(found["tx_result"]),
+        tx_result(found["tx_result"] if "tx_result" in found else found["deliver_tx"]),
         bytes.fromhex(found["hash"]),
         int(found["height"]),
     ),
@@ -260,16 +305,28 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
 
 def new_block(found: Json) -> told.NewBlock:
     """A block and its results."""
-    answer = block_answer(found)
-    assert answer.block is not None
-    height = answer.block.header.height
+    own = rebuild.block(found["block"])
+    height = own.header.height
+    if "result_finalize_block" not in found:
+        answer = answers.BlockAnswer(block.NO_BLOCK, own)
+        return told.NewBlock(answer, results_in_parts(found, height))
+    answer = answers.BlockAnswer(rebuild.block_id(found["block_id"]), own)
     return told.NewBlock(answer, block_results(found["result_finalize_block"], height))
 
 
 def new_block_header(found: Json) -> told.NewBlockHeader:
-    """A header; the rest is not shown by 0.38."""
-    header = rebuild.header(found["header"])
-    return told.NewBlockHeader(header, 0, abci.BlockResults(header.height))
+    """A header; the rest is not shown since 0.38."""
+    own = rebuild.header(found["header"])
+    if "num_txs" not in found:
+        return told.NewBlockHeader(own, 0, abci.BlockResults(own.height))
+    results = results_in_parts(found, own.height)
+    return told.NewBlockHeader(own, int(found["num_txs"]), results)
+
+
+def new_evidence(found: Json) -> told.NewEvidence:
+    """A piece of evidence; CometBFT does not show whom it accuses."""
+    nobody = Validator(b"", PublicKey(ED25519, b""), 0)
+    return told.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), nobody)
 
 
 def tx_committed(found: Json) -> told.TxCommitted:
@@ -293,7 +350,11 @@ EVENTS: dict[str, Callable[[Json], Any]] = {
     "NewBlockEvents": lambda found: told.NewBlockEvents(
         int(found["height"]), events(found["events"]), int(found["num_txs"])
     ),
+    "NewEvidence": new_evidence,
     "Tx": tx_committed,
+    "ValidatorSetUpdates": lambda found: told.ValidatorSetUpdates(
+        rebuild.validator_set(found["validator_updates"]).validators
+    ),
     "NewRound": lambda found: told.NewRound(
         *_step(found),
         bytes.fromhex(found["proposer"]["address"]),

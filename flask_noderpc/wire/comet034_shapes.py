@@ -1,0 +1,44 @@
+"""The shapes in which a CometBFT 0.34 node differs from one of 0.37.
+
+CometBFT 0.34: types/params.pb.go is also what answers show, so that zero fields of
+parameters are left out everywhere.
+"""
+
+from __future__ import annotations
+
+from .comet038_shapes import (
+    BlockParamsUpdate,
+    EvidenceParamsUpdate,
+    ValidatorParamsUpdate,
+)
+from .fields import Base64OrNull, Flag, IntString
+from .schema import Shape, WireSchema
+
+
+class EventAttribute(WireSchema):
+    """One key and value; CometBFT 0.34: abci/types/types.pb.go has bytes for both."""
+
+    key = Base64OrNull()
+    value = Base64OrNull()
+    index = Flag()
+
+
+class VersionParams(WireSchema):
+    """ConsensusParams.version, here and in an update."""
+
+    app_version = IntString(omit_empty=True)
+
+
+class BlockParams(BlockParamsUpdate):
+    """ConsensusParams.block; updates don't have the third."""
+
+    time_iota_ms = IntString(omit_empty=True)
+
+
+class ConsensusParams(WireSchema):
+    """All consensus parameters at a height."""
+
+    block = Shape(BlockParams)
+    evidence = Shape(EvidenceParamsUpdate)
+    validator = Shape(ValidatorParamsUpdate)
+    version = Shape(VersionParams, get=lambda params: params)

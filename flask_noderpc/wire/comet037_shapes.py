@@ -1,0 +1,42 @@
+"""The shapes in which a CometBFT 0.37 node differs from one of 0.38."""
+
+from __future__ import annotations
+
+from .comet038_shapes import (
+    BareEvent,
+    BroadcastCommit,
+    ConsensusParamsUpdate,
+    ExecTxResult,
+    ValidatorUpdate,
+)
+from .fields import IntString, Text
+from .schema import ListOf, Shape, WireSchema
+
+
+class CheckTx(ExecTxResult):
+    """The result of a check; CometBFT 0.37: abci/types/types.pb.go.
+
+    The last three are of a mempool with priorities, which is not the usual one.
+    """
+
+    sender = Text(get=lambda _: "")
+    priority = IntString(get=lambda _: 0)
+    mempool_error = Text(data_key="mempoolError", get=lambda _: "")
+
+
+class CommitResult(BroadcastCommit):
+    """Result of ``broadcast_tx_commit``; CometBFT 0.37: rpc/core/types/responses.go."""
+
+    check_tx = Shape(CheckTx)
+    tx_result = Shape(ExecTxResult, data_key="deliver_tx")
+
+
+class BlockResults(WireSchema):
+    """Result of ``block_results``; CometBFT 0.37: the events of a block's two ends."""
+
+    height = IntString()
+    tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
+    begin_block_events = ListOf(BareEvent, null_when_empty=True)
+    end_block_events = ListOf(BareEvent, null_when_empty=True)
+    validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
+    consensus_param_updates = Shape(ConsensusParamsUpdate, nullable=True)

@@ -1,0 +1,70 @@
+"""The shapes in which a CometBFT 1.0 node differs from one of 0.38."""
+
+from __future__ import annotations
+
+from ..domain.time import SECOND
+from . import comet038_shapes, comet_shapes, common
+from .fields import Base64, IntString, Text, Timestamp
+from .schema import Shape, WireSchema
+
+# CometBFT 1.0: version/version.go.
+P2P_PROTOCOL = 9
+
+# CometBFT 1.0: types/params.go, DefaultSynchronyParams.
+PRECISION = 505 * SECOND // 1000
+MESSAGE_DELAY = 15 * SECOND
+
+
+class ProtocolVersion(common.ProtocolVersion):
+    """NodeInfo.protocol_version of the node itself; its peers may have another."""
+
+    p2p = IntString(get=lambda _: P2P_PROTOCOL)
+
+
+class NodeInfo(common.NodeInfo):
+    """NodeInfo of the node itself."""
+
+    protocol_version = Shape(ProtocolVersion)
+
+
+class Status(comet038_shapes.Status):
+    """Result of ``status``."""
+
+    node_info = Shape(NodeInfo)
+
+
+class DuplicateVote(comet038_shapes.DuplicateVote):
+    """Two votes of one validator; CometBFT 1.0: types/evidence.go has named the rest."""
+
+    total_voting_power = IntString()
+    validator_power = IntString()
+    timestamp = Timestamp()
+
+
+class ValidatorUpdate(WireSchema):
+    """A validator's new power; CometBFT 1.0: abci/v1/types.pb.go has plain bytes for keys."""
+
+    power = IntString(omit_empty=True)
+    pub_key_bytes = Base64(get=lambda update: update.pub_key.value, omit_empty=True)
+    pub_key_type = Text(get=lambda update: update.pub_key.type, omit_empty=True)
+
+
+class SynchronyParams(WireSchema):
+    """ConsensusParams.synchrony; no chain here has times of proposers, nor other values."""
+
+    precision = IntString(get=lambda _: PRECISION)
+    message_delay = IntString(get=lambda _: MESSAGE_DELAY)
+
+
+class FeatureParams(WireSchema):
+    """ConsensusParams.feature."""
+
+    vote_extensions_enable_height = IntString()
+    pbts_enable_height = IntString(get=lambda _: 0)
+
+
+class ConsensusParams(comet_shapes.ConsensusParams):
+    """All consensus parameters at a height."""
+
+    synchrony = Shape(SynchronyParams, get=lambda params: params)
+    feature = Shape(FeatureParams, get=lambda params: params)

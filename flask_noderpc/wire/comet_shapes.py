@@ -1,0 +1,56 @@
+"""Shapes of CometBFT to which its versions add."""
+
+from __future__ import annotations
+
+from . import common
+from .fields import Base64OrNull, Hex, IntString, Number, Text, Timestamp
+from .schema import ListOf, Shape, WireSchema
+
+
+class Vote(WireSchema):
+    """A vote."""
+
+    type = Number()
+    height = IntString()
+    round = Number()
+    block_id = Shape(common.BlockID)
+    timestamp = Timestamp()
+    validator_address = Hex()
+    validator_index = Number()
+    signature = Base64OrNull()
+
+
+class BlockParams(WireSchema):
+    """ConsensusParams.block."""
+
+    max_bytes = IntString()
+    max_gas = IntString()
+
+
+class EvidenceParams(WireSchema):
+    """ConsensusParams.evidence."""
+
+    max_age_num_blocks = IntString()
+    max_age_duration = IntString()
+    max_bytes = IntString()
+
+
+class ValidatorParams(WireSchema):
+    """ConsensusParams.validator."""
+
+    pub_key_types = ListOf(Text())
+
+
+class VersionParams(WireSchema):
+    """ConsensusParams.version."""
+
+    app_version = IntString(data_key="app")
+
+
+class ConsensusParams(WireSchema):
+    """All consensus parameters at a height."""
+
+    block = Shape(BlockParams)
+    evidence = Shape(EvidenceParams)
+    validator = Shape(ValidatorParams)
+    version = Shape(VersionParams, get=lambda params: params)

@@ -1,0 +1,160 @@
+"""What an app serves in the dialects of CometBFT's versions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc.testing import run_node
+from flask_noderpc.testing.node import app_for
+from tests.websocket.client import Client
+
+from . import chain
+
+NEW = pytest.mark.parametrize("dialect", ["comet-0.37", "comet-0.38", "comet-1.0"])
+OLD = pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37"])
+ANY = pytest.mark.parametrize(
+    "dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"]
+)
+
+
+@pytest.fixture
+def client(backend: chain.PeeredBackend, dialect: str) -> FlaskClient:
+    return app_for(backend, dialect=dialect).test_client()
+
+
+def got(client: FlaskClient, path: str) -> Any:
+    """The result of a GET."""
+    reply = client.get(path)
+    assert reply.status_code == 200
+    assert reply.json is not None
+    return reply.json["result"]
+
+
+def posted(client: FlaskClient, method: str, params: Any) -> Any:
+    """The reply to a call."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return client.post("/", data=body).get_json()
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34"])
+@pytest.mark.parametrize("name", ["header", "header_by_hash"])
+def test_0_34_has_no_routes_for_headers(client: FlaskClient, name: str) -> None:
+    assert client.get(f"/{name}?height=1").status_code == 404
+    assert posted(client, name, {})["error"]["code"] == -32601
+    assert f"/{name}" not in client.get("/").get_data(as_text=True)
+
+
+@NEW
+def test_later_versions_have_them(client: FlaskClient) -> None:
+    assert got(client, "/header?height=2")["header"]["height"] == "2"
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tx_search", ["tx.height=2", False, "1", "30", "asc"]),
+        ("block_search", ["block.height=2", "1", "30", "asc"]),
+    ],
+)
+def test_an_array_of_0_34_also_says_how_events_match(
+    client: FlaskClient, method: str, params: list[Any]
+) -> None:
+    found = posted(client, method, [*params, True])
+
+    assert int(found["result"]["total_count"]) > 0
+    assert posted(client, method, [*params, False])["result"] == found["result"]
+    assert posted(client, method, params)["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34"])
+def test_the_page_of_0_34_names_it_too(client: FlaskClient) -> None:
+    page = client.get("/").get_data(as_text=True)
+
+    assert "block_search?query=_&page=_&per_page=_&order_by=_&match_events=_" in page
+
+
+@NEW
+def test_later_versions_have_no_such_parameter(client: FlaskClient) -> None:
+    params = ["tx.height=2", False, "1", "30", "asc"]
+
+    assert "result" in posted(client, "tx_search", params)
+    assert "error" in posted(client, "tx_search", [*params, True])
+
+
+@ANY
+def test_by_name_it_has_no_effect(client: FlaskClient) -> None:
+    for call in ("match_events=true", "match_events=false"):
+        assert got(client, f'/tx_search?query="tx.height=2"&{call}')["total_count"] == "2"
+
+
+@pytest.mark.parametrize("dialect", ["comet-1.0"])
+def test_1_0_serves_everything_under_v1_too(client: FlaskClient) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "health", "params": {}})
+
+    assert got(client, "/v1/block?height=2") == got(client, "/block?height=2")
+    for path in ("/v1", "/v1/"):
+        assert client.post(path, data=body).get_json()["result"] == {}
+        assert client.get(path).get_data() == client.get("/").get_data()
+    assert '"//localhost/health?"' in client.get("/v1").get_data(as_text=True)
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "document"])
+def test_others_have_nothing_there(client: FlaskClient) -> None:
+    assert client.get("/v1").status_code == client.get("/v1/health").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("dialect", "p2p"),
+    [("comet-0.34", "8"), ("comet-0.37", "8"), ("comet-0.38", "8"), ("comet-1.0", "9")],
+)
+def test_a_node_speaks_the_protocol_of_its_version(client: FlaskClient, p2p: str) -> None:
+    versions = got(client, "/status")["node_info"]["protocol_version"]
+    (peer,) = got(client, "/net_info")["peers"]
+
+    assert versions["p2p"] == p2p
+    assert peer["node_info"]["protocol_version"]["p2p"] == "8"
+
+
+@OLD
+def test_events_of_a_block_are_found_with_its_header(client: FlaskClient) -> None:
+    query = json.dumps({"query": "begin.foo=100"})
+
+    items = got(client, f"/events?filter={query}")["items"]
+
+    assert [item["event"] for item in items] == ["NewBlockHeader", "NewBlock"]
+    assert items[0]["data"]["value"]["num_txs"] == "2"
+
+
+@OLD
+def test_the_pages_of_events_end_where_they_say(client: FlaskClient) -> None:
+    page = got(client, '/events?max_results="1"')
+
+    assert page["items"][0]["cursor"] == page["newest"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "first"), [("comet-0.37", "Tx"), ("comet-1.0", "NewBlockEvents")]
+)
+def test_before_0_38_nobody_is_told_of_the_events_of_a_block(dialect: str, first: str) -> None:
+    with run_node(dialect=dialect) as node:
+        client = Client(node.url)
+        client.asked("subscribe", {"query": "tm.event='NewBlockEvents'"})
+        client.asked("subscribe", {"query": "tm.event='Tx'"})
+        node.chain.submit(b"a=1")
+        node.produce()
+
+        assert client.json()["result"]["events"]["tm.event"] == [first]
+        client.close()
+
+
+@pytest.mark.parametrize("path", ["/websocket", "/v1/websocket"])
+def test_1_0_has_two_websockets(path: str) -> None:
+    with run_node(dialect="comet-1.0") as node:
+        client = Client(node.url, path=path)
+        assert client.asked("health", {})["result"] == {}
+        client.close()

@@ -1,0 +1,37 @@
+"""What a schema has loaded, as JSON again: the way back without the domain's classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask_noderpc.wire.fields import WireField
+from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
+
+_NOT_THERE = object()
+
+
+def loaded_again(schema: type[WireSchema], shown: Any) -> Any:
+    """The JSON of what the schema loads from a JSON."""
+    return _object(schema, schema().load(shown))
+
+
+def _object(schema: type[WireSchema], loaded: Any) -> Any:
+    if schema.domain is not None:
+        return compiled(schema)(loaded)
+    again = {}
+    for name, field in schema().fields.items():
+        assert isinstance(field, WireField)
+        value = loaded.get(field.attribute or name, _NOT_THERE)
+        if value is not _NOT_THERE:
+            again[field.data_key or name] = _value(field, value)
+    return again
+
+
+def _value(field: WireField, value: Any) -> Any:
+    if value is None and field.nullable:
+        return None
+    if isinstance(field, Shape):
+        return _object(field.schema, value)
+    if isinstance(field, ListOf) and value:
+        return [_value(field.item, item) for item in value]
+    return field.encode(value)
