@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from struct import Struct
 
@@ -94,22 +93,22 @@ class MerkleKV(PairApplication):
         tree = self._tree(wanted) if oldest <= wanted <= latest else None
         try:
             if tree is not None:
-                return replace(self._read(tree, data, prove), height=wanted)
+                return self._read(tree, wanted, data, prove)
         except NodeGone:
             # Blocks were made meanwhile, and this state is past what is kept.
             pass
         log = f"the state at height {wanted} is not kept: ask for {oldest} to {latest}"
         return QueryResult(code=CODE_HEIGHT_NOT_KEPT, log=log, key=data, height=latest)
 
-    def _read(self, tree: TreeState, key: bytes, prove: bool) -> QueryResult:
+    def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
         place = self._place(key)
         if place is None or place >= tree.count:
             # CometBFT: DefaultProofRuntime knows no proof of absence.
-            log = "does not exist, which has no proof" if prove else "does not exist"
-            return QueryResult(log=log, key=key)
+            log = f"does not exist at height {height}, which has no proof"
+            return QueryResult(log=log if prove else "does not exist", key=key, height=height)
         value, proof = find(self._state, tree, place)
         ops = _steps(tree, key, proof) if prove else ()
-        return QueryResult(log="exists", key=key, value=value, proof_ops=ops)
+        return QueryResult(log="exists", key=key, value=value, proof_ops=ops, height=height)
 
     def _tree(self, height: int) -> TreeState | None:
         stored = self._state.get(_tree_key(height))

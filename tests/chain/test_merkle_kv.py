@@ -153,7 +153,7 @@ def test_a_key_that_is_not_there_has_no_proof(chain: EmbeddedChain) -> None:
 
     found = chain.query(PATH, b"nobody", 0, True)
 
-    assert (found.code, found.log) == (0, "does not exist, which has no proof")
+    assert (found.code, found.log) == (0, "does not exist at height 1, which has no proof")
     assert (found.key, found.value, found.height, found.proof_ops) == (b"nobody", b"", 1, ())
     assert chain.query(PATH, b"nobody", 0, False).log == "does not exist"
 

@@ -28,7 +28,7 @@ def compare(
     make_home(binary, home)
     with real(binary, home) as side:
         theirs = hear(side, version)
-    with ours(home, scratch / "ours", version.dialect) as side:
+    with ours(home, scratch / "ours", version) as side:
         own = hear(side, version)
     if record:
         write(version, home, theirs)

@@ -9,18 +9,19 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flask import Flask
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backend.application import Application, AppState
+from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.testing.node import app_for, serve
 
-from flask_noderpc import NodeRPC
-from flask_noderpc.extension import mounts
-from flask_noderpc.testing.node import serve
-
+from .applications import KVStore034, KVStore037, KVStore1
 from .talk import Ask, ask
 
 MONIKER = "twin"
@@ -34,6 +35,7 @@ class Version:
 
     name: str
     dialect: str
+    application: Callable[[AppState], Application] = KVStore
     is_modern: bool = True
     """Whether it has 0.38's kvstore, which refuses transactions and knows validators, and
     0.38's category NewBlockEvents."""
@@ -42,10 +44,10 @@ class Version:
 VERSIONS = {
     version.name: version
     for version in (
-        Version("0.34.35", "comet-0.34", is_modern=False),
-        Version("0.37.18", "comet-0.37", is_modern=False),
+        Version("0.34.35", "comet-0.34", KVStore034, is_modern=False),
+        Version("0.37.18", "comet-0.37", KVStore037, is_modern=False),
         Version("0.38.25", "comet-0.38"),
-        Version("1.0.1", "comet-1.0"),
+        Version("1.0.1", "comet-1.0", KVStore1),
     )
 }
 
@@ -145,27 +147,25 @@ def _wait_until_up(side: Side) -> None:
 
 
 @contextmanager
-def ours(home: Path, folder: Path, dialect: str) -> Iterator[Side]:
+def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
     """Our node over the genesis and keys of a home."""
     (folder / "config").mkdir(parents=True)
     for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
-    app = Flask("twin", instance_path=str(folder))
-    NodeRPC(
-        app,
-        dialect=dialect,
-        home=str(folder),
-        database=str(folder / "noderpc.db"),
+    chain = EmbeddedChain(
+        folder / "noderpc.db",
+        home=folder,
+        application=version.application,
         moniker=MONIKER,
-        # Our own method, which would be on the index page too.
-        exclude_routes=["events"],
-        block_interval=0.05,
-        poll_interval=0.02,
+        pace=Pace(interval_s=0.05),
+        poll_s=0.02,
     )
+    # Without our own method, which would be on the index page too.
+    settings = {"dialect": version.dialect, "exclude_routes": ["events"]}
     try:
-        with serve(app) as url:
+        with serve(app_for(chain, **settings)) as url:
             side = Side(url)
             _wait_until_up(side)
             yield side
     finally:
-        mounts(app)["noderpc"].backend.close()
+        chain.close()

@@ -24,7 +24,7 @@ def test_no_answer_differs_without_a_reason(
     for name, content in files.items():
         (home / "config" / name).write_text(content)
 
-    with ours(home, tmp_path / "ours", version.dialect) as side:
+    with ours(home, tmp_path / "ours", version) as side:
         own = run.hear(side, version)
 
     unexplained = [

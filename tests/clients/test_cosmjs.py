@@ -1,0 +1,73 @@
+"""CosmJS's four clients, and StargateClient, against our node in each dialect."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.testing.node import app_for, serve
+
+from . import do_without, require
+
+COSMJS = Path(__file__).parent / "cosmjs"
+CLIENTS = {
+    "comet-0.34": "Tendermint34Client",
+    "comet-0.37": "Tendermint37Client",
+    "comet-0.38": "Comet38Client",
+    "comet-1.0": "Comet1Client",
+}
+# Of run.js; the last is that of a whole run.
+STEPS = 38
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """Node.js, with CosmJS beside the script."""
+    program = require("node")
+    if not (COSMJS / "node_modules").is_dir():
+        do_without("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
+    return program
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    made = EmbeddedChain(tmp_path / "noderpc.db", pace=Pace(0.1), poll_s=0.02)
+    yield made
+    made.close()
+
+
+def run(node: str, url: str, client: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [node, COSMJS / "run.js", url, client], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_cosmjs_does_not_notice_the_difference(
+    node: str, chain: EmbeddedChain, dialect: str
+) -> None:
+    with serve(app_for(chain, dialect=dialect)) as url:
+        chain.start()
+        # CosmJS takes no status without a block, of a real node neither.
+        assert chain.wait_for_height(0, 20)
+        ended = run(node, url, CLIENTS[dialect])
+
+    assert ended.returncode == 0, ended.stderr
+    steps = [json.loads(line)["step"] for line in ended.stdout.splitlines()]
+    assert (steps[0], steps[-1], len(steps)) == ("connectComet", "stargate getTx", STEPS)
+
+
+def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None:
+    with serve(app_for(chain, dialect="comet-0.34")) as url:
+        chain.start()
+        assert chain.wait_for_height(0, 20)
+        ended = run(node, url, "Comet38Client")
+
+    assert ended.returncode == 1
+    assert "connectComet" in ended.stderr
