@@ -24,7 +24,7 @@ from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError, NodeRPCError
 from .events.feed import Feed
-from .node.table import NODE_ROUTES
+from .node.table import NODE_ROUTES, UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
@@ -125,6 +125,8 @@ class Mount:
 
     def __init__(self, backend: ChainBackend, routes: RouteTable, settings: Settings) -> None:
         dialect = dialect_named(settings.dialect)
+        if settings.unsafe:
+            routes += UNSAFE_ROUTES
         self.backend = backend
         self.routes = routes
         self.settings = settings

@@ -174,6 +174,12 @@ class Settings:
     write_origins: tuple[str, ...] = setting(
         (), _names, "Origins of other sites whose pages may also send transactions."
     )
+    unsafe: bool = setting(
+        False,
+        _switch,
+        "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
+        " change the node for all its callers.",
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."
