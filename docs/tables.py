@@ -8,6 +8,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 
 from flask_noderpc import NODE_ROUTES
+from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.params import specs
 from flask_noderpc.settings import SETTINGS
 
@@ -23,11 +24,11 @@ class _Table(Directive):
 
 
 class Routes(_Table):
-    """Every route with its parameters."""
+    """Every route with its parameters, the unsafe ones last."""
 
     def lines(self) -> list[str]:
         out = []
-        for route in NODE_ROUTES:
+        for route in NODE_ROUTES + UNSAFE_ROUTES:
             out += [f"``{route.name}``", f"   {route.doc}", ""]
             for spec in specs(route.params):
                 default = "" if spec.default is None else f" Default: ``{spec.default!r}``."

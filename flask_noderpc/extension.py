@@ -24,7 +24,7 @@ from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
-from .node.table import NODE_ROUTES
+from .node.table import NODE_ROUTES, UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
@@ -146,6 +146,8 @@ class Mount:
         settings: Settings,
         dialect: Dialect,
     ) -> None:
+        if settings.unsafe:
+            routes += UNSAFE_ROUTES
         self.backend = backend
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings

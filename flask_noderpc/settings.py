@@ -196,6 +196,12 @@ class Settings:
         _names,
         "Headers that such pages may send.",
     )
+    unsafe: bool = setting(
+        False,
+        _switch,
+        "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
+        " change the node for all its callers.",
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."

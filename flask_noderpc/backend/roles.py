@@ -7,6 +7,7 @@ mempool, the application and the network have defaults that refuse or know nothi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
@@ -124,6 +125,10 @@ class Mempool:
         """How many wait, and their bytes."""
         return PendingCount(0, 0)
 
+    def flush(self) -> None:
+        """Forget all that waits, and what was seen before."""
+        raise NotSupported("this backend has no mempool")
+
 
 class EvidencePool:
     """Role: evidence that waits for a block. The default takes none."""
@@ -171,6 +176,16 @@ class Network:
     def catching_up(self) -> bool:
         """Whether blocks are still being fetched from elsewhere."""
         return False
+
+    def dial_seeds(self, addresses: Sequence[str]) -> None:
+        """Begin to ask these nodes, each ``id@host:port``, for others."""
+        raise NotSupported("this node stands alone, it dials nobody")
+
+    def dial_peers(
+        self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
+    ) -> None:
+        """Begin to connect to these nodes, each ``id@host:port``."""
+        raise NotSupported("this node stands alone, it dials nobody")
 
     def _chain_id(self) -> str:
         return ""

@@ -26,7 +26,7 @@ from ..domain.block import (
     VoteType,
 )
 from ..domain.time import ZERO_TIME
-from ..domain.validator import Validator, ValidatorSet
+from ..domain.validator import NO_KEY, Validator, ValidatorSet
 from . import hashes, keys, messages
 
 HASH_SIZE = 32
@@ -265,6 +265,8 @@ def _check_validators(block: LightBlock) -> None:
 
 
 def _check_validator(validator: Validator) -> None:
+    if validator.pub_key == NO_KEY:
+        raise ValueError("validator does not have a public key")
     if validator.voting_power < 0:
         raise ValueError("validator has negative voting power")
     own = keys.address(validator.pub_key)

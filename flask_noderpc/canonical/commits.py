@@ -25,17 +25,17 @@ def check_commit(
         )
     if height != commit.height:
         raise ValueError(f"Invalid commit -- wrong height: {height} vs {commit.height}")
-    signers = []
+    power = 0
     for index, sig in _for_the_block(commit):
-        if members[index].address != sig.validator_address:
+        member = members[index]
+        if member.address != sig.validator_address:
             raise ValueError(
                 f"validator address mismatch at index {index}: expected"
-                f" {members[index].address.hex().upper()},"
-                f" got {sig.validator_address.hex().upper()}"
+                f" {member.address.hex().upper()}, got {sig.validator_address.hex().upper()}"
             )
-        signers.append((index, members[index]))
-    total = sum(member.voting_power for member in members)
-    _check_signers(chain_id, commit, signers, total * 2 // 3)
+        _check_signature(chain_id, commit, index, member)
+        power += member.voting_power
+    _check_power(power, sum(member.voting_power for member in members) * 2 // 3)
 
 
 def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) -> None:
@@ -47,9 +47,21 @@ def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) ->
             continue
         first = signers.setdefault(sig.validator_address, (index, known[1]))
         if first[0] != index:
-            name = sig.validator_address.hex().upper()
-            raise ValueError(f"double vote from {name} ({first[0]} and {index})")
-    _check_signers(chain_id, commit, list(signers.values()), trusted.total_power // 3)
+            raise ValueError(f"double vote from {_shown(known[1])} ({first[0]} and {index})")
+    # CometBFT verifies these in a batch, which it begins only when the power is enough.
+    power = sum(validator.voting_power for _, validator in signers.values())
+    _check_power(power, trusted.total_power // 3)
+    for index, validator in signers.values():
+        _check_signature(chain_id, commit, index, validator)
+
+
+def _shown(validator: Validator) -> str:
+    # CometBFT: types/validator.go, String.
+    kind, key = validator.pub_key.type.title(), validator.pub_key.value.hex().upper()
+    return (
+        f"Validator{{{validator.address.hex().upper()} PubKey{kind}{{{key}}}"
+        f" VP:{validator.voting_power} A:{validator.proposer_priority}}}"
+    )
 
 
 def _for_the_block(commit: Commit) -> Iterator[tuple[int, CommitSig]]:
@@ -58,14 +70,15 @@ def _for_the_block(commit: Commit) -> Iterator[tuple[int, CommitSig]]:
             yield index, sig
 
 
-def _check_signers(chain_id: str, commit: Commit, signers: list[Signer], needed: int) -> None:
-    power = sum(validator.voting_power for _, validator in signers)
+def _check_power(power: int, needed: int) -> None:
     if power <= needed:
         raise ValueError(
             "invalid commit -- insufficient voting power:"
             f" got {power}, needed more than {needed}"
         )
-    for index, validator in signers:
-        if not verify_vote(commit_vote(commit, index), chain_id, validator.pub_key):
-            shown = commit.signatures[index].signature.hex().upper()
-            raise ValueError(f"wrong signature (#{index}): {shown}")
+
+
+def _check_signature(chain_id: str, commit: Commit, index: int, signer: Validator) -> None:
+    if not verify_vote(commit_vote(commit, index), chain_id, signer.pub_key):
+        shown = commit.signatures[index].signature.hex().upper()
+        raise ValueError(f"wrong signature (#{index}): {shown}")

@@ -17,7 +17,7 @@ from ..domain.block import (
     VoteType,
 )
 from ..domain.time import to_go_text
-from ..domain.validator import Validator, ValidatorSet
+from ..domain.validator import NO_KEY, Validator, ValidatorSet
 from . import hashes, validators
 from .basics import named
 from .commits import check_commit, check_trusted_third
@@ -170,6 +170,8 @@ def _check_blame(told: tuple[Validator, ...], found: tuple[Validator, ...]) -> N
                 "evidence contained unexpected byzantine validator power;"
                 f" expected {ours.voting_power}, got {theirs.voting_power}"
             )
+        if theirs.pub_key == NO_KEY:
+            raise ValueError(f"byzantine validator at index {index} has nil pubkey")
         own = address(theirs.pub_key)
         if own != theirs.address:
             raise ValueError(

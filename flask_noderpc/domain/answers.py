@@ -218,6 +218,13 @@ class EvidenceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class DialAnswer:
+    """What was begun."""
+
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
 class InfoAnswer:
     """The application's introduction."""
 

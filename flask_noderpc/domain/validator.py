@@ -17,6 +17,10 @@ class PublicKey:
     value: bytes
 
 
+NO_KEY = PublicKey("", b"")
+"""Where a key was left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Validator:
     """A member of a validator set."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..domain import abci, answers, genesis, network
 from ..rpc.params import NoParams
 from ..rpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
-from . import application, blocks, consensus, events, evidence, info, search, state, txs
+from . import application, blocks, consensus, events, evidence, info, search, state, txs, unsafe
 from .heights import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
@@ -115,5 +115,20 @@ NODE_ROUTES = RouteTable(
             "block_search", search.block_search, search.BlockQuery, answers.BlockSearchAnswer
         ),
         Route("events", events.events, events.EventsParams, answers.EventPage),
+    )
+)
+
+# Of mounts with NODERPC_UNSAFE alone.
+UNSAFE_ROUTES = RouteTable(
+    (
+        Route("dial_seeds", unsafe.dial_seeds, unsafe.Seeds, answers.DialAnswer, writes=True),
+        Route("dial_peers", unsafe.dial_peers, unsafe.Peers, answers.DialAnswer, writes=True),
+        Route(
+            "unsafe_flush_mempool",
+            unsafe.unsafe_flush_mempool,
+            NoParams,
+            answers.Empty,
+            writes=True,
+        ),
     )
 )

@@ -75,6 +75,7 @@ COMET_038 = Dialect(
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
         answers.EvidenceAnswer: EvidenceAnswer,
+        answers.DialAnswer: common.DialAnswer,
         abci.TxResult: ExecTxResult,
         answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import json
 from ..domain import block as blocks
-from ..domain.validator import ED25519, SECP256K1, PublicKey, Validator
+from ..domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ..errors import InvalidEvidence
 from . import gojson
 from .comet_params import ByteSlice, HexBytes, Integer, String, refuse_hex
@@ -127,15 +127,11 @@ _COMMIT = Struct(
 )
 
 
-# What is nil in Go and can't be here is refused in the words of ValidateBasic.
+# What else is nil in Go and can't be here is refused in the words of ValidateBasic.
 
 
-def _validator(
-    address: bytes, pub_key: PublicKey | None, voting_power: int, proposer_priority: int
-) -> Validator:
-    if pub_key is None:
-        raise _invalid("validator does not have a public key")
-    return Validator(address, pub_key, voting_power, proposer_priority)
+def _validator(pub_key: PublicKey | None, **others: Any) -> Validator:
+    return Validator(pub_key=pub_key or NO_KEY, **others)
 
 
 _VALIDATOR = Pointer(

@@ -115,6 +115,25 @@ class String:
         return gojson.string(raw) if kind == "string" else ""
 
 
+class StringSlice:
+    """Go's []string."""
+
+    zero: ClassVar[tuple[str, ...]] = ()
+
+    def from_uri(self, text: str) -> tuple[str, ...]:
+        """JSON."""
+        refuse_hex(text, "slice")
+        return self.from_json(_utf8(text))
+
+    def from_json(self, raw: bytes) -> tuple[str, ...]:
+        """An array of texts; null is none, and as an element an empty one."""
+        gojson.check(raw)
+        kind = gojson.kind_of(raw)
+        if kind not in ("array", "null"):
+            raise gojson.mismatch(raw, "[]json.RawMessage")
+        return tuple(map(String().from_json, gojson.elements(raw))) if kind == "array" else ()
+
+
 @dataclass(frozen=True, slots=True)
 class ByteSlice:
     """Go's byte slices: base64; in a URI hex behind 0x, or a text in double quotes."""
@@ -193,12 +212,13 @@ class Ours:
 _HEX = HexBytes("bytes.HexBytes")
 
 # CometBFT: rpc/core, the types of the handlers' arguments.
-READERS: Mapping[type[ParamField], Integer | Bool | String | ByteSlice] = {
+READERS: Mapping[type[ParamField], Integer | Bool | String | StringSlice | ByteSlice] = {
     params.Int64: Integer("int64"),
     params.Int: Integer("int"),
     params.UInt64: Integer("uint", least=0, most=(1 << 64) - 1),
     params.Flag: Bool(),
     params.Text: String(),
+    params.Texts: StringSlice(),
     params.Bytes: ByteSlice("types.Tx"),
     params.Hash: ByteSlice("[]uint8"),
     params.HexHash: _HEX,

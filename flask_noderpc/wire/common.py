@@ -237,3 +237,9 @@ class PendingTxs(WireSchema):
     total = IntString()
     total_bytes = IntString()
     txs = ListOf(Base64())
+
+
+class DialAnswer(WireSchema):
+    """Result of ``dial_seeds`` and ``dial_peers``."""
+
+    log = Text()

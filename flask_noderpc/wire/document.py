@@ -78,6 +78,7 @@ DOCUMENT = Dialect(
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,
         answers.EvidenceAnswer: EvidenceAnswer,
+        answers.DialAnswer: common.DialAnswer,
         abci.TxResult: TxExecResult,
         answers.EventPage: event_page(EVENT_SCHEMAS),
         answers.InfoAnswer: InfoAnswer,

@@ -122,6 +122,24 @@ class Text(ParamField):
         return _unquoted(text, self)
 
 
+class Texts(ParamField):
+    """A list of texts, in a URI as JSON."""
+
+    json_type = "array"
+    takes = 'a list of texts, such as ["a","b"],'
+
+    def from_json(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.refuse()
+        return tuple(value)
+
+    def from_uri(self, text: str) -> tuple[str, ...]:
+        try:
+            return self.from_json(json.decode(text))
+        except json.NotJSON:
+            raise self.refuse() from None
+
+
 class Filter(Text):
     """The filter of ``events``: an object with a ``query``; in a URI also the query alone."""
 

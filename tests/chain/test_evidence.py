@@ -335,6 +335,38 @@ def test_an_attack_that_is_none_is_refused_in_cometbft_s_words(
         assert sent(client, piece)["error"]["data"] == FAILED + text
 
 
+def test_a_validator_that_is_blamed_has_a_key(
+    three: EmbeddedChain, client: FlaskClient
+) -> None:
+    piece = compiled(Shape)(attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8))
+    piece["value"]["ByzantineValidators"][1]["pub_key"] = None
+    call = {"jsonrpc": "2.0", "id": 1, "method": "broadcast_evidence"}
+
+    reply = client.post("/", json={**call, "params": {"evidence": piece}}).get_json()
+
+    assert reply["error"]["data"] == f"{FAILED}byzantine validator at index 1 has nil pubkey"
+
+
+def test_who_is_in_a_commit_twice_counts_once(
+    three: EmbeddedChain, client: FlaskClient
+) -> None:
+    piece = attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8)
+    signed = piece.conflicting_block.signed_header
+    first, _, third = signed.commit.signatures
+    twice = replace(signed, commit=replace(signed.commit, signatures=(first, first, third)))
+    block = replace(piece.conflicting_block, signed_header=twice)
+
+    refused = sent(client, replace(piece, conflicting_block=block))["error"]["data"]
+
+    member = three.validators(2).validators[0]
+    assert refused == (
+        f"{FAILED}skipping verification of conflicting block failed: double vote from"
+        f" Validator{{{member.address.hex().upper()}"
+        f" PubKeyEd25519{{{member.pub_key.value.hex().upper()}}}"
+        f" VP:10 A:{member.proposer_priority}}} (0 and 1)"
+    )
+
+
 def test_a_block_ahead_of_the_chain_must_be_earlier_than_the_latest(
     three: EmbeddedChain, client: FlaskClient
 ) -> None:
@@ -370,6 +402,11 @@ def test_a_commit_with_too_little_power_proves_nothing(
     assert sent(client, forged)["error"]["data"] == (
         f"{FAILED}skipping verification of conflicting block failed:"
         f" wrong signature (#2): {'00' * 64}"
+    )
+    # At the common height itself the own set of the block is asked first.
+    same = attack(three, KEYS, 3, 3, data_hash=b"\x66" * 32)
+    assert sent(client, with_signatures(same, [True, None, False]))["error"]["data"] == (
+        f"{FAILED}invalid commit from conflicting block: wrong signature (#1): {'00' * 64}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +37,22 @@ TX = b"name=satoshi"
 FAILED_TX = b"val=ed25519!short!1"
 
 
+PEER = "22" * 20 + "@10.0.0.2:26656"
+
+
 class PeeredBackend(SQLiteBackend):
-    """A store whose node has a validator key, an id, and a peer."""
+    """A store whose node has a validator key, an id, and a peer, and writes down whom it was
+    told to dial."""
+
+    dialed: tuple[object, ...] = ()
+
+    def dial_seeds(self, addresses: Sequence[str]) -> None:
+        self.dialed = tuple(addresses)
+
+    def dial_peers(
+        self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
+    ) -> None:
+        self.dialed = (*addresses, persistent, unconditional, private)
 
     def net_info(self) -> NetInfo:
         card = NodeInfo(b"\x22" * 20, "sample-chain", "peer", "0.38.25", channels=b"\x40")

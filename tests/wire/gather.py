@@ -9,6 +9,7 @@ from typing import Any
 
 from flask_noderpc import NODE_ROUTES
 from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import ParamLoader
 from flask_noderpc.settings import Settings
@@ -30,6 +31,8 @@ ARGUMENTS: dict[str, list[dict[str, str]]] = {
     # What the application refuses is answered at once.
     "broadcast_tx_commit": [{"tx": '"no"'}],
     "broadcast_evidence": [{"evidence": "{evidence}"}],
+    "dial_seeds": [{"seeds": f'["{chain.PEER}"]'}],
+    "dial_peers": [{"peers": f'["{chain.PEER}"]'}],
     "abci_query": [{"data": '"name"'}],
     "tx_search": [
         {"query": '"tx.height>0"'},
@@ -59,7 +62,7 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         ),
         "{block}": backend.block_meta(2).block_id.hash.hex(),
     }
-    for route in NODE_ROUTES:
+    for route in NODE_ROUTES + UNSAFE_ROUTES:
         for values in ARGUMENTS.get(route.name, [{}]):
             given = {name: known.get(text, text) for name, text in values.items()}
             yield route.call(ctx, ParamLoader(route.params).from_uri(given))

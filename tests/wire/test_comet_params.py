@@ -28,6 +28,7 @@ from flask_noderpc.wire.params import (
     Int64,
     ParamField,
     Text,
+    Texts,
     UInt64,
 )
 
@@ -65,6 +66,7 @@ ONE_OF: dict[str, type[Params]] = {
     "UInt64": taking(v=(UInt64(), 0)),
     "Flag": taking(v=(Flag(), False)),
     "Text": taking(v=(Text(), "")),
+    "Texts": taking(v=(Texts(), ())),
     "Hash": taking(v=(Hash(), b"")),
     "Bytes": taking(v=(Bytes(), b"")),
     "HexHash": taking(v=(HexHash(), b"")),
@@ -373,6 +375,8 @@ def shown(value: Any) -> str:
             return value.hex()
         case str():
             return value.encode().hex()
+        case tuple():
+            return ",".join(map(shown, value))
         case bool():
             return str(value).lower()
         case _:

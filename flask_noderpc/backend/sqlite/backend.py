@@ -273,6 +273,9 @@ class SQLiteBackend(ChainStore):
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))
 
+    def flush(self) -> None:
+        self._open().writer.run(mempool.flush)
+
     # Evidence.
 
     def submit_evidence(self, piece: Evidence) -> bytes:

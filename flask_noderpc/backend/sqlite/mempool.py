@@ -122,3 +122,9 @@ def drop(connection: Connection, txs: Sequence[bytes]) -> None:
     gone = [(tx_hash(tx),) for tx in txs]
     connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
     connection.executemany("DELETE FROM tx_cache WHERE hash = ?", gone)
+
+
+def flush(connection: Connection) -> None:
+    """Forget all transactions, so that they may be sent again."""
+    connection.execute("DELETE FROM mempool")
+    connection.execute("DELETE FROM tx_cache")
