@@ -118,6 +118,12 @@ REASONS = (
         " the same",
     ),
     Reason(
+        "(uri|post) (dump_)?consensus_state( .*)?",
+        r".*\.(height/round/step|step|height_vote_set|votes|commit_time)",
+        "no round is shown before its block: a real node that waits for transactions has"
+        " begun it, and knows when it has seen the last commit",
+    ),
+    Reason(
         "event NewRound",
         r".*\.value\.height",
         "a round's events are told with its block; a real node has begun the round before",

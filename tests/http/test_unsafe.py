@@ -41,7 +41,7 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_with_the_setting_it_is_on_the_page(comet: FlaskClient, name: str) -> None:
-    assert f">{name}<" in comet.get("/").text
+    assert f"/{name}?" in comet.get("/").text
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
