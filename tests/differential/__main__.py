@@ -28,7 +28,11 @@ def main() -> None:
         name, _, binary = node.partition("=")
         with tempfile.TemporaryDirectory() as scratch:
             unexplained += run.compare(
-                VERSIONS[name], Path(binary), Path(scratch), given.record, given.all
+                VERSIONS[name],
+                Path(binary),
+                Path(scratch),
+                record=given.record,
+                everything=given.all,
             )
     raise SystemExit(min(unexplained, 1))
 

@@ -21,7 +21,12 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def compare(
-    version: Version, binary: Path, scratch: Path, record: bool, everything: bool
+    version: Version,
+    binary: Path,
+    scratch: Path,
+    *,
+    record: bool = False,
+    everything: bool = False,
 ) -> int:
     """Print the differences; how many of them nobody explains."""
     home = scratch / "home"
@@ -35,7 +40,8 @@ def compare(
     found = list(all_differences(theirs, own))
     unexplained = [one for one in found if explained.reason(version.name, one) is None]
     for one in found if everything else unexplained:
-        print(one, "\n   ", explained.reason(version.name, one) or "NOT EXPLAINED")
+        known = explained.reason(version.name, one)
+        print(one, "\n   ", known.why if known else "NOT EXPLAINED")
     print(
         f"{version.name}: {len(theirs)} requests, {len(found)} differences,"
         f" {len(unexplained)} not explained"

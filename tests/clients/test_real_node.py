@@ -1,0 +1,16 @@
+"""A real node beside ours, live: the whole of tests/differential for CometBFT 0.38."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.differential import run
+from tests.differential.sides import VERSIONS
+
+
+def test_no_answer_of_a_live_node_differs_without_a_reason(
+    go_programs: Path, tmp_path: Path
+) -> None:
+    version = VERSIONS["0.38.25"]
+
+    assert run.compare(version, go_programs / "cometbft", tmp_path) == 0
