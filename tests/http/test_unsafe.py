@@ -40,8 +40,12 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_the_setting_it_is_on_the_page(comet: FlaskClient, name: str) -> None:
-    assert f">{name}<" in comet.get("/").text
+def test_with_the_setting_it_is_on_the_page(
+    backend: PeeredBackend, comet: FlaskClient, name: str
+) -> None:
+    assert f">{name}<" in app_for(backend, unsafe=True).test_client().get("/").text
+    # CometBFT's own page has addresses alone.
+    assert f"/{name}?" in comet.get("/").text
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
