@@ -166,6 +166,7 @@ class Mount:
             ),
             # A backend that can't start is an error object of each call.
             self.prepare,
+            cures={route.name: "NODERPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
         )
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes

@@ -64,16 +64,25 @@ class Endpoint:
 
 
 class Dispatcher:
-    """Answers calls of one mount; ``ready`` is asked before each, and may raise."""
+    """Answers calls of one mount; ``ready`` is asked before each, and may raise.
+
+    ``cures`` says of methods that are not there what would bring them.
+    """
 
     def __init__(
-        self, routes: RouteTable, dialect: Dialect, context: Context, ready: Callable[[], None]
+        self,
+        routes: RouteTable,
+        dialect: Dialect,
+        context: Context,
+        ready: Callable[[], None],
+        cures: Mapping[str, str] | None = None,
     ) -> None:
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
         self.envelope = dialect.envelope
         self._context = context
         self._ready = ready
+        self._cures = cures or {}
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
         self._endpoints = {
             route.name: Endpoint(
@@ -191,7 +200,8 @@ class Dispatcher:
         try:
             endpoint = self._endpoints[name]
         except KeyError:
-            raise MethodNotFound(cure=f"no method {name[:_LONGEST_NAME_SHOWN]!r}") from None
+            cure = self._cures.get(name, f"no method {name[:_LONGEST_NAME_SHOWN]!r}")
+            raise MethodNotFound(cure=cure) from None
         if endpoint.route.writes and not may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"

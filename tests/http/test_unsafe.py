@@ -35,12 +35,17 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
     client = app_for(backend).test_client()
 
     assert client.get(f"/{name}").status_code == 404
-    assert posted(client, name)["error"]["code"] == -32601
+    error = posted(client, name)["error"]
+    assert (error["code"], error["data"]) == (-32601, "NODERPC_UNSAFE brings it")
     assert f">{name}<" not in client.get("/").text
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_the_setting_it_is_on_the_page(comet: FlaskClient, name: str) -> None:
+def test_with_the_setting_it_is_on_the_page(
+    backend: PeeredBackend, comet: FlaskClient, name: str
+) -> None:
+    assert f">{name}<" in app_for(backend, unsafe=True).test_client().get("/").text
+    # CometBFT's own page has addresses alone.
     assert f"/{name}?" in comet.get("/").text
 
 
