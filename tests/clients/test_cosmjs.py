@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc import EmbeddedChain
+from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.producer import Pace
 from flask_noderpc.testing.node import app_for, serve
 
@@ -61,6 +61,19 @@ def test_cosmjs_does_not_notice_the_difference(
     assert ended.returncode == 0, ended.stderr
     steps = [json.loads(line)["step"] for line in ended.stdout.splitlines()]
     assert (steps[0], steps[-1], len(steps)) == ("connectComet", "stargate getTx", STEPS)
+
+
+def test_cosmjs_speaks_to_a_mount_beside_that_of_the_document(
+    node: str, chain: EmbeddedChain
+) -> None:
+    app = app_for(chain)
+    NodeRPC(app, backend=chain, name="comet", url_prefix="/comet", dialect="comet-0.38")
+    with serve(app) as url:
+        chain.start()
+        assert chain.wait_for_height(0, 20)
+        ended = run(node, f"{url}/comet", "Comet38Client")
+
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None:
