@@ -10,7 +10,7 @@ from ..domain.block import Evidence
 from ..errors import EvidencePoolFull, InvalidEvidence, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from ..wire.comet_evidence import EvidenceObject
+from ..wire.comet.evidence import EvidenceObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError
-from .comet034 import COMET_034
-from .comet037 import COMET_037
-from .comet038 import COMET_038
-from .comet1 import COMET_1
+from .comet.v034 import COMET_034
+from .comet.v037 import COMET_037
+from .comet.v038 import COMET_038
+from .comet.v1 import COMET_1
 from .dialect import Dialect
 from .document import DOCUMENT
 

@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, run_node
-from flask_noderpc.wire.comet038 import COMET_038
+from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.dialects import DIALECTS
 from flask_noderpc.wire.document import DOCUMENT
 from tests.websocket.client import Client

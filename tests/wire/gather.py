@@ -13,7 +13,7 @@ from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import ParamLoader
 from flask_noderpc.settings import Settings
-from flask_noderpc.wire.comet038_shapes import Evidence
+from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.dialect import Dialect
 from flask_noderpc.wire.schema import WireSchema, compiled
 from tests.http import chain

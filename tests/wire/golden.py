@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flask_noderpc.wire.comet034 import COMET_034
-from flask_noderpc.wire.comet037 import COMET_037
-from flask_noderpc.wire.comet038 import COMET_038
-from flask_noderpc.wire.comet1 import COMET_1
+from flask_noderpc.wire.comet.v034 import COMET_034
+from flask_noderpc.wire.comet.v037 import COMET_037
+from flask_noderpc.wire.comet.v038 import COMET_038
+from flask_noderpc.wire.comet.v1 import COMET_1
 from flask_noderpc.wire.dialect import Dialect
 from tests.canonical import rebuild
 

@@ -28,8 +28,8 @@ from flask_noderpc.domain.validator import (
 )
 from flask_noderpc.events.messages import Message
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.wire.comet038 import COMET_038
-from flask_noderpc.wire.comet038_shapes import Version as VersionShape
+from flask_noderpc.wire.comet.v038 import COMET_038
+from flask_noderpc.wire.comet.v038_shapes import Version as VersionShape
 from flask_noderpc.wire.schema import compiled
 from tests.http import chain
 

@@ -17,7 +17,7 @@ from flask_noderpc.errors import (
     ParseError,
     RPCError,
 )
-from flask_noderpc.wire.comet_envelope import CometEnvelope
+from flask_noderpc.wire.comet.envelope import CometEnvelope
 from flask_noderpc.wire.envelope import Call, Envelope
 
 ENVELOPE = CometEnvelope()

@@ -21,8 +21,8 @@ from flask_noderpc.canonical import hashes, messages
 from flask_noderpc.canonical.basics import check_evidence_basics
 from flask_noderpc.domain.block import DuplicateVoteEvidence, LightClientAttackEvidence
 from flask_noderpc.errors import InvalidEvidence
-from flask_noderpc.wire.comet038_shapes import Evidence
-from flask_noderpc.wire.comet_evidence import EVIDENCE_038, EVIDENCE_1, EvidenceObject
+from flask_noderpc.wire.comet.evidence import EVIDENCE_038, EVIDENCE_1, EvidenceObject
+from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.canonical import rebuild
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from flask_noderpc.errors import InvalidParams
 from flask_noderpc.node.table import NODE_ROUTES
 from flask_noderpc.rpc.params import NoParams, ParamLoader, Params, param
-from flask_noderpc.wire import gojson
-from flask_noderpc.wire.comet_params import COMET_PARAMS, READERS
+from flask_noderpc.wire.comet import gojson
+from flask_noderpc.wire.comet.params import COMET_PARAMS, READERS
 from flask_noderpc.wire.params import (
     Bytes,
     Cursor,

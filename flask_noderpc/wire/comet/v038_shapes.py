@@ -6,10 +6,10 @@ messages that it reaches by a pointer are printed whole; elsewhere zero fields a
 
 from __future__ import annotations
 
-from ..domain import block as blocks
-from ..domain.validator import ED25519, SECP256K1, PublicKey
-from . import comet_shapes, common
-from .fields import (
+from ...domain import block as blocks
+from ...domain.validator import ED25519, SECP256K1, PublicKey
+from .. import common
+from ..fields import (
     Base64,
     Base64OrNull,
     Flag,
@@ -21,7 +21,8 @@ from .fields import (
     Timestamp,
     Utf8,
 )
-from .schema import ListOf, OneOf, Shape, WireSchema
+from ..schema import ListOf, OneOf, Shape, WireSchema
+from . import shapes
 
 # CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
 KEY_TYPES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
@@ -132,7 +133,7 @@ class CommitAnswer(common.CommitAnswer):
     signed_header = Shape(SignedHeader)
 
 
-class Vote(comet_shapes.Vote):
+class Vote(shapes.Vote):
     """A vote; without vote extensions, both their fields are null."""
 
     extension = Base64OrNull()
@@ -358,7 +359,7 @@ class ABCIParams(WireSchema):
     vote_extensions_enable_height = IntString()
 
 
-class ConsensusParams(comet_shapes.ConsensusParams):
+class ConsensusParams(shapes.ConsensusParams):
     """All consensus parameters at a height."""
 
     abci = Shape(ABCIParams, get=lambda params: params)

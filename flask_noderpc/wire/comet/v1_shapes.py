@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..domain.time import SECOND
-from . import comet038_shapes, comet_shapes, common
-from .fields import Base64, IntString, Text, Timestamp
-from .schema import ListOf, Shape, WireSchema
+from ...domain.time import SECOND
+from .. import common
+from ..fields import Base64, IntString, Text, Timestamp
+from ..schema import ListOf, Shape, WireSchema
+from . import shapes, v038_shapes
 
 # CometBFT 1.0: version/version.go.
 P2P_PROTOCOL = 9
@@ -27,13 +28,13 @@ class NodeInfo(common.NodeInfo):
     protocol_version = Shape(ProtocolVersion)
 
 
-class Status(comet038_shapes.Status):
+class Status(v038_shapes.Status):
     """Result of ``status``."""
 
     node_info = Shape(NodeInfo)
 
 
-class DuplicateVote(comet038_shapes.DuplicateVote):
+class DuplicateVote(v038_shapes.DuplicateVote):
     """Two votes of one validator; CometBFT 1.0: types/evidence.go has named the rest."""
 
     total_voting_power = IntString()
@@ -41,12 +42,12 @@ class DuplicateVote(comet038_shapes.DuplicateVote):
     timestamp = Timestamp()
 
 
-class LightClientAttack(comet038_shapes.LightClientAttack):
+class LightClientAttack(v038_shapes.LightClientAttack):
     """A block that is not on the chain; CometBFT 1.0 has named all of it."""
 
-    conflicting_block = Shape(comet038_shapes.LightBlock)
+    conflicting_block = Shape(v038_shapes.LightBlock)
     common_height = IntString()
-    byzantine_validators = ListOf(comet038_shapes.Validator, null_when_empty=True)
+    byzantine_validators = ListOf(v038_shapes.Validator, null_when_empty=True)
     total_voting_power = IntString()
     timestamp = Timestamp()
 
@@ -73,7 +74,7 @@ class FeatureParams(WireSchema):
     pbts_enable_height = IntString(get=lambda _: 0)
 
 
-class ConsensusParams(comet_shapes.ConsensusParams):
+class ConsensusParams(shapes.ConsensusParams):
     """All consensus parameters at a height."""
 
     synchrony = Shape(SynchronyParams, get=lambda params: params)

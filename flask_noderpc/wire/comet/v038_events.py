@@ -6,9 +6,12 @@ their zero fields out, but for those that a list points to.
 
 from __future__ import annotations
 
-from ..domain import events as told
-from . import common
-from .comet038_shapes import (
+from ...domain import events as told
+from .. import common
+from ..fields import Base64, IntString, Number, Text
+from ..round_events import ROUND_SCHEMAS
+from ..schema import ListOf, Shape, WireSchema
+from .v038_shapes import (
     BareEvent,
     Block,
     ConsensusParamsUpdate,
@@ -19,9 +22,6 @@ from .comet038_shapes import (
     ValidatorUpdate,
     Vote,
 )
-from .fields import Base64, IntString, Number, Text
-from .round_events import ROUND_SCHEMAS
-from .schema import ListOf, Shape, WireSchema
 
 
 class FinalizeBlock(WireSchema):

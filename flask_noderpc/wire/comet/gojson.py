@@ -12,7 +12,7 @@ from contextlib import suppress
 from json import loads
 from typing import NamedTuple
 
-from .. import json
+from ... import json
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..domain import events as told
-from ..events.messages import Message, keys_of
-from .comet038_shapes import (
+from ...domain import events as told
+from ...events.messages import Message, keys_of
+from ..fields import IntString
+from ..schema import ListOf, Shape, WireSchema
+from .v038_shapes import (
     BareEvent,
     Block,
     ConsensusParamsUpdate,
@@ -18,8 +20,6 @@ from .comet038_shapes import (
     Header,
     ValidatorUpdate,
 )
-from .fields import IntString
-from .schema import ListOf, Shape, WireSchema
 
 
 class BeginBlock(WireSchema):

@@ -11,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import json
-from . import gojson, params
+from ... import json
+from .. import params
+from ..param_rules import ParamRules, Reader
+from ..params import ParamField
+from . import gojson
 from .gobytes import base64_bytes, hex_bytes
 from .gojson import GoError
-from .param_rules import ParamRules, Reader
-from .params import ParamField
 
 _NULL = b"null"
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)

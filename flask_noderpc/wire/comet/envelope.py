@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import ClassVar
 
-from .. import json
-from ..errors import (
+from ... import json
+from ...errors import (
     BatchTooLarge,
     BodyTooLarge,
     InternalError,
@@ -18,8 +18,8 @@ from ..errors import (
     ParseError,
     RPCError,
 )
+from ..envelope import BadCall, Call, Calls, Envelope, Message
 from . import gojson
-from .envelope import BadCall, Call, Calls, Envelope, Message
 from .gojson import GoError
 
 # CometBFT: types.RPCRequest is read through a struct without a name, which Go spells out.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .. import json
-from ..domain.time import ZERO_TIME, from_text
+from ... import json
+from ...domain.time import ZERO_TIME, from_text
 from . import gojson
 from .gojson import GoError
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import json
-from ..domain import block as blocks
-from ..domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
-from ..errors import InvalidEvidence
+from ... import json
+from ...domain import block as blocks
+from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
+from ...errors import InvalidEvidence
+from ..param_rules import ParamRules, Reader
+from ..params import ParamField
+from ..vote_texts import vote_text
 from . import gojson
-from .comet_params import ByteSlice, HexBytes, Integer, String, refuse_hex
-from .comet_structs import Interface, Pointer, Slice, Small, Struct, Time, Value
-from .param_rules import ParamRules, Reader
-from .params import ParamField
-from .vote_texts import vote_text
+from .params import ByteSlice, HexBytes, Integer, String, refuse_hex
+from .structs import Interface, Pointer, Slice, Small, Struct, Time, Value
 
 _INT64, _UINT64 = Integer("int64"), Integer("uint64", least=0, most=(1 << 64) - 1)
 _INT32 = Small("int32")

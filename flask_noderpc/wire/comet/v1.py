@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..domain import answers
-from . import comet038_shapes
-from .comet038 import COMET_038
-from .comet038_shapes import ValidatorSet
-from .comet1_shapes import (
+from ...domain import answers
+from ..consensus_shapes import consensus_dump
+from ..event_page import event_page
+from ..replacing import Replacing
+from . import v038_shapes
+from .evidence import EVIDENCE_1, with_evidence
+from .v038 import COMET_038
+from .v038_shapes import ValidatorSet
+from .v1_shapes import (
     ConsensusParams,
     DuplicateVote,
     LightClientAttack,
     Status,
     ValidatorUpdate,
 )
-from .comet_evidence import EVIDENCE_1, with_evidence
-from .consensus_shapes import consensus_dump
-from .event_page import event_page
-from .replacing import Replacing
 
 REPLACED = Replacing(
     {
-        comet038_shapes.Status: Status,
-        comet038_shapes.DuplicateVote: DuplicateVote,
-        comet038_shapes.LightClientAttack: LightClientAttack,
-        comet038_shapes.ValidatorUpdate: ValidatorUpdate,
-        comet038_shapes.ConsensusParams: ConsensusParams,
+        v038_shapes.Status: Status,
+        v038_shapes.DuplicateVote: DuplicateVote,
+        v038_shapes.LightClientAttack: LightClientAttack,
+        v038_shapes.ValidatorUpdate: ValidatorUpdate,
+        v038_shapes.ConsensusParams: ConsensusParams,
     }
 )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import common
-from .fields import Base64OrNull, Hex, IntString, Number, Text, Timestamp
-from .schema import ListOf, Shape, WireSchema
+from .. import common
+from ..fields import Base64OrNull, Hex, IntString, Number, Text, Timestamp
+from ..schema import ListOf, Shape, WireSchema
 
 
 class Vote(WireSchema):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .comet038_shapes import (
+from ..fields import IntString, Text
+from ..schema import ListOf, Shape, WireSchema
+from .v038_shapes import (
     BareEvent,
     BroadcastCommit,
     ConsensusParamsUpdate,
     ExecTxResult,
     ValidatorUpdate,
 )
-from .fields import IntString, Text
-from .schema import ListOf, Shape, WireSchema
 
 
 class CheckTx(ExecTxResult):

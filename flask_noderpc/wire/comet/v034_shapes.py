@@ -6,13 +6,13 @@ parameters are left out everywhere.
 
 from __future__ import annotations
 
-from .comet038_shapes import (
+from ..fields import Base64OrNull, Flag, IntString
+from ..schema import Shape, WireSchema
+from .v038_shapes import (
     BlockParamsUpdate,
     EvidenceParamsUpdate,
     ValidatorParamsUpdate,
 )
-from .fields import Base64OrNull, Flag, IntString
-from .schema import Shape, WireSchema
 
 
 class EventAttribute(WireSchema):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..domain import answers
-from . import comet038_shapes, comet_shapes
-from .comet034_shapes import ConsensusParams, EventAttribute, VersionParams
-from .comet037 import COMET_037
-from .event_page import event_page
-from .replacing import Replacing
+from ...domain import answers
+from ..event_page import event_page
+from ..replacing import Replacing
+from . import shapes, v038_shapes
+from .v034_shapes import ConsensusParams, EventAttribute, VersionParams
+from .v037 import COMET_037
 
 REPLACED = Replacing(
     {
-        comet038_shapes.EventAttribute: EventAttribute,
-        comet038_shapes.VersionParamsUpdate: VersionParams,
-        comet_shapes.ConsensusParams: ConsensusParams,
+        v038_shapes.EventAttribute: EventAttribute,
+        v038_shapes.VersionParamsUpdate: VersionParams,
+        shapes.ConsensusParams: ConsensusParams,
     }
 )
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from ..domain import abci, answers, genesis, network
-from ..errors import MethodNotFound, OriginRefused
-from . import common
-from .comet038_events import EVENT_SCHEMAS
-from .comet038_shapes import (
+from ...domain import abci, answers, genesis, network
+from ...errors import MethodNotFound, OriginRefused
+from .. import common
+from ..consensus_shapes import ConsensusState, consensus_dump
+from ..dialect import Dialect, HttpHabits, Rules
+from ..event_page import event_page
+from .envelope import CometEnvelope
+from .evidence import EVIDENCE_038, with_evidence
+from .params import COMET_PARAMS
+from .v038_events import EVENT_SCHEMAS
+from .v038_shapes import (
     BlockAnswer,
     BlockList,
     BlockResults,
@@ -33,12 +39,6 @@ from .comet038_shapes import (
     ValidatorPage,
     ValidatorSet,
 )
-from .comet_envelope import CometEnvelope
-from .comet_evidence import EVIDENCE_038, with_evidence
-from .comet_params import COMET_PARAMS
-from .consensus_shapes import ConsensusState, consensus_dump
-from .dialect import Dialect, HttpHabits, Rules
-from .event_page import event_page
 
 # CometBFT 0.38: a GET that fails is a 500, of a route that is not there a 404. Refusing
 # pages of other sites is ours.

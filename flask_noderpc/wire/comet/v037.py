@@ -1,0 +1,51 @@
+"""The ``comet-0.37`` dialect: what a CometBFT 0.37 node sends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...domain import abci, answers
+from ...domain import events as told
+from ..consensus_shapes import consensus_dump
+from ..event_page import event_page
+from ..replacing import Replacing
+from ..vote_texts import short_vote_text
+from . import shapes, v038_events, v038_shapes
+from .v037_events import NewBlock, NewBlockHeader, NewEvidence, as_of_037
+from .v037_shapes import BlockResults, CheckTx, CommitResult
+from .v038 import COMET_038
+from .v038_shapes import ValidatorSet
+
+REPLACED = Replacing(
+    {
+        # CometBFT 0.37: neither vote extensions nor their parameters.
+        v038_shapes.Vote: shapes.Vote,
+        v038_shapes.ConsensusParams: shapes.ConsensusParams,
+        v038_shapes.BlockResults: BlockResults,
+        v038_shapes.BroadcastCommit: CommitResult,
+        v038_events.NewBlock: NewBlock,
+        v038_events.NewBlockHeader: NewBlockHeader,
+        v038_events.NewEvidence: NewEvidence,
+    }
+)
+
+EVENT_SCHEMAS = {
+    event: REPLACED(schema)
+    for event, schema in COMET_038.events.items()
+    if event is not told.NewBlockEvents
+}
+
+COMET_037 = replace(
+    COMET_038,
+    name="comet-0.37",
+    # What nodes of 0.37.18 say.
+    node_version="0.37.16",
+    schemas={
+        **REPLACED.results(COMET_038.schemas),
+        abci.TxResult: CheckTx,
+        answers.ConsensusDump: consensus_dump(ValidatorSet, short_vote_text),
+        answers.EventPage: event_page(EVENT_SCHEMAS),
+    },
+    events=EVENT_SCHEMAS,
+    rules=replace(COMET_038.rules, tells=as_of_037),
+)
