@@ -15,7 +15,8 @@ from .chain import home as homes
 from .chain.clock import SystemClock
 from .chain.embedded import EmbeddedChain
 from .errors import NodeRPCError
-from .extension import Mount, mounts
+from .extension import mounts
+from .mount import Mount
 from .rpc.params import specs
 from .settings import SETTINGS
 

@@ -12,7 +12,8 @@ from selenium.webdriver import Chrome
 
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.extension import Mount, mounts
+from flask_noderpc.extension import mounts
+from flask_noderpc.mount import Mount
 from flask_noderpc.testing.node import serve
 
 from ..http.talk import get

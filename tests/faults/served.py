@@ -20,7 +20,7 @@ from flask import Flask
 
 from flask_noderpc import get_backend, noderpc_bp
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.extension import Mount
+from flask_noderpc.mount import Mount
 from flask_noderpc.transports.connection import Timing
 
 

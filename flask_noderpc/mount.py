@@ -1,0 +1,215 @@
+"""One place of an app where the node RPC is served: its rules, its views, its websockets."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from flask import Response, current_app, request
+
+from .backend.base import ChainBackend
+from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
+from .events.feed import Feed
+from .node.table import UNSAFE_ROUTES
+from .rpc.context import Context, Seats, Turns
+from .rpc.dispatch import Dispatcher, to_rpc_error
+from .rpc.route import RouteTable
+from .rpc.session import WEBSOCKET_METHODS, Limits, Session
+from .rpc.start import Start
+from .rpc.subscriptions import Hub
+from .settings import Settings
+from .transports.collisions import refuse_collisions
+from .transports.connection import Connection, Timing
+from .transports.connections import Connections
+from .transports.cors import Cors
+from .transports.http import answer_get, answer_post, form_values, read_body, refuse
+from .transports.index import index_page, plain_index
+from .transports.origin import Origins, Standing
+from .transports.websocket import Shell
+from .wire.dialect import Dialect
+
+View = Callable[..., Response | str]
+
+_EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class Mount:
+    """One place of an app where the node RPC is served."""
+
+    timing = Timing()
+    """The deadlines of its websockets."""
+
+    def __init__(
+        self,
+        backend: ChainBackend,
+        routes: RouteTable,
+        settings: Settings,
+        dialect: Dialect,
+    ) -> None:
+        if settings.unsafe:
+            routes += UNSAFE_ROUTES
+        self.backend = backend
+        self.start = Start(backend)
+        self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
+        self.settings = settings
+        self._dialect = dialect
+        self._dispatcher = Dispatcher(
+            self.routes,
+            dialect,
+            Context(
+                backend=backend,
+                settings=settings,
+                rules=dialect.rules,
+                node_version=dialect.node_version,
+                encode=dialect.encode,
+                seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
+                turns=Turns(settings.search_timeout),
+            ),
+            # A backend that can't start is an error object of each call.
+            self.start,
+            cures={route.name: "NODERPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+        )
+        self._hub = Hub(
+            dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
+        )
+        self._feed = Feed(
+            backend,
+            lambda messages: self._hub.publish(dialect.rules.tells(messages)),
+            wanted=lambda: len(self._hub) > 0,
+        )
+        self._origins = Origins(settings.read_origins, settings.write_origins)
+        self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
+        self._limits = Limits(
+            settings.max_subscription_clients,
+            settings.max_subscriptions_per_client,
+            settings.max_query_bytes,
+        )
+        self.shell = Shell(self._may_connect)
+        self._connections = Connections()
+        self._rules_are_ours = False
+        names = {*routes.by_name(), *self._websocket_names()}
+        for name in settings.exclude_routes:
+            if name not in names:
+                raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
+
+    def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
+        """What is registered: rule, endpoint, methods, view."""
+        every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
+        posts = [method for method in every if method != "GET"] or ["POST"]
+        for prefix, mark in self.prefixes():
+            # With a prefix, its bare form answers too: a client's base URL has no slash.
+            bare = has_prefix or prefix
+            for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
+                yield rule, f"rpc{mark}{suffix}", posts, self._post
+                if self.settings.index:
+                    yield rule, f"index{mark}{suffix}", ["GET"], self._page
+            for name in (*self.routes.by_name(), *self._websocket_names()):
+                if name not in self.settings.exclude_routes:
+                    yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+
+    def prefixes(self) -> Iterable[tuple[str, str]]:
+        """Where the dialect serves all paths, and the mark of each in names of endpoints."""
+        return ((prefix, prefix.replace("/", "_")) for prefix in self._dialect.http.mounts)
+
+    def _websocket_names(self) -> tuple[str, ...]:
+        """What a real node has routes for, only to say that they are for websockets."""
+        return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
+
+    def _get(self, name: str) -> View:
+        def view(**_: object) -> Response:
+            self._look_at_rules()
+            values: Mapping[str, str] = request.args
+            if self._dialect.http.any_method:
+                try:
+                    values = form_values(self.settings.max_body_bytes)
+                except BodyTooLarge as error:
+                    return refuse(self._dispatcher, error)
+            return answer_get(self._dispatcher, name, self.standing(), values)
+
+        return view
+
+    # The variables of a url_prefix are the host's business; its hooks see them.
+
+    def _post(self, **_: object) -> Response | str:
+        self._look_at_rules()
+        standing = self.standing()
+        try:
+            body = read_body(self.settings.max_body_bytes)
+        except InvalidRequest as error:
+            return refuse(self._dispatcher, error)
+        if not body and self._dialect.envelope.empty_body_is_index and self.settings.index:
+            return self._index()
+        return answer_post(self._dispatcher, body, standing)
+
+    def _page(self, **_: object) -> Response | str:
+        # CometBFT: it is the body that makes a call, not the method.
+        return self._post() if self._dialect.http.any_method else self._index()
+
+    def mark(self, response: Response) -> Response:
+        """Add the headers that all answers of this mount have."""
+        if self._dialect.http.server_time:
+            response.headers["X-Server-Time"] = str(int(time.time()))
+        self._cors.mark(request, response)
+        return response
+
+    def standing(self) -> Standing:
+        """What the sender of the current request may do."""
+        return self._origins.standing(request.headers, request.host)
+
+    def _may_connect(self) -> bool:
+        return self.standing().may_read
+
+    def _index(self) -> Response | str:
+        self._look_at_rules()
+        left_out = self.settings.exclude_routes
+        if self._dialect.http.plain_index:
+            ignored = self._dialect.ignored
+            return plain_index(self.routes, request.host, left_out, ignored)
+        try:
+            self.start()
+            return index_page(self.routes, self.backend, left_out)
+        except NodeRPCError as error:
+            return index_page(self.routes, None, left_out, to_rpc_error(error).said)
+
+    def talk(self, sock: socket.socket) -> None:
+        """Serve a websocket to its end."""
+        self._look_at_rules()
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
+        connection = Connection(sock, self.timing, self.settings.max_body_bytes)
+        session = Session(
+            self._dispatcher,
+            self._hub,
+            self._limits,
+            follow=self._follow,
+            send=connection.send,
+            wake=connection.wake,
+            may_write=self.standing().may_write,
+        )
+
+        def receive(message: bytes) -> None:
+            # The connection may last for hours; what a call leaves behind must not.
+            with app.app_context():
+                session.receive(message)
+
+        try:
+            with self._connections.one(connection):
+                connection.run(receive, session.pull)
+        finally:
+            session.close()
+
+    def _follow(self) -> None:
+        # A subscription may be the first that this process is asked for.
+        self.start()
+        self._feed.follow()
+
+    def hang_up(self) -> None:
+        """Close every websocket, as a server does that goes away."""
+        self._connections.close()
+        self._feed.stop()
+
+    def _look_at_rules(self) -> None:
+        # The host may have added rules after us.
+        if not self._rules_are_ours:
+            refuse_collisions(current_app)
+            self._rules_are_ours = True
