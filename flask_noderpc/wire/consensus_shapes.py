@@ -37,15 +37,19 @@ class Nothing(WireField):
 
 
 class VoteText(WireField):
-    """A vote as a short text."""
+    """A vote as a short text, of which no vote can be made again."""
 
     def __init__(self, text: Callable[[Vote | None], str]) -> None:
         super().__init__()
         self._text = text
 
-    def encode(self, value: Vote | None) -> Json:
+    def encode(self, value: Vote | str | None) -> Json:
         """The text of a vote, or of none."""
-        return self._text(value)
+        return value if isinstance(value, str) else self._text(value)
+
+    def decode(self, value: Json) -> str:
+        """The text."""
+        return str(value)
 
 
 class Proposer(WireSchema):

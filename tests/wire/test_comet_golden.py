@@ -70,11 +70,7 @@ def test_a_reply_is_what_the_node_sent(golden: Golden, route: str, result: Any) 
     assert same(json.loads(golden.dialect.encode(answer)), result)
 
 
-@pytest.mark.parametrize(
-    ("golden", "route", "result"),
-    # Votes stand in the state of consensus as texts that don't say all of them.
-    [row for row in golden_results() if not row.values[1].endswith("consensus_state")],
-)
+@EVERY_RESULT
 def test_a_reply_can_be_loaded(golden: Golden, route: str, result: Any) -> None:
     answer = ANSWERS[route](of_version(golden, result))
     schema = schema_of(golden.dialect, answer)
