@@ -31,6 +31,7 @@
     └── RPCError(code, message, text)   what goes on the wire
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
         ├── InternalError -32603
+        │   └── CallFailed · AnswerTooLarge
         └── InvalidRequest -32600
             └── BatchTooLarge(limit) · BodyTooLarge(limit) · BodyEncoded
 """
@@ -313,3 +314,17 @@ class InvalidParams(RPCError):
 
 class InternalError(RPCError):
     """The call failed; the text says why where it may be shown."""
+
+
+class CallFailed(InternalError):
+    """The call failed for a reason that the caller is told."""
+
+
+class AnswerTooLarge(InternalError):
+    """The answers to a batch have reached the size that they may have together."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the answer to the batch is too large",
+            "NODERPC_MAX_BATCH_RESPONSE_BYTES raises it",
+        )

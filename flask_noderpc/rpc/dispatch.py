@@ -18,10 +18,11 @@ from http import HTTPStatus
 from typing import Any
 
 from ..errors import (
+    AnswerTooLarge,
     BackendError,
+    CallFailed,
     ConfigurationError,
     InternalError,
-    MethodNotFound,
     OriginRefused,
     RPCError,
     StoreError,
@@ -33,8 +34,6 @@ from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
 log = logging.getLogger("flask_noderpc.rpc")
-
-_LONGEST_NAME_SHOWN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,9 @@ class Dispatcher:
         context: Context,
         ready: Callable[[], None],
         cures: Mapping[str, str] | None = None,
+        max_batch: int | None = None,
     ) -> None:
+        self._max_batch = max_batch or context.settings.max_batch
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
         self.envelope = dialect.envelope
@@ -116,15 +117,15 @@ class Dispatcher:
         return Reply(status, self.envelope.failure(own_id, to_rpc_error(error)))
 
     def refused(self, error: RPCError, own_id: bytes | None = None) -> Reply:
-        """The answer to a body that holds no calls."""
+        """The answer to what stands in the place of a body with a call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(own_id, error))
 
     def post(self, body: bytes, *, may_write: bool = True) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
         try:
-            calls = self.envelope.parse(body, self._context.settings.max_batch)
+            calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
-            return self.refused(error)
+            return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
         if not calls.is_batch:
             return self._alone(calls.items[0], may_write)
         answers = self._answers(calls, may_write)
@@ -142,6 +143,7 @@ class Dispatcher:
         if isinstance(item, BadCall):
             return self.refused(item.error, item.id)
         if item.id is None:
+            self._notified(item, may_write)
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, may_write)
         may_be_kept = answer.cacheable and self._dialect.http.posts_may_be_kept
@@ -153,17 +155,22 @@ class Dispatcher:
         for item in calls.items:
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
-            elif item.id is not None:
-                # CometBFT: a notification, which has no id, is not even executed.
+            elif item.id is None:
+                self._notified(item, may_write)
+            else:
                 answer = Answer(b"")
                 if room > 0:
                     answer = self._answer(item, item.id, may_write)
                 room -= len(answer.body)
                 if room <= 0:
                     # From here on nothing more is worked out, to be thrown away.
-                    room, answer = 0, Answer(self.envelope.failure(item.id, _too_much()))
+                    room, answer = 0, Answer(self.envelope.failure(item.id, AnswerTooLarge()))
                 answers.append(answer)
         return answers
+
+    def _notified(self, call: Call, may_write: bool) -> None:
+        if self.envelope.runs_notifications:
+            self._answer(call, b"null", may_write)
 
     def _answer(self, call: Call, own_id: bytes, may_write: bool) -> Answer:
         try:
@@ -200,20 +207,13 @@ class Dispatcher:
         try:
             endpoint = self._endpoints[name]
         except KeyError:
-            cure = self._cures.get(name, f"no method {name[:_LONGEST_NAME_SHOWN]!r}")
-            raise MethodNotFound(cure=cure) from None
+            raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
         if endpoint.route.writes and not may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
         return endpoint
-
-
-def _too_much() -> RPCError:
-    return InternalError(
-        "the answer to the batch is too large (NODERPC_MAX_BATCH_RESPONSE_BYTES raises it)"
-    )
 
 
 def to_rpc_error(error: Exception) -> RPCError:
@@ -224,9 +224,9 @@ def to_rpc_error(error: Exception) -> RPCError:
         case StoreError():
             # Where the store lies is for the operator alone.
             log.error("%s", error)
-            return InternalError(error.reason)
+            return CallFailed(error.reason)
         case BackendError():
-            return InternalError(error.text, error.cure)
+            return CallFailed(error.text, error.cure)
         case ConfigurationError():
             log.error("the node can't start: %s", error)
             return InternalError("the node can't start; the server's log says why")

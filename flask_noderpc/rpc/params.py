@@ -77,16 +77,18 @@ class ParamLoader(Generic[P]):
         self._rules = rules
         self.specs = specs(params)
         self._names = (*(spec.wire for spec in self.specs), *ignored)
-        self._readers = tuple((spec, rules.reader(spec.kind)) for spec in self.specs)
+        self._readers = tuple(
+            (place, spec, rules.reader(spec.kind)) for place, spec in enumerate(self.specs)
+        )
 
     def from_uri(self, values: Mapping[str, str]) -> P:
         """Parameters from a query string; the first of a repeated name counts."""
         prefix = self._rules.uri_prefix
         given = {}
-        for spec, reader in self._readers:
+        for place, spec, reader in self._readers:
             text = values.get(spec.wire, "")
             if text not in ("", "null"):
-                given[spec.name] = self._read(spec, reader.from_uri, text, prefix)
+                given[spec.name] = self._read(place, spec, reader.from_uri, text, prefix)
         return self._made(given, prefix)
 
     def from_json(self, raw: bytes) -> P:
@@ -94,8 +96,8 @@ class ParamLoader(Generic[P]):
         prefix = self._rules.json_prefix
         values = self._members(raw) if raw and raw != b"null" else {}
         given = {
-            spec.name: self._read(spec, reader.from_json, values[spec.wire], prefix)
-            for spec, reader in self._readers
+            spec.name: self._read(place, spec, reader.from_json, values[spec.wire], prefix)
+            for place, spec, reader in self._readers
             if spec.wire in values
         }
         return self._made(given, prefix)
@@ -107,19 +109,24 @@ class ParamLoader(Generic[P]):
             raise InvalidParams(f"{self._rules.json_prefix}{error}") from None
 
     def _read(
-        self, spec: ParamSpec, read: Callable[[Any], Any], value: Any, prefix: str
+        self,
+        place: int,
+        spec: ParamSpec,
+        read: Callable[[Any], Any],
+        value: Any,
+        prefix: str,
     ) -> Any:
         try:
             return read(value)
         except ValueError as error:
-            words = self._rules.words(spec.wire, error, value)
+            words = self._rules.words(place, spec.wire, error, value)
             raise InvalidParams(prefix + words) from None
 
     def _made(self, given: dict[str, Any], prefix: str) -> P:
         try:
-            for spec in self.specs:
+            for place, spec in enumerate(self.specs):
                 if spec.required and spec.name not in given:
-                    given[spec.name] = self._rules.missing(spec.wire, spec.kind)
+                    given[spec.name] = self._rules.missing(place, spec.wire, spec.kind)
         except ValueError as error:
             raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)

@@ -16,12 +16,16 @@ from ..errors import (
     BodyEncoded,
     BodyTooLarge,
     InvalidRequest,
+    MethodNotFound,
     ParseError,
     RPCError,
 )
 
 # CometBFT: every answer to a GET carries this id.
 URI_ID = b"-1"
+
+
+_LONGEST_NAME_SHOWN = 64
 
 
 class Message(json.Struct):
@@ -65,6 +69,8 @@ class Envelope:
     """CometBFT: a batch with one reply is answered with that reply, not a list."""
     empty_body_is_index = False
     """Whether a call without a body gets the index page."""
+    runs_notifications = False
+    """CometBFT: a call without an id is not even executed."""
     names_cures = True
     """Whether errors say what to do about them, beside what a real node says."""
     nobody = b'"id":null,'
@@ -118,6 +124,14 @@ class Envelope:
     def status_of(self, error: RPCError) -> HTTPStatus:
         """The status for a body that holds no calls."""
         return nearest(self.statuses, error)
+
+    def unknown_method(self, name: str, cure: str) -> RPCError:
+        """The error for a method that is not there; ``cure`` says what would bring it."""
+        return MethodNotFound(cure=cure or f"no method {name[:_LONGEST_NAME_SHOWN]!r}")
+
+    def refusal(self, error: RPCError) -> bytes:
+        """The reply to a body that holds no calls."""
+        return self.failure(None, error)
 
     def over_websocket(self, error: RPCError) -> RPCError:
         """The error of a call as it is said over a websocket."""

@@ -45,11 +45,11 @@ def _by_place(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, values, strict=False))
 
 
-def _named(name: str, error: ValueError, value: Any) -> str:
+def _named(place: int, name: str, error: ValueError, value: Any) -> str:
     return f"{name}: {error}, got {_shown(value)}"
 
 
-def _required(name: str, kind: ParamField) -> Any:
+def _required(place: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"{name}: is required")
 
 
@@ -66,9 +66,9 @@ class ParamRules:
     """Who reads a kind of parameter."""
     members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
     """The values of a JSON ``params`` by name, without the nulls; takes all names in order."""
-    words: Callable[[str, ValueError, Any], str] = _named
-    """The text for a parameter that can't be read: of its name, the reason and the value."""
-    missing: Callable[[str, ParamField], Any] = _required
+    words: Callable[[int, str, ValueError, Any], str] = _named
+    """The text for a parameter that can't be read: of its place, name, reason and value."""
+    missing: Callable[[int, str, ParamField], Any] = _required
     """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""
     uri_prefix: str = ""
     """Before what is said of a URI's parameters."""

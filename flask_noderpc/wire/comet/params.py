@@ -257,11 +257,11 @@ def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     return dict(zip(names, values, strict=True))
 
 
-def _words(name: str, error: ValueError, value: Any) -> str:
+def _words(place: int, name: str, error: ValueError, value: Any) -> str:
     return str(error)
 
 
-def _missing(name: str, kind: ParamField) -> Any:
+def _missing(place: int, name: str, kind: ParamField) -> Any:
     # CometBFT: what is not given is Go's zero.
     if type(kind) not in READERS:
         raise ValueError(f"{name}: is required")
