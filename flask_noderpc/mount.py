@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from flask import Response, current_app, request
 
 from .backend.base import ChainBackend
 from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
+from .evm.dialect import EVM
+from .evm.table import routes_of
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
@@ -23,6 +26,7 @@ from .transports.collisions import refuse_collisions
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
 from .transports.cors import Cors
+from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, form_values, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
@@ -32,6 +36,20 @@ from .wire.dialect import Dialect
 View = Callable[..., Response | str]
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def evm_dispatcher(context: Context, start: Callable[[], None]) -> Dispatcher:
+    """What answers calls of the EVM layer over the same backend.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
+    """
+    return Dispatcher(
+        routes_of(context.settings.evm_api),
+        EVM,
+        replace(context, rules=EVM.rules, encode=EVM.encode, memo={}),
+        start,
+        max_batch=context.settings.evm_max_batch,
+    )
 
 
 class Mount:
@@ -54,18 +72,20 @@ class Mount:
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings
         self._dialect = dialect
+        context = Context(
+            backend=backend,
+            settings=settings,
+            rules=dialect.rules,
+            node_version=dialect.node_version,
+            encode=dialect.encode,
+            seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
+            turns=Turns(settings.search_timeout),
+        )
+        self._evm = evm_dispatcher(context, self.start) if settings.json_rpc_enable else None
         self._dispatcher = Dispatcher(
             self.routes,
             dialect,
-            Context(
-                backend=backend,
-                settings=settings,
-                rules=dialect.rules,
-                node_version=dialect.node_version,
-                encode=dialect.encode,
-                seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
-                turns=Turns(settings.search_timeout),
-            ),
+            context,
             # A backend that can't start is an error object of each call.
             self.start,
             cures={route.name: "NODERPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
@@ -107,6 +127,8 @@ class Mount:
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
                     yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+        if self._evm is not None:
+            yield "/evm", "evm", _EVERY_METHOD, self._answer_evm
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Where the dialect serves all paths, and the mark of each in names of endpoints."""
@@ -141,6 +163,11 @@ class Mount:
         if not body and self._dialect.envelope.empty_body_is_index and self.settings.index:
             return self._index()
         return answer_post(self._dispatcher, body, standing)
+
+    def _answer_evm(self, **_: object) -> Response:
+        assert self._evm is not None
+        self._look_at_rules()
+        return answer_evm(self._evm, self.settings.evm_max_body_bytes, self.standing())
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.

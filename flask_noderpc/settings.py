@@ -196,6 +196,19 @@ class Settings:
         _names,
         "Headers that such pages may send.",
     )
+    json_rpc_enable: bool = setting(
+        False, _switch, "Whether the EVM layer is served, at ``/evm`` and ``/evm/ws``."
+    )
+    evm_api: tuple[str, ...] = setting(
+        ("eth", "net", "web3"),
+        _names,
+        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``.",
+    )
+    evm_chain_id: int = setting(9000, _whole(1), "Chain id that the EVM layer signs for.")
+    evm_max_body_bytes: int = setting(
+        5 * 1024 * 1024, _whole(1), "Largest request body of the EVM layer."
+    )
+    evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
     unsafe: bool = setting(
         False,
         _switch,

@@ -96,7 +96,7 @@ class Dialect:
     def require(self, results: Mapping[str, type]) -> None:
         """Raise :exc:`ConfigurationError` unless every route's result has a schema."""
         for route, result in results.items():
-            if result not in self.schemas:
+            if result not in self._dumps:
                 raise ConfigurationError(
                     f"dialect {self.name} has no shape for {result.__name__} of {route}"
                 )

@@ -1,0 +1,1 @@
+"""The EVM-compatible JSON-RPC layer over the node's own blocks and events."""

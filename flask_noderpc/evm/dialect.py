@@ -1,0 +1,48 @@
+"""The ``evm`` dialect: Ethereum's JSON forms in geth's envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from ..wire.dialect import Dialect
+from ..wire.fields import Json
+from ..wire.schema import Dump
+from . import hexes
+from .envelope import GethEnvelope
+from .params import GETH_PARAMS
+
+
+class EvmDialect(Dialect):
+    """A dialect in which every number is a QUANTITY and all bytes are DATA."""
+
+    @cached_property
+    def _dumps(self) -> dict[type, Dump]:
+        plain: dict[type, Dump] = {
+            bool: _itself,
+            str: _itself,
+            int: hexes.quantity,
+            bytes: hexes.data,
+            tuple: self._list,
+            dict: _itself,
+        }
+        return plain | super()._dumps
+
+    def _list(self, values: Iterable[Any]) -> Json:
+        return [None if value is None else self._dumps[type(value)](value) for value in values]
+
+
+def _itself(value: Any) -> Json:
+    return value
+
+
+EVM = EvmDialect(
+    name="evm",
+    node_version="",
+    schemas={},
+    events={},
+    statuses={},
+    envelope=GethEnvelope(),
+    params=GETH_PARAMS,
+)

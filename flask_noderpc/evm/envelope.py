@@ -1,0 +1,141 @@
+"""geth's envelope: which bodies hold calls, and how errors are told.
+
+geth: rpc/json.go, rpc/handler.go. Every reply is a 200; ids are echoed as they came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import ClassVar
+
+from .. import json
+from ..errors import (
+    AnswerTooLarge,
+    BatchTooLarge,
+    CallFailed,
+    InvalidRequest,
+    MethodNotFound,
+    ParseError,
+    RPCError,
+)
+from ..wire.envelope import BadCall, Call, Calls, Envelope, Message
+from .errors import EvmError
+
+# geth: rpc/errors.go.
+SERVER_ERROR = -32000
+RESPONSE_TOO_LARGE = -32003
+# geth: rpc/handler.go, maxMethodNameLength.
+_LONGEST_METHOD = 2048
+
+_WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
+_VERSION = b'"2.0"'
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+
+
+class _TooManyCalls(BatchTooLarge):
+    """A batch over the limit, with the id of its first call."""
+
+    def __init__(self, limit: int, own_id: bytes | None) -> None:
+        super().__init__(limit)
+        self.id = own_id
+
+
+class GethEnvelope(Envelope):
+    """Bodies as geth takes them, errors with their text as the message."""
+
+    lone_reply_is_bare = False
+    runs_notifications = True
+    statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {RPCError: HTTPStatus.OK}
+
+    def parse(self, body: bytes, max_batch: int) -> Calls:
+        """The calls of a body; of several values in it, the first counts."""
+        document = _first_value(body)
+        if document[:1] != b"[":
+            return Calls((_call(document),), is_batch=False)
+        elements = [bytes(element) for element in json.decode(document, list[json.Raw])]
+        if not elements:
+            raise InvalidRequest("empty batch")
+        if len(elements) > max_batch:
+            raise _TooManyCalls(max_batch, _first_id(elements))
+        return Calls(tuple(map(_call, elements)), is_batch=True)
+
+    def parse_one(self, body: bytes) -> Call | BadCall:
+        """The one call of a body."""
+        return _call(_first_value(body))
+
+    def unknown_method(self, name: str, cure: str) -> RPCError:
+        """geth's text, and what would bring the method."""
+        if name in _WEBSOCKET_METHODS:
+            return MethodNotFound("notifications not supported")
+        return MethodNotFound(f"the method {name} does not exist/is not available", cure)
+
+    def refusal(self, error: RPCError) -> bytes:
+        """The reply to a body that holds no calls; of a long batch, a list with one error."""
+        if isinstance(error, _TooManyCalls):
+            return b"[" + self.failure(error.id, error) + b"]"
+        return self.failure(None, error)
+
+    def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
+        """A reply with an error object."""
+        code, text = _told(error)
+        body: dict[str, object] = {"code": code, "message": text}
+        if isinstance(error, EvmError) and error.data is not None:
+            body["data"] = error.data
+        shown_id = b"null" if own_id is None else own_id
+        return b'{"jsonrpc":"2.0","id":' + shown_id + b',"error":' + json.encode(body) + b"}"
+
+
+def _told(error: RPCError) -> tuple[int, str]:
+    match error:
+        case BatchTooLarge():
+            return error.code, f"batch too large ({error.cure})"
+        case AnswerTooLarge():
+            return RESPONSE_TOO_LARGE, f"response too large ({error.cure})"
+        case CallFailed():
+            return SERVER_ERROR, error.said
+        case _:
+            return error.code, error.said or error.message.lower()
+
+
+def _first_value(body: bytes) -> bytes:
+    try:
+        json.decode(body, json.Raw)
+        return body.strip()
+    except json.NotJSON as error:
+        # Go: a stream is read, of which the first value is enough.
+        cut = _TRAILING.search(str(error))
+        if cut is None:
+            raise ParseError("parse error") from None
+        # It counts the byte that it stumbled over.
+        return body[: int(cut[1]) - 1].strip()
+
+
+def _first_id(elements: list[bytes]) -> bytes | None:
+    calls = (item for item in map(_call, elements) if isinstance(item, Call))
+    return next((call.id for call in calls if call.id is not None), None)
+
+
+def _call(document: bytes) -> Call | BadCall:
+    if document.lstrip()[:1] != b"{":
+        return BadCall(InvalidRequest("invalid request"))
+    try:
+        message = json.decode(document, Message)
+        method = _method(bytes(message.method))
+    except json.NotJSON:
+        return BadCall(ParseError("parse error"))
+    own_id = bytes(message.id) or None
+    if own_id is not None and own_id[:1] in b"{[":
+        return BadCall(InvalidRequest("invalid request"))
+    if not method or bytes(message.jsonrpc) != _VERSION:
+        return BadCall(InvalidRequest("invalid request"), own_id)
+    size = len(method.encode())
+    if size > _LONGEST_METHOD:
+        reason = f"method name too long: {size} > {_LONGEST_METHOD}"
+        return BadCall(InvalidRequest(reason), own_id)
+    return Call(method, bytes(message.params), own_id)
+
+
+def _method(raw: bytes) -> str:
+    return json.decode(raw, str) if raw[:1] == b'"' else ""

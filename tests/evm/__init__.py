@@ -1,0 +1,1 @@
+"""The EVM layer, from the outside."""

@@ -1,0 +1,132 @@
+"""Messages, batches and HTTP, as geth has them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from flask_noderpc import ConfigurationError, MemoryBackend
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
+
+from .transcript import Exchange, exchanges
+
+CHAIN = make_chain(3)
+CALL = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}'
+
+
+def app(**settings: Any) -> Flask:
+    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    return app_for(backend, json_rpc_enable=True, **settings)
+
+
+@pytest.fixture
+def client() -> FlaskClient:
+    return app(evm_max_batch=4).test_client()
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [*exchanges("messages"), *exchanges("batches")],
+    ids=lambda exchange: exchange.name,
+)
+def test_a_message_is_answered_as_geth_answers_it(
+    client: FlaskClient, exchange: Exchange
+) -> None:
+    answer = client.post("/evm", data=exchange.sent, content_type="application/json")
+
+    assert (answer.status_code, answer.text) == (200, exchange.answer)
+    if exchange.answer:
+        assert answer.content_type == "application/json"
+
+
+def test_without_the_setting_there_is_no_layer() -> None:
+    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+
+    assert app_for(backend).test_client().post("/evm", data=CALL).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "status", "text"),
+    [
+        ("GET", {}, 200, ""),
+        ("GET", {"query_string": "a=b"}, 415, "invalid content type, only application/json"),
+        ("PUT", {"data": CALL}, 405, "method not allowed"),
+        ("DELETE", {}, 405, "method not allowed"),
+        ("POST", {"data": CALL}, 415, "invalid content type, only application/json"),
+        ("POST", {"data": CALL, "content_type": "text/plain"}, 415, "invalid content type"),
+        ("POST", {"data": "", "content_type": "application/json"}, 200, ""),
+        ("OPTIONS", {}, 200, ""),
+    ],
+)
+def test_http_is_geths(
+    client: FlaskClient, method: str, options: dict[str, Any], status: int, text: str
+) -> None:
+    answer = client.open("/evm", method=method, **options)
+
+    assert answer.status_code == status
+    assert answer.text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/json-rpc",
+        "application/jsonrequest",
+    ],
+)
+def test_all_content_types_of_json_are_taken(client: FlaskClient, content_type: str) -> None:
+    answer = client.post("/evm", data=CALL, content_type=content_type)
+
+    assert answer.get_json(force=True)["result"] == "0x2328"
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
+    client = app(evm_max_body_bytes=100).test_client()
+
+    answer = client.post("/evm", data="x" * 101, content_type="application/json")
+
+    assert answer.status_code == 413
+    assert answer.text.startswith("content length too large (101>100)")
+    assert "NODERPC_EVM_MAX_BODY_BYTES" in answer.text
+
+
+def test_a_method_name_has_a_limit(client: FlaskClient) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "x" * 2049}
+
+    error = client.post("/evm", json=call).get_json()["error"]
+
+    assert error == {"code": -32600, "message": "method name too long: 2049 > 2048"}
+
+
+def test_calls_beyond_the_size_of_an_answer_are_refused() -> None:
+    client = app(max_batch_response_bytes=100).test_client()
+    batch = [json.loads(CALL) | {"id": number} for number in range(5)]
+
+    answers = client.post("/evm", json=batch).get_json()
+
+    codes = [answer.get("error", {}).get("code") for answer in answers]
+    assert codes == [None, None, -32003, -32003, -32003]
+
+
+def test_the_namespaces_are_those_of_the_setting() -> None:
+    client = app(evm_api="net").test_client()
+
+    def error(method: str) -> Any:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method}
+        return client.post("/evm", json=call).get_json().get("error")
+
+    assert error("net_version") is None
+    assert error("rpc_modules") is None
+    assert error("eth_chainId")["code"] == -32601
+
+
+def test_an_unknown_namespace_is_refused_at_start() -> None:
+    with pytest.raises(ConfigurationError, match="NODERPC_EVM_API: no namespace 'admin'"):
+        app(evm_api="eth,admin")
