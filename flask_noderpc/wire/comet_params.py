@@ -131,7 +131,14 @@ class StringSlice:
         kind = gojson.kind_of(raw)
         if kind not in ("array", "null"):
             raise gojson.mismatch(raw, "[]json.RawMessage")
-        return tuple(map(String().from_json, gojson.elements(raw))) if kind == "array" else ()
+        return _texts(raw) if kind == "array" else ()
+
+
+def _texts(raw: bytes) -> tuple[str, ...]:
+    # One way for all that is well, which may be long; one by one where Go reads more.
+    with suppress(json.NotJSON):
+        return tuple(text or "" for text in json.decode(raw, list[str | None]))
+    return tuple(map(String().from_json, gojson.elements(raw)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +175,7 @@ def _numbers(raw: bytes) -> bytes:
     # Go takes no sign, not even that of -0.
     if b"-" not in raw:
         with suppress(json.NotJSON, ValueError):
-            return bytes(json.decode(raw, list[int]))
+            return bytes(number or 0 for number in json.decode(raw, list[int | None]))
     return bytes(map(_byte, gojson.elements(raw)))
 
 
