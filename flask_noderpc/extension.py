@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from flask.blueprints import BlueprintSetupState
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
-from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
+from .errors import ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
 from .node.table import NODE_ROUTES, UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
@@ -34,7 +34,7 @@ from .settings import Settings, read_settings
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
 from .transports.cors import Cors
-from .transports.http import answer_get, answer_post, form_values, read_body, refuse
+from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
@@ -223,15 +223,11 @@ class Mount:
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
     def _get(self, name: str) -> View:
+        max_form = self.settings.max_body_bytes if self._dialect.http.any_method else None
+
         def view(**_: object) -> Response:
             self._look_at_rules()
-            values: Mapping[str, str] = request.args
-            if self._dialect.http.any_method:
-                try:
-                    values = form_values(self.settings.max_body_bytes)
-                except BodyTooLarge as error:
-                    return refuse(self._dispatcher, error)
-            return answer_get(self._dispatcher, name, self.standing(), values)
+            return answer_get(self._dispatcher, name, self.standing(), max_form)
 
         return view
 

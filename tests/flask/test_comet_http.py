@@ -76,6 +76,48 @@ def test_a_form_is_not_read_beyond_the_limit(make_app: MakeApp) -> None:
     assert "request body too large" in answer.get_json()["error"]["data"]
 
 
+MULTIPART = "multipart/form-data; boundary=B"
+FIELD = b'--B\r\nContent-Disposition: form-data; name="tx"\r\n\r\n"%s"\r\n--B--'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'tx="a=%ff"', FORM),
+        (b'tx="a=\xff"', FORM),
+        (FIELD % b"a=\xff", MULTIPART),
+    ],
+)
+def test_a_form_that_is_no_text_is_refused(client: FlaskClient, body: bytes, kind: str) -> None:
+    answer = client.post("/check_tx", data=body, content_type=kind)
+
+    # It would be another transaction.
+    assert answer.status_code == 500
+    assert "the form is no UTF-8" in answer.get_json()["error"]["data"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(b"a=1&" * 1_000, FORM), ((FIELD[:-4] + b"\r\n") * 1_001 + b"--B--", MULTIPART)],
+)
+def test_a_form_has_no_more_fields_than_flask_lets_it(
+    client: FlaskClient, body: bytes, kind: str
+) -> None:
+    answer = client.post("/block", data=body, content_type=kind)
+
+    assert answer.status_code == 400
+    assert "request body too large" in answer.get_json()["error"]["data"]
+
+
+def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> None:
+    answer = client.post(
+        "/block", data=b"height=1", content_type=FORM, environ_overrides={"CONTENT_LENGTH": "9"}
+    )
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_a_call_is_known_by_its_body(client: FlaskClient, method: str) -> None:
     answer = client.open("/", method=method, data='{"id":1,"method":"health"}')
