@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from flask import Blueprint, Flask, Response, current_app, request
+from flask import Blueprint, Flask, Response, current_app, request, url_for
 from flask.blueprints import BlueprintSetupState
 
 from .backend.base import ChainBackend
@@ -267,7 +267,8 @@ class Mount:
         left_out = self.settings.exclude_routes
         if self._dialect.http.plain_index:
             ignored = self._dialect.ignored
-            return plain_index(self.routes, request.host, left_out, ignored)
+            base = request.host + url_for(".rpc", **(request.view_args or {}))
+            return plain_index(self.routes, base, left_out, ignored)
         try:
             self.prepare()
             return index_page(self.routes, self.backend, left_out)

@@ -229,3 +229,14 @@ def test_proof_blocks_can_be_switched_off(make_app: MakeApp) -> None:
 
     with host.app_context():
         assert get_backend().wait_for_height(0, 0.3) == 0
+
+
+@pytest.mark.parametrize("path", ["/nets/5/node", "/nets/5/node/", "/nets/5/node/v1/"])
+def test_the_links_of_a_mount_below_a_prefix_lead_to_it(make_app: MakeApp, path: str) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect="comet-1.0", url_prefix="/nets/<net>/node")
+
+    page = host.test_client().get(path).get_data(as_text=True)
+
+    assert '<a href="//localhost/nets/5/node/health?">' in page
+    assert '"//localhost/health?"' not in page
