@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from flask import Response, request
 from werkzeug.datastructures import CombinedMultiDict
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from ..errors import (
     BodyEncoded,
@@ -101,7 +101,8 @@ def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
         body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
-    except (HTTPException, OSError):
+    except Exception:
+        # Each server has errors of its own, gunicorn plain ones for broken chunks.
         raise InvalidRequest("the body could not be read to its end") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)

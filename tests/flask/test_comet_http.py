@@ -118,6 +118,23 @@ def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> 
     assert "could not be read to its end" in answer.get_json()["error"]["data"]
 
 
+class BrokenChunks:
+    """A body as gunicorn hands it over; its error is of no kind that others know."""
+
+    def read(self, size: int = -1) -> bytes:
+        raise Exception("Invalid chunk size: b'zz'")
+
+
+@pytest.mark.parametrize("path", ["/", "/block"])
+def test_a_body_that_the_server_can_t_read_is_refused(client: FlaskClient, path: str) -> None:
+    broken = {"CONTENT_LENGTH": "9", "wsgi.input": BrokenChunks()}
+
+    answer = client.post(path, content_type=FORM, environ_overrides=broken)
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_a_call_is_known_by_its_body(client: FlaskClient, method: str) -> None:
     answer = client.open("/", method=method, data='{"id":1,"method":"health"}')
