@@ -255,7 +255,10 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
 
 def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     if len(values) != len(names):
-        shown = " ".join(f"[{' '.join(map(str, value))}]" for value in values)
+        # Go prints bytes as numbers, four times as long as they are.
+        is_long = sum(map(len, values)) > gojson.LONGEST_EXPLAINED
+        each = (f"[{' '.join(map(str, value))}]" for value in values)
+        shown = "..." if is_long else " ".join(each)
         raise GoError(
             f"expected {len(names)} parameters ([{' '.join(names)}]),"
             f" got {len(values)} ([{shown}])"

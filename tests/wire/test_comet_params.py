@@ -528,6 +528,13 @@ def test_what_is_long_is_refused_without_the_scanner(
         READERS[Texts].from_uri(text)
 
 
+def test_a_long_array_in_the_place_of_parameters_is_not_printed() -> None:
+    with pytest.raises(InvalidParams) as caught:
+        LOADERS["block"].from_json(b"[" + b"0," * 20_000 + b"0]")
+
+    assert str(caught.value).endswith("expected 1 parameters ([height]), got 20001 ([...])")
+
+
 @dataclass(frozen=True, slots=True)
 class Own(Params):
     """A kind that CometBFT has, and one that it does not have."""
