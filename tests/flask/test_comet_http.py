@@ -76,6 +76,65 @@ def test_a_form_is_not_read_beyond_the_limit(make_app: MakeApp) -> None:
     assert "request body too large" in answer.get_json()["error"]["data"]
 
 
+MULTIPART = "multipart/form-data; boundary=B"
+FIELD = b'--B\r\nContent-Disposition: form-data; name="tx"\r\n\r\n"%s"\r\n--B--'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'tx="a=%ff"', FORM),
+        (b'tx="a=\xff"', FORM),
+        (FIELD % b"a=\xff", MULTIPART),
+    ],
+)
+def test_a_form_that_is_no_text_is_refused(client: FlaskClient, body: bytes, kind: str) -> None:
+    answer = client.post("/check_tx", data=body, content_type=kind)
+
+    # It would be another transaction.
+    assert answer.status_code == 500
+    assert "the form is no UTF-8" in answer.get_json()["error"]["data"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(b"a=1&" * 1_000, FORM), ((FIELD[:-4] + b"\r\n") * 1_001 + b"--B--", MULTIPART)],
+)
+def test_a_form_has_no_more_fields_than_flask_lets_it(
+    client: FlaskClient, body: bytes, kind: str
+) -> None:
+    answer = client.post("/block", data=body, content_type=kind)
+
+    assert answer.status_code == 400
+    assert "request body too large" in answer.get_json()["error"]["data"]
+
+
+def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> None:
+    answer = client.post(
+        "/block", data=b"height=1", content_type=FORM, environ_overrides={"CONTENT_LENGTH": "9"}
+    )
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+
+
+class BrokenChunks:
+    """A body as gunicorn hands it over; its error is of no kind that others know."""
+
+    def read(self, size: int = -1) -> bytes:
+        raise Exception("Invalid chunk size: b'zz'")
+
+
+@pytest.mark.parametrize("path", ["/", "/block"])
+def test_a_body_that_the_server_can_t_read_is_refused(client: FlaskClient, path: str) -> None:
+    broken = {"CONTENT_LENGTH": "9", "wsgi.input": BrokenChunks()}
+
+    answer = client.post(path, content_type=FORM, environ_overrides=broken)
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_a_call_is_known_by_its_body(client: FlaskClient, method: str) -> None:
     answer = client.open("/", method=method, data='{"id":1,"method":"health"}')
@@ -187,3 +246,14 @@ def test_proof_blocks_can_be_switched_off(make_app: MakeApp) -> None:
 
     with host.app_context():
         assert get_backend().wait_for_height(0, 0.3) == 0
+
+
+@pytest.mark.parametrize("path", ["/nets/5/node", "/nets/5/node/", "/nets/5/node/v1/"])
+def test_the_links_of_a_mount_below_a_prefix_lead_to_it(make_app: MakeApp, path: str) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect="comet-1.0", url_prefix="/nets/<net>/node")
+
+    page = host.test_client().get(path).get_data(as_text=True)
+
+    assert '<a href="//localhost/nets/5/node/health?">' in page
+    assert '"//localhost/health?"' not in page
