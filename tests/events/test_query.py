@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import UnexpectedInput
@@ -91,9 +91,12 @@ def test_a_query_of_the_grammar_is_read_and_its_normal_form_is_the_same(text: st
 
 
 @given(st.lists(PIECES, max_size=8).map(" ".join))
+@example("a.b = 'x' '")
 def test_what_the_oracle_refuses_is_refused(text: str) -> None:
+    # CometBFT: a string that is open ends the text, and is nothing itself.
+    is_open = text.count("'") % 2 == 1
     try:
-        ORACLE.parse(text)
+        ORACLE.parse(text[: text.rindex("'")] if is_open else text)
     except UnexpectedInput:
         with pytest.raises(QuerySyntaxError):
             parse(text)
