@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,13 @@ from flask.blueprints import BlueprintSetupState
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
-from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
+from .errors import (
+    BodyTooLarge,
+    ConfigurationError,
+    InvalidParams,
+    InvalidRequest,
+    NodeRPCError,
+)
 from .events.feed import Feed
 from .node.table import NODE_ROUTES, UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
@@ -34,7 +40,7 @@ from .settings import Settings, read_settings
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
 from .transports.cors import Cors
-from .transports.http import answer_get, answer_post, form_values, read_body, refuse
+from .transports.http import answer_get, answer_post, read_body, refuse, refuse_get, sent_values
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
@@ -221,12 +227,13 @@ class Mount:
     def _get(self, name: str) -> View:
         def view(**_: object) -> Response:
             self._look_at_rules()
-            values: Mapping[str, str] = request.args
-            if self._dialect.http.any_method:
-                try:
-                    values = form_values(self.settings.max_body_bytes)
-                except BodyTooLarge as error:
-                    return refuse(self._dispatcher, error)
+            forms, limit = self._dialect.http.any_method, self.settings.max_body_bytes
+            try:
+                values = sent_values(limit, forms=forms)
+            except InvalidParams as error:
+                return refuse_get(self._dispatcher, error)
+            except BodyTooLarge as error:
+                return refuse(self._dispatcher, error)
             return answer_get(self._dispatcher, name, self.standing(), values)
 
         return view

@@ -23,6 +23,9 @@ from .origin import UNWANTED, Standing
 
 # CometBFT: what cacheable answers carry.
 _CACHE_CONTROL = "public, max-age=86400"
+# Go: net/http, Request.ParseForm: with other methods such a form is not read.
+_FORM = "application/x-www-form-urlencoded"
+_FORM_METHODS = ("POST", "PUT", "PATCH")
 
 
 def answer_get(
@@ -31,33 +34,36 @@ def answer_get(
     """The answer to ``/<route>`` with its parameters."""
     if not standing.may_read:
         return _response(dispatcher.failed(URI_ID, OriginRefused(UNWANTED)))
-    if b"%" in request.query_string and not _is_utf8(unquote_to_bytes(request.query_string)):
-        # Werkzeug would leave such an escape as it is, and a transaction would be another.
-        error = InvalidParams(
-            "the query string is no UTF-8; write other bytes as hex behind 0x"
-        )
-        return _response(dispatcher.failed(URI_ID, error))
     return _response(dispatcher.get(name, values, may_write=standing.may_write))
 
 
-def form_values(max_body: int) -> Mapping[str, str]:
-    """The parameters of the URL, and behind them those of a form in the body.
+def sent_values(max_body: int, *, forms: bool) -> Mapping[str, str]:
+    """The parameters of the URL, and with ``forms`` behind them those of a form in the body.
 
-    Raise :exc:`~flask_noderpc.errors.BodyTooLarge`.
+    Raise :exc:`~flask_noderpc.errors.InvalidParams` for what is no text, and
+    :exc:`~flask_noderpc.errors.BodyTooLarge`.
     """
+    _require_text(request.query_string, "query string")
+    is_plain = request.mimetype == _FORM
+    if not forms or (is_plain and request.method not in _FORM_METHODS):
+        return request.args
     limit = _limit_body(max_body)
     try:
+        if is_plain:
+            _require_text(request.get_data(), "form")
         return CombinedMultiDict([request.args, request.form])
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
 
 
-def _is_utf8(text: bytes) -> bool:
+def _require_text(escaped: bytes, what: str) -> None:
+    # Werkzeug would leave an escape as it is, and a transaction would be another.
     try:
-        text.decode()
+        unquote_to_bytes(escaped).decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        raise InvalidParams(
+            f"the {what} is no UTF-8; write other bytes as hex behind 0x"
+        ) from None
 
 
 def answer_post(dispatcher: Dispatcher, body: bytes, standing: Standing) -> Response:
@@ -89,6 +95,11 @@ def _limit_body(max_body: int) -> int:
     # One more, as werkzeug cuts a body that came without a length, and does not say so.
     request.max_content_length = limit + 1
     return limit
+
+
+def refuse_get(dispatcher: Dispatcher, error: RPCError) -> Response:
+    """The answer to parameters that can't be read."""
+    return _response(dispatcher.failed(URI_ID, error))
 
 
 def refuse(dispatcher: Dispatcher, error: RPCError) -> Response:
