@@ -24,6 +24,7 @@ from .origin import UNWANTED, Standing
 # CometBFT: what cacheable answers carry.
 _CACHE_CONTROL = "public, max-age=86400"
 
+_FORM_METHODS = ("POST", "PUT", "PATCH")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -45,10 +46,12 @@ def answer_get(
 
 
 def _with_form(max_body: int) -> Mapping[str, str]:
-    if request.mimetype not in _FORMS:
+    is_plain = request.mimetype == _FORMS[0]
+    # Go: net/http, Request.ParseForm: with other methods such a form is not read.
+    if request.mimetype not in _FORMS or (is_plain and request.method not in _FORM_METHODS):
         return request.args
     body, limit = _body(max_body, cache=True)
-    if request.mimetype == _FORMS[0]:
+    if is_plain:
         _check_text("form", body)
         # Flask bounds the parts of the other kind alone.
         if body.count(b"&") >= (request.max_form_parts or len(body)):

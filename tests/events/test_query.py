@@ -123,6 +123,8 @@ def test_no_text_raises_anything_but_a_syntax_error(text: str) -> None:
         ("5=a", "offset 0: got number, wanted tag"),
         ("AND", "offset 0: got AND operator, wanted tag"),
         ('a="x"', 'offset 2: invalid input "'),
+        ("a\x1f=5", "offset 1: invalid input \x1f at offset 2"),
+        ("a=5 \x1c", "offset 4: invalid input \x1c at offset 5"),
         ("a/b=5", "offset 1: invalid input /"),
         ("a<'x'", "offset 2: got string, wanted number, timestamp or datestamp"),
         ("a CONTAINS 5", "offset 11: got number, wanted string"),

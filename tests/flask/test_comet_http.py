@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.test import create_environ, run_wsgi_app
 
 from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC, get_backend
 from flask_noderpc.extension import mounts
@@ -60,6 +61,34 @@ def test_a_route_reads_a_form_behind_its_query(
     client: FlaskClient, path: str, body: str, height: str
 ) -> None:
     assert height_of(client.post(path, data=body, content_type=FORM).get_json()) == height
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD"])
+def test_no_form_is_read_with_other_methods(client: FlaskClient, method: str) -> None:
+    answer = client.open("/block", method=method, data="height=x", content_type=FORM)
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("tx", [b'"a%ff=b"', b'"a\xff=b"'])
+def test_a_form_that_is_no_text_is_refused(client: FlaskClient, tx: bytes) -> None:
+    answer = client.post("/check_tx", data=b"tx=" + tx, content_type=FORM)
+
+    assert answer.status_code == 500
+    assert "is no UTF-8" in answer.get_json()["error"]["data"]
+
+
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_raw_query_that_is_no_text_is_refused(make_app: MakeApp, dialect: str) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect=dialect)
+    # As a server passes on what was not escaped; the test client would escape it.
+    environ = {**create_environ("/block"), "QUERY_STRING": "height=\xff"}
+
+    body, status, _ = run_wsgi_app(host, environ)
+
+    assert b"is no UTF-8" in b"".join(body)
+    assert status[:3] == ("400" if dialect == "document" else "500")
 
 
 def test_json_sent_to_a_route_is_not_read(client: FlaskClient) -> None:

@@ -12,6 +12,7 @@ from json import loads
 from typing import NamedTuple
 
 from ... import json
+from ...domain.text import text_of
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
@@ -214,7 +215,7 @@ def integer(document: bytes, go_type: str, least: int, most: int) -> int:
 def string(document: bytes) -> str:
     """The text of a checked JSON string."""
     # Go: half a surrogate pair becomes U+FFFD, as does what is no UTF-8.
-    text: str = loads(document.decode("utf-8", "replace"))
+    text: str = loads(text_of(document))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 

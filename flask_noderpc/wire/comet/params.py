@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ... import json
+from ...domain.text import text_of
 from .. import params
 from ..param_rules import ParamRules, Reader
 from ..params import ParamField
@@ -104,7 +105,7 @@ class String:
     def from_uri(self, text: str) -> str:
         """JSON, or hex."""
         if _is_hex(text):
-            return hex_bytes(_utf8(text[2:])).decode("utf-8", "replace")
+            return text_of(hex_bytes(_utf8(text[2:])))
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> str:
