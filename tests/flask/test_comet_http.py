@@ -70,14 +70,6 @@ def test_no_form_is_read_with_other_methods(client: FlaskClient, method: str) ->
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("tx", [b'"a%ff=b"', b'"a\xff=b"'])
-def test_a_form_that_is_no_text_is_refused(client: FlaskClient, tx: bytes) -> None:
-    answer = client.post("/check_tx", data=b"tx=" + tx, content_type=FORM)
-
-    assert answer.status_code == 500
-    assert "is no UTF-8" in answer.get_json()["error"]["data"]
-
-
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_a_raw_query_that_is_no_text_is_refused(make_app: MakeApp, dialect: str) -> None:
     host = make_app()
