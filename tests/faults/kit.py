@@ -59,6 +59,12 @@ class Process:
         self._process.kill()
         self._end()
 
+    def pause(self) -> None:
+        """Stop every thread of it, until it is sent SIGCONT."""
+        self.send(signal.SIGSTOP)
+        # The signal is on its way for a moment, in which the process still works.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
     def stop(self) -> int:
         """End it as its owner would; its exit code."""
         assert self._process.stdin is not None

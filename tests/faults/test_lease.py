@@ -33,7 +33,7 @@ def grow(backend: SQLiteBackend, blocks: int) -> None:
 def pause(process: Process, database: Path) -> None:
     """Stop a process outside of a write: inside of one it would hold SQLite's own lock."""
     while True:
-        process.send(signal.SIGSTOP)
+        process.pause()
         if not is_write_locked(database):
             return
         process.send(signal.SIGCONT)
