@@ -152,11 +152,16 @@ def test_producers_that_race_in_processes_never_fork(tmp_path: Path) -> None:
         nodes = [start(database, interval=0.001, lease=0.01, empty=True) for _ in range(3)]
         for node in nodes:
             node.wait_until_it_serves()
-        owners: set[int] = set()
-        wanted = backend.latest_height() + 60
-        while backend.latest_height() < wanted or len(owners) < 2:
-            owners.add(producer(database))
-            grow(backend, 1)
+        by_pid = {node.pid: node for node in nodes}
+        for _ in range(3):
+            grow(backend, 20)
+            # Whoever holds so short a lease may keep it for long; a pause ends that.
+            owner = producer(database)
+            if owner in by_pid:
+                pause(by_pid[owner], database)
+                until(lambda: producer(database) != owner, "another takes over")  # noqa: B023
+                by_pid[owner].send(signal.SIGCONT)
+        grow(backend, 20)
         assert [node.stop() for node in nodes] == [0, 0, 0]
 
         assert backend.verify() == backend.latest_height()
