@@ -212,11 +212,17 @@ class Producer:
                 self._complain("")
             except BackendError as error:
                 self._complain(str(error))
-                self._stopping.wait(self._pace.interval_s)
+                self._step_aside()
             except Exception:
                 # The application is foreign code: its fault must not end the chain.
                 log.exception("the application failed; the block is tried again")
-                self._stopping.wait(self._pace.interval_s)
+                self._step_aside()
+
+    def _step_aside(self) -> None:
+        """Let another process try, which may have what this one lacks."""
+        with self._at_work:
+            self._give_lease_back()
+        self._stopping.wait(max(self._pace.interval_s, self._patience))
 
     def _turn(self) -> None:
         """One look at whether a block is due."""

@@ -128,6 +128,22 @@ def test_an_application_that_raises_does_not_end_the_producer(
     assert chain.block(1)[1].txs == (b"7",)
 
 
+def test_a_producer_that_can_not_make_a_block_lets_another_try(
+    open_chain: Open, unstarted: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    pace = Pace(0.01, lease_s=0.3)
+    failing = open_chain(application=Moody(), produce=True, pace=pace)
+    failing.submit(b"7")
+    _until(lambda: "not today" in caplog.text)
+    healthy = Moody()
+    healthy.raises = False
+
+    other = unstarted(application=healthy, produce=True, pace=pace)
+    other.start()
+
+    assert other.wait_for_height(0, PATIENCE) == 1
+
+
 def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
