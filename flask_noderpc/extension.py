@@ -81,8 +81,12 @@ class NodeRPC:
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
+        # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
+        asked, answers = (["OPTIONS"], True) if settings.cors_origins else ([], None)
         for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
-            state.add_url_rule(rule, endpoint, view, methods=methods)
+            state.add_url_rule(
+                rule, endpoint, view, methods=methods + asked, provide_automatic_options=answers
+            )
         for prefix, mark in mount.prefixes():
             mount.shell.route(
                 f"{prefix}/websocket", bp=_Rules(state), endpoint=f"websocket{mark}"

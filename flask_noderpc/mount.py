@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from flask import Response, current_app, request
+from flask import Response, current_app, request, url_for
 
 from .backend.base import ChainBackend
-from .errors import BodyTooLarge, ConfigurationError, InvalidRequest, NodeRPCError
+from .errors import ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
 from .evm.dialect import EVM
 from .evm.table import routes_of
@@ -27,7 +27,7 @@ from .transports.connection import Connection, Timing
 from .transports.connections import Connections
 from .transports.cors import Cors
 from .transports.evm_http import answer_evm
-from .transports.http import answer_get, answer_post, form_values, read_body, refuse
+from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
@@ -139,15 +139,11 @@ class Mount:
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
     def _get(self, name: str) -> View:
+        max_form = self.settings.max_body_bytes if self._dialect.http.any_method else None
+
         def view(**_: object) -> Response:
             self._look_at_rules()
-            values: Mapping[str, str] = request.args
-            if self._dialect.http.any_method:
-                try:
-                    values = form_values(self.settings.max_body_bytes)
-                except BodyTooLarge as error:
-                    return refuse(self._dispatcher, error)
-            return answer_get(self._dispatcher, name, self.standing(), values)
+            return answer_get(self._dispatcher, name, self.standing(), max_form)
 
         return view
 
@@ -192,7 +188,8 @@ class Mount:
         left_out = self.settings.exclude_routes
         if self._dialect.http.plain_index:
             ignored = self._dialect.ignored
-            return plain_index(self.routes, request.host, left_out, ignored)
+            base = request.host + url_for(".rpc", **(request.view_args or {}))
+            return plain_index(self.routes, base, left_out, ignored)
         try:
             self.start()
             return index_page(self.routes, self.backend, left_out)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..domain.block import Evidence
 from ..domain.params import BlockParams
 from . import messages
+from .protobuf import varint
 
 # CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
 MAX_BLOCK_BYTES = 100 * 1024 * 1024
@@ -15,20 +16,23 @@ MAX_BLOCK_BYTES = 100 * 1024 * 1024
 _BLOCK_OVERHEAD = 11
 _MAX_HEADER = 626
 _MAX_COMMIT = 94
-_MAX_SIGNATURE = 109
-
-# Tag and length in front of a transaction or a piece of evidence, at their longest.
-_FRAME = 6
+# With the tag and the length in front of it.
+_MAX_SIGNATURE = 111
 
 
 def tx_bytes(tx: bytes) -> int:
     """How much of a block a transaction takes."""
-    return len(tx) + _FRAME
+    return _framed(len(tx))
 
 
 def evidence_bytes(piece: Evidence) -> int:
     """How much of a block a piece of evidence takes."""
-    return len(messages.any_evidence(piece)) + _FRAME
+    return _framed(len(messages.any_evidence(piece)))
+
+
+def _framed(size: int) -> int:
+    # CometBFT: types.ComputeProtoSizeForTxs, a tag and the length in front of each.
+    return 1 + len(varint(size)) + size
 
 
 def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidence] = ()) -> int:

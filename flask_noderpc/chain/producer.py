@@ -140,7 +140,18 @@ class Producer:
         # Another process made blocks meanwhile, or the application failed to keep one.
         if self._in_step_at != head.height:
             replay(self._store, self._app)
+            self._check_state(head)
             self._in_step_at = head.height
+
+    def _check_state(self, head: Head) -> None:
+        """Raise :exc:`~flask_noderpc.errors.StoreError` where the application has another
+        state than the chain, as one has that was given the store of another."""
+        own = self._app.info().last_block_app_hash
+        if not head.is_genesis and own and own != head.app_hash:
+            raise StoreError(
+                f"the application's state is not that of block {head.height}: was the chain"
+                " made with another NODERPC_APPLICATION?"
+            )
 
     def _recheck(self) -> None:
         """Drop what the application no longer wants; the block stands, whatever happens."""

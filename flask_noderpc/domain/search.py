@@ -14,6 +14,7 @@ from operator import ge, gt, le, lt
 
 from .abci import Event, TxResult
 from .block import TxProof
+from .text import text_of
 
 HIGHEST = (1 << 63) - 1
 
@@ -149,11 +150,6 @@ def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
             if attribute.index and event.type and attribute.key
             if (key := f"{event.type}.{text_of(attribute.key)}") not in RESERVED
         ]
-
-
-def text_of(value: bytes) -> str:
-    """What queries see of an attribute's bytes."""
-    return value.decode("utf-8", "replace")
 
 
 def number_of(value: str) -> Decimal | None:

@@ -17,6 +17,7 @@ from ..domain import events as told
 from ..domain.abci import BlockResults, Event
 from ..domain.answers import BlockAnswer
 from ..domain.block import Block, BlockIDFlag, Commit
+from ..domain.text import text_of
 from ..domain.validator import Validator
 
 # CometBFT: names of consensus steps.
@@ -140,10 +141,6 @@ def keys_of(events: Iterable[Event]) -> Keys:
     for event in events:
         if event.type:
             for attribute in event.attributes:
-                name = f"{event.type}.{_text(attribute.key)}"
-                keys.setdefault(name, []).append(_text(attribute.value))
+                name = f"{event.type}.{text_of(attribute.key)}"
+                keys.setdefault(name, []).append(text_of(attribute.value))
     return keys
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

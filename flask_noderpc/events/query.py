@@ -69,9 +69,12 @@ _TAKES = {
     **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _MOMENTS),
 }
 
+# Go: unicode.IsSpace; Python's own has four of ASCII's control characters more.
+_BLANKS = r"[^\S\x1c-\x1f]*"
 # One alternative a token; TIME and DATE are labels only before a blank.
 _TOKEN = re.compile(
-    r"""\s*(?:
+    _BLANKS
+    + r"""(?:
         (?P<number>[0-9]+(?:\.[0-9]*)?)
       | '(?P<string>[^']*)'
       | (?P<operator>[<>]=?|=)
@@ -193,7 +196,7 @@ def _scan(text: str) -> Iterator[_Token]:
     while match := _TOKEN.match(text, at):
         yield _token(match)
         at = match.end()
-    rest = text[at:].lstrip()
+    rest = re.sub(_BLANKS, "", text[at:], count=1)
     start = len(text) - len(rest)
     # CometBFT: an open string ends where the text does.
     if rest and rest[0] != "'":

@@ -6,7 +6,7 @@
 4. The dialect encodes the result, and the envelope is put around it.
 
 Whatever a handler or a backend raises becomes an error object in :func:`to_rpc_error`,
-the only place that catches everything.
+the only place that catches everything but for what servers raise while a body is read.
 """
 
 from __future__ import annotations

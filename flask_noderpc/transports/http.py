@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from flask import Response, request
 from werkzeug.datastructures import CombinedMultiDict
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from ..errors import (
     BodyEncoded,
@@ -24,32 +24,54 @@ from .origin import UNWANTED, Standing
 # CometBFT: what cacheable answers carry.
 _CACHE_CONTROL = "public, max-age=86400"
 
+_FORM_METHODS = ("POST", "PUT", "PATCH")
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
 
 def answer_get(
-    dispatcher: Dispatcher, name: str, standing: Standing, values: Mapping[str, str]
+    dispatcher: Dispatcher, name: str, standing: Standing, max_form: int | None = None
 ) -> Response:
-    """The answer to ``/<route>`` with its parameters."""
+    """The answer to ``/<route>`` with its parameters; those of a form, whose body may have
+    ``max_form`` bytes, stand behind those of the URL."""
     if not standing.may_read:
         return _response(dispatcher.failed(URI_ID, OriginRefused(UNWANTED)))
-    if b"%" in request.query_string and not _is_utf8(unquote_to_bytes(request.query_string)):
-        # Werkzeug would leave such an escape as it is, and a transaction would be another.
-        error = InvalidParams(
-            "the query string is no UTF-8; write other bytes as hex behind 0x"
-        )
+    try:
+        _check_text("query string", request.query_string)
+        values = request.args if max_form is None else _with_form(max_form)
+    except InvalidParams as error:
         return _response(dispatcher.failed(URI_ID, error))
+    except InvalidRequest as error:
+        return refuse(dispatcher, error)
     return _response(dispatcher.get(name, values, may_write=standing.may_write))
 
 
-def form_values(max_body: int) -> Mapping[str, str]:
-    """The parameters of the URL, and behind them those of a form in the body.
-
-    Raise :exc:`~flask_noderpc.errors.BodyTooLarge`.
-    """
-    limit = _limit_body(max_body)
+def _with_form(max_body: int) -> Mapping[str, str]:
+    is_plain = request.mimetype == _FORMS[0]
+    # Go: net/http, Request.ParseForm: with other methods such a form is not read.
+    if request.mimetype not in _FORMS or (is_plain and request.method not in _FORM_METHODS):
+        return request.args
+    body, limit = _body(max_body, cache=True)
+    if is_plain:
+        _check_text("form", body)
+        # Flask bounds the parts of the other kind alone.
+        if body.count(b"&") >= (request.max_form_parts or len(body)):
+            raise BodyTooLarge(limit)
+    elif not _is_utf8(body):
+        raise _no_text("form")
     try:
         return CombinedMultiDict([request.args, request.form])
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
+
+
+def _check_text(what: str, escaped: bytes) -> None:
+    # Werkzeug would leave such an escape as it is, and a transaction would be another.
+    if not _is_utf8(unquote_to_bytes(escaped)):
+        raise _no_text(what)
+
+
+def _no_text(what: str) -> InvalidParams:
+    return InvalidParams(f"the {what} is no UTF-8; write other bytes as hex behind 0x")
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -72,16 +94,22 @@ def read_body(max_body: int) -> bytes:
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise BodyEncoded(f"send the body without Content-Encoding: {encoding}")
+    return _body(max_body, cache=False)[0]
+
+
+def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
+    """The body, and how long it may be; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
     limit = _limit_body(max_body)
     try:
-        body = request.get_data(cache=False)
+        body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
-    except (HTTPException, OSError):
+    except Exception:
+        # Each server has errors of its own, gunicorn plain ones for broken chunks.
         raise InvalidRequest("the body could not be read to its end") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)
-    return body
+    return body, limit
 
 
 def _limit_body(max_body: int) -> int:

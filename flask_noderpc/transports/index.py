@@ -41,15 +41,18 @@ def index_page(
 
 def plain_index(
     routes: RouteTable,
-    host: str,
+    base: str,
     left_out: tuple[str, ...],
     ignored: Mapping[str, tuple[str, ...]],
 ) -> Response:
-    """CometBFT's page: one line, a link for each method, those of the websocket too."""
+    """CometBFT's page: one line, a link for each method, those of the websocket too.
+
+    ``base`` is host and path of the mount, with a slash at the end.
+    """
     # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
     params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
     links = (
-        _plain_link(f"//{host}/{name}?", params[name], ignored.get(name, ()))
+        _plain_link(f"//{base}{name}?", params[name], ignored.get(name, ()))
         for name in sorted(params)
         if name not in left_out
     )

@@ -16,6 +16,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, missing
 
 from .. import json
+from ..domain.text import text_of
 from ..domain.time import from_text, to_text
 
 Json = Any
@@ -135,10 +136,10 @@ class Text(WireField):
 
 
 class Utf8(WireField):
-    """Bytes as the text they are; what is no UTF-8 becomes marks."""
+    """Bytes as the text they are; each that is no UTF-8 becomes U+FFFD."""
 
     def encode(self, value: bytes) -> Json:
-        return value.decode("utf-8", "replace")
+        return text_of(value)
 
     def decode(self, value: Json) -> bytes:
         if not isinstance(value, str):

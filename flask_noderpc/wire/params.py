@@ -14,6 +14,7 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from .. import json
+from ..domain.text import text_of
 from ..domain.time import SECOND
 from . import fields as wire
 
@@ -118,7 +119,7 @@ class Text(ParamField):
 
     def from_uri(self, text: str) -> str:
         if text[:2] in ("0x", "0X"):
-            return _hex(text[2:]).decode("utf-8", "replace")
+            return text_of(_hex(text[2:]))
         return _unquoted(text, self)
 
 

@@ -25,10 +25,18 @@ def limited(folder: Path, **limits: int) -> None:
 
 def test_the_room_for_transactions_is_what_cometbft_leaves() -> None:
     # CometBFT: MaxDataBytes in types/block.go.
-    assert max_data_bytes(BlockParams(max_bytes=-1), 3) == 104_857_600 - 1058
-    assert max_data_bytes(BlockParams(max_bytes=1000), 1) == 1000 - 11 - 626 - 94 - 109
-    assert max_data_bytes(BlockParams(max_bytes=1000), 2) == 1000 - 11 - 626 - 94 - 218
+    assert max_data_bytes(BlockParams(max_bytes=-1), 3) == 104_857_600 - 1064
+    assert max_data_bytes(BlockParams(max_bytes=1000), 1) == 1000 - 11 - 626 - 94 - 111
+    assert max_data_bytes(BlockParams(max_bytes=1000), 2) == 1000 - 11 - 626 - 94 - 222
     assert max_data_bytes(BlockParams(max_bytes=100), 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "framed"), [(0, 2), (127, 129), (128, 131), (16_383, 16_386), (16_384, 16_388)]
+)
+def test_a_transaction_takes_its_tag_and_its_length_too(size: int, framed: int) -> None:
+    # CometBFT: ComputeProtoSizeForTxs in types/tx.go.
+    assert tx_bytes(bytes(size)) == framed
 
 
 def test_evidence_takes_room_from_transactions() -> None:
@@ -81,7 +89,8 @@ def test_a_transaction_that_fits_no_block_is_refused(open_chain: Open, tmp_path:
     limited(tmp_path, max_bytes=1000)
     room = max_data_bytes(BlockParams(max_bytes=1000), 1)
     chain = open_chain()
-    largest = b"a=".ljust(room - tx_bytes(b""), b"x")
+    frame = tx_bytes(bytes(room)) - room
+    largest = b"a=".ljust(room - frame, b"x")
 
     with pytest.raises(
         TxRejected, match=rf"^tx pre check: tx size is too big: {room + 1}, max: {room}$"
@@ -163,7 +172,7 @@ def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Pat
     write_home(tmp_path, {1: 10}, [1], ConsensusParams(BlockParams(max_bytes=4000)))
     chain = unstarted(application=Greedy)
 
-    with pytest.raises(InvalidBlock, match="proposes 5008 bytes"):
+    with pytest.raises(InvalidBlock, match="proposes 5005 bytes"):
         chain.produce()
 
     assert chain.latest_height() == 0

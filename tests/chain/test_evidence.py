@@ -194,6 +194,19 @@ def test_no_more_evidence_than_fits_is_in_a_block(
     assert counts == [2, 1, 0]
 
 
+def test_only_what_fits_a_block_is_read_from_the_pool(three: EmbeddedChain) -> None:
+    for mark in range(1, 9):
+        three.submit_evidence(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
+    read: list[str] = []
+
+    with closing(sqlite3.connect(three.path)) as at:
+        at.set_trace_callback(read.append)
+        found = pool.reap(at, 1_000)
+
+    # What waits may be a gigabyte.
+    assert len(found) == sum("body" in statement for statement in read) == 2
+
+
 def test_evidence_larger_than_a_block_takes_is_refused(
     open_chain: Open, tmp_path: Path
 ) -> None:

@@ -247,6 +247,21 @@ def test_a_chain_of_another_application_is_not_gone_on_with(open_chain: Open) ->
         open_chain(application=MerkleKV)
 
 
+def test_another_application_does_not_go_on_with_this_one_s_chain(open_chain: Open) -> None:
+    chain = open_chain(application=MerkleKV)
+    make_block(chain, b"a=1")
+    chain.close()
+
+    other = open_chain()
+    with pytest.raises(StoreError, match="state is not that of block 1"):
+        other.produce()
+    other.close()
+
+    again = open_chain(application=MerkleKV)
+    make_block(again, b"b=2")
+    assert again.query(PATH, b"a", 0, False).value == b"1"
+
+
 def test_a_block_that_was_not_committed_is_executed_again_alike(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=1")
     app = chain.application

@@ -88,6 +88,12 @@ REASONS = (
         for query in _OTHER_QUERIES
     ),
     Reason(
+        r'post tx_search \{"query": "tx.height.*\\u00.*',
+        "body.*",
+        "queries are those of 0.38 in every dialect: other blanks",
+        _OLD,
+    ),
+    Reason(
         "uri tx_search query=\"app.creator='Cosmoshi' AND app.key='name'\"",
         "body.*",
         "conditions hold within one event, as since 0.37",

@@ -20,6 +20,8 @@ TXS: tuple[bytes, ...] = (
     b"a<b>&c=d/e",
     "schlüssel=wert".encode(),
     b"name=nakamoto",
+    # The beginnings of characters, which are no UTF-8.
+    b"half\xe2\x82=\xf0\x9f\x98",
 )
 UNWANTED = (b"nothing", b"=x", b"a=b=c", b"")
 """What 0.38 and 1.0 refuse, and others take."""
@@ -217,6 +219,8 @@ def _single_posts(block_hash: str) -> Iterator[tuple[str, Any]]:
     yield "abci_query", {"path": 5}
     yield "tx_search", {"query": "tx.height>0", "per_page": "2", "page": "2"}
     yield "tx_search", {"query": "tx.height>0", "page": "99"}
+    for query in ("tx.height\x1f>0", "tx.height>0\x0b\x85\xa0"):
+        yield "tx_search", {"query": query}
     for tx in (b"new=one", b"nothing", b""):
         yield "check_tx", {"tx": _text(tx)}
     for evidence in ({"type": "x", "value": {}}, None):
@@ -303,6 +307,8 @@ def _other_methods() -> Iterator[Ask]:
         yield Ask(f"{method} of the root", method, "/")
     yield Ask("a form", "POST", "/block", "height=2", form)
     yield Ask("a form and a query", "POST", "/block?height=3", "height=2", form)
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        yield Ask(f"a form by {method}", method, "/block", "height=2", form)
     yield Ask("JSON to a route", "POST", "/block", '{"height":"2"}')
     yield Ask("a body by GET", "GET", "/", json.dumps(_body("health")))
     yield Ask("a query at the root", "POST", "/?a=b", json.dumps(_body("health")))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import UnexpectedInput
@@ -91,9 +91,12 @@ def test_a_query_of_the_grammar_is_read_and_its_normal_form_is_the_same(text: st
 
 
 @given(st.lists(PIECES, max_size=8).map(" ".join))
+@example("a.b = 'x' '")
 def test_what_the_oracle_refuses_is_refused(text: str) -> None:
+    # CometBFT: a string that is open ends the text, and is nothing itself.
+    is_open = text.count("'") % 2 == 1
     try:
-        ORACLE.parse(text)
+        ORACLE.parse(text[: text.rindex("'")] if is_open else text)
     except UnexpectedInput:
         with pytest.raises(QuerySyntaxError):
             parse(text)
@@ -120,6 +123,8 @@ def test_no_text_raises_anything_but_a_syntax_error(text: str) -> None:
         ("5=a", "offset 0: got number, wanted tag"),
         ("AND", "offset 0: got AND operator, wanted tag"),
         ('a="x"', 'offset 2: invalid input "'),
+        ("a\x1f=5", "offset 1: invalid input \x1f at offset 2"),
+        ("a=5 \x1c", "offset 4: invalid input \x1c at offset 5"),
         ("a/b=5", "offset 1: invalid input /"),
         ("a<'x'", "offset 2: got string, wanted number, timestamp or datestamp"),
         ("a CONTAINS 5", "offset 11: got number, wanted string"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.test import create_environ, run_wsgi_app
 
 from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC, get_backend
 from flask_noderpc.extension import mounts
@@ -62,6 +63,26 @@ def test_a_route_reads_a_form_behind_its_query(
     assert height_of(client.post(path, data=body, content_type=FORM).get_json()) == height
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD"])
+def test_no_form_is_read_with_other_methods(client: FlaskClient, method: str) -> None:
+    answer = client.open("/block", method=method, data="height=x", content_type=FORM)
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_raw_query_that_is_no_text_is_refused(make_app: MakeApp, dialect: str) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect=dialect)
+    # As a server passes on what was not escaped; the test client would escape it.
+    environ = {**create_environ("/block"), "QUERY_STRING": "height=\xff"}
+
+    body, status, _ = run_wsgi_app(host, environ)
+
+    assert b"is no UTF-8" in b"".join(body)
+    assert status[:3] == ("400" if dialect == "document" else "500")
+
+
 def test_json_sent_to_a_route_is_not_read(client: FlaskClient) -> None:
     assert height_of(client.post("/block", json={"height": "2"}).get_json()) == "5"
 
@@ -74,6 +95,65 @@ def test_a_form_is_not_read_beyond_the_limit(make_app: MakeApp) -> None:
 
     assert answer.status_code == 400
     assert "request body too large" in answer.get_json()["error"]["data"]
+
+
+MULTIPART = "multipart/form-data; boundary=B"
+FIELD = b'--B\r\nContent-Disposition: form-data; name="tx"\r\n\r\n"%s"\r\n--B--'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'tx="a=%ff"', FORM),
+        (b'tx="a=\xff"', FORM),
+        (FIELD % b"a=\xff", MULTIPART),
+    ],
+)
+def test_a_form_that_is_no_text_is_refused(client: FlaskClient, body: bytes, kind: str) -> None:
+    answer = client.post("/check_tx", data=body, content_type=kind)
+
+    # It would be another transaction.
+    assert answer.status_code == 500
+    assert "the form is no UTF-8" in answer.get_json()["error"]["data"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(b"a=1&" * 1_000, FORM), ((FIELD[:-4] + b"\r\n") * 1_001 + b"--B--", MULTIPART)],
+)
+def test_a_form_has_no_more_fields_than_flask_lets_it(
+    client: FlaskClient, body: bytes, kind: str
+) -> None:
+    answer = client.post("/block", data=body, content_type=kind)
+
+    assert answer.status_code == 400
+    assert "request body too large" in answer.get_json()["error"]["data"]
+
+
+def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> None:
+    answer = client.post(
+        "/block", data=b"height=1", content_type=FORM, environ_overrides={"CONTENT_LENGTH": "9"}
+    )
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+
+
+class BrokenChunks:
+    """A body as gunicorn hands it over; its error is of no kind that others know."""
+
+    def read(self, size: int = -1) -> bytes:
+        raise Exception("Invalid chunk size: b'zz'")
+
+
+@pytest.mark.parametrize("path", ["/", "/block"])
+def test_a_body_that_the_server_can_t_read_is_refused(client: FlaskClient, path: str) -> None:
+    broken = {"CONTENT_LENGTH": "9", "wsgi.input": BrokenChunks()}
+
+    answer = client.post(path, content_type=FORM, environ_overrides=broken)
+
+    assert answer.status_code == 400
+    assert "could not be read to its end" in answer.get_json()["error"]["data"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
@@ -187,3 +267,14 @@ def test_proof_blocks_can_be_switched_off(make_app: MakeApp) -> None:
 
     with host.app_context():
         assert get_backend().wait_for_height(0, 0.3) == 0
+
+
+@pytest.mark.parametrize("path", ["/nets/5/node", "/nets/5/node/", "/nets/5/node/v1/"])
+def test_the_links_of_a_mount_below_a_prefix_lead_to_it(make_app: MakeApp, path: str) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect="comet-1.0", url_prefix="/nets/<net>/node")
+
+    page = host.test_client().get(path).get_data(as_text=True)
+
+    assert '<a href="//localhost/nets/5/node/health?">' in page
+    assert '"//localhost/health?"' not in page

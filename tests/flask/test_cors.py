@@ -116,3 +116,34 @@ def test_pages_outside_the_mount_are_not_touched(make_app: MakeApp) -> None:
     answer = host.test_client().get("/own", headers={"Origin": WALLET})
 
     assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("listed", "origin", "is_admitted"),
+    [
+        ("http://[::1]:8080", "http://[::1]:8080", True),
+        ("http://[::1]:*", "http://[::1]:8080", True),
+        ("http://[::1]:8080", "http://:", False),
+        ("https://?.example", "https://a.example", False),
+        ("https://a*a.example", "https://a.example", False),
+        ("https://a*a.example", "https://aa.example", True),
+    ],
+)
+def test_only_a_star_stands_for_anything(
+    make_app: MakeApp, listed: str, origin: str, is_admitted: bool
+) -> None:
+    host = make_app(NODERPC_CORS_ORIGINS=[listed])
+    NodeRPC(host)
+
+    answer = host.test_client().get("/health", headers={"Origin": origin})
+
+    assert ("Access-Control-Allow-Origin" in answer.headers) is is_admitted
+
+
+def test_a_preflight_is_answered_in_a_host_without_options(make_app: MakeApp) -> None:
+    host = make_app(NODERPC_CORS_ORIGINS=[WALLET], PROVIDE_AUTOMATIC_OPTIONS=False)
+    NodeRPC(host)
+    host.add_url_rule("/own", "own", lambda: "own")
+
+    assert preflight(host).headers["Access-Control-Allow-Origin"] == WALLET
+    assert host.test_client().options("/own").status_code == 405

@@ -167,6 +167,15 @@ def test_what_can_t_be_read_is_refused_in_go_s_words(found: Any, text: str) -> N
         read(found)
 
 
+@pytest.mark.parametrize(
+    "path", [BLOCK + ".validator_set.validators", BLOCK + ".signed_header.commit.signatures"]
+)
+@pytest.mark.parametrize("element", [None, {}])
+def test_more_than_cometbft_counts_is_not_read(path: str, element: object) -> None:
+    with pytest.raises(ValueError, match="a list has 10001 elements, at most 10000 are read"):
+        read(changed(ATTACK, path, [element] * 10_001))
+
+
 def test_a_time_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match='parsing time "2026-13-99T00:00:00Z"'):
         read(changed(VOTES, "value.Timestamp", "2026-13-99T00:00:00Z"))

@@ -487,6 +487,54 @@ def test_whatever_is_written_in_json_is_read_or_refused(value: object) -> None:
                 loader.from_json(json.dumps(params).encode())
 
 
+LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    ("document", "kind", "found"),
+    [
+        (["a"] * LONG, Texts(), ("a",) * LONG),
+        (["a", None] * LONG, Texts(), ("a", "") * LONG),
+        ([None] * LONG, Bytes(), bytes(LONG)),
+        ("\ud800" * LONG, Text(), "\ufffd" * LONG),
+    ],
+)
+def test_what_is_long_is_read_without_the_scanner(
+    monkeypatch: pytest.MonkeyPatch, document: object, kind: ParamField, found: object
+) -> None:
+    # It takes half a second for a megabyte, which a form may have.
+    monkeypatch.setattr(gojson, "_Scanner", None)
+
+    assert READERS[type(kind)].from_uri(json.dumps(document)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('["a"' + " " * LONG, "Input data was truncated"),
+        ("9" * LONG, "cannot unmarshal number"),
+        ("[" * LONG + "]" * LONG, "nested too deeply"),
+        ("[NaN," + "1," * LONG + "1]", "JSON is malformed"),
+        (json.dumps(["a", "\ud800"] * LONG), "a text in it is no Unicode"),
+        ("[5," + '"a",' * LONG + '"a"]', "json: cannot unmarshal number"),
+    ],
+)
+def test_what_is_long_is_refused_without_the_scanner(
+    monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.setattr(gojson, "_Scanner", None)
+
+    with pytest.raises(ValueError, match=reason):
+        READERS[Texts].from_uri(text)
+
+
+def test_a_long_array_in_the_place_of_parameters_is_not_printed() -> None:
+    with pytest.raises(InvalidParams) as caught:
+        LOADERS["block"].from_json(b"[" + b"0," * 20_000 + b"0]")
+
+    assert str(caught.value).endswith("expected 1 parameters ([height]), got 20001 ([...])")
+
+
 @dataclass(frozen=True, slots=True)
 class Own(Params):
     """A kind that CometBFT has, and one that it does not have."""

@@ -71,14 +71,21 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
     """What fits a block, of the earliest offences first."""
-    taken: list[Evidence] = []
-    for size, kind, body in connection.execute(
-        "SELECT size, kind, body FROM pending_evidence ORDER BY height, hash"
-    ):
+    # Sizes first: what waits may be a gigabyte, of which a block takes one thousandth.
+    found = connection.execute(
+        "SELECT hash, size FROM pending_evidence ORDER BY height, hash"
+    ).fetchall()
+    taken = []
+    for own, size in found:
         if size <= max_bytes:
             max_bytes -= size
-            taken.append(rows.evidence_from(kind, body))
+            taken.append(_waiting(connection, own))
     return tuple(taken)
+
+
+def _waiting(connection: Connection, own: bytes) -> Evidence:
+    row = connection.execute("SELECT kind, body FROM pending_evidence WHERE hash = ?", (own,))
+    return rows.evidence_from(*row.fetchone())
 
 
 def settle(connection: Connection, blocks: Sequence[Block]) -> None:

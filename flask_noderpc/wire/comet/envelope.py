@@ -28,8 +28,6 @@ _REQUEST = (
     ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'
 )
 _NOTIFICATION = Call("", b"", None)
-# To find out what Go would say of a megabyte takes half a second.
-_LONGEST_EXPLAINED = 20_000
 # Go: how an id that is neither text nor number is shown.
 _ID_KINDS = {
     "bool": "bool",
@@ -113,7 +111,7 @@ def _call(document: bytes) -> Call:
 
 
 def _why(document: bytes, error: json.NotJSON) -> GoError:
-    if len(document) > _LONGEST_EXPLAINED:
+    if len(document) > gojson.LONGEST_EXPLAINED:
         return GoError(str(error))
     try:
         gojson.check(document)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from json import loads
 from typing import NamedTuple
 
 from ... import json
+from ...domain.text import text_of
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
+
+# To find out what Go would say of a megabyte takes half a second.
+LONGEST_EXPLAINED = 20_000
 
 _SPACE = " \t\r\n"
 _DIGITS = "0123456789"
@@ -144,10 +147,30 @@ class _Scanner:
 
 def check(document: bytes) -> None:
     """Raise :exc:`GoError` unless the document is one JSON value."""
-    with suppress(json.NotJSON):
+    try:
         # Faster by far, and a little stricter: what it takes, Go takes.
         json.decode(document)
-        return
+    except json.NotJSON as error:
+        if len(document) > LONGEST_EXPLAINED:
+            _check_long(document, str(error))
+        else:
+            _check(document)
+
+
+def _check_long(document: bytes, reason: str) -> None:
+    """Python's own reader takes half a surrogate pair and numbers of any size, as Go does."""
+    try:
+        text = document.decode("utf-8", "replace")
+        loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise GoError(reason) from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _check(document: bytes) -> None:
     # Go quotes single bytes: each is read as the character of its number.
     scanner = _Scanner()
     for _ in scanner.read(document.decode("latin-1")):
@@ -192,12 +215,22 @@ def integer(document: bytes, go_type: str, least: int, most: int) -> int:
 def string(document: bytes) -> str:
     """The text of a checked JSON string."""
     # Go: half a surrogate pair becomes U+FFFD, as does what is no UTF-8.
-    text: str = loads(document.decode("utf-8", "replace"))
+    text: str = loads(text_of(document))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
 def elements(document: bytes) -> list[bytes]:
     """The elements of a checked array, each as it is written."""
+    try:
+        return [bytes(element) for element in json.decode(document, list[json.Raw])]
+    except json.NotJSON:
+        # Go reads half a surrogate pair.
+        if len(document) > LONGEST_EXPLAINED:
+            raise GoError("a text in it is no Unicode") from None
+        return _elements(document)
+
+
+def _elements(document: bytes) -> list[bytes]:
     text, scanner = document.decode("latin-1").strip(_SPACE), _Scanner()
     found, start = [], 1
     for at, char in scanner.read(text):

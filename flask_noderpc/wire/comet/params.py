@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ... import json
+from ...domain.text import text_of
 from .. import params
 from ..param_rules import ParamRules, Reader
 from ..params import ParamField
@@ -104,7 +105,7 @@ class String:
     def from_uri(self, text: str) -> str:
         """JSON, or hex."""
         if _is_hex(text):
-            return hex_bytes(_utf8(text[2:])).decode("utf-8", "replace")
+            return text_of(hex_bytes(_utf8(text[2:])))
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> str:
@@ -132,7 +133,14 @@ class StringSlice:
         kind = gojson.kind_of(raw)
         if kind not in ("array", "null"):
             raise gojson.mismatch(raw, "[]json.RawMessage")
-        return tuple(map(String().from_json, gojson.elements(raw))) if kind == "array" else ()
+        return _texts(raw) if kind == "array" else ()
+
+
+def _texts(raw: bytes) -> tuple[str, ...]:
+    # One way for all that is well, which may be long; one by one where Go reads more.
+    with suppress(json.NotJSON):
+        return tuple(text or "" for text in json.decode(raw, list[str | None]))
+    return tuple(map(String().from_json, gojson.elements(raw)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,7 @@ def _numbers(raw: bytes) -> bytes:
     # Go takes no sign, not even that of -0.
     if b"-" not in raw:
         with suppress(json.NotJSON, ValueError):
-            return bytes(json.decode(raw, list[int]))
+            return bytes(number or 0 for number in json.decode(raw, list[int | None]))
     return bytes(map(_byte, gojson.elements(raw)))
 
 
@@ -249,7 +257,10 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
 
 def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     if len(values) != len(names):
-        shown = " ".join(f"[{' '.join(map(str, value))}]" for value in values)
+        # Go prints bytes as numbers, four times as long as they are.
+        is_long = sum(map(len, values)) > gojson.LONGEST_EXPLAINED
+        each = (f"[{' '.join(map(str, value))}]" for value in values)
+        shown = "..." if is_long else " ".join(each)
         raise GoError(
             f"expected {len(names)} parameters ([{' '.join(names)}]),"
             f" got {len(values)} ([{shown}])"

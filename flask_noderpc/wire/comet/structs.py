@@ -17,6 +17,9 @@ from .gojson import GoError
 
 _NULL = b"null"
 
+# CometBFT: types/vote_set.go, MaxVotesCount, which its own checks apply later or not at all.
+LONGEST_SLICE = 10_000
+
 
 class Value(Protocol):
     """Reads one value of a checked document; ``zero`` is that of nothing."""
@@ -115,6 +118,9 @@ class Slice:
         if gojson.kind_of(raw) != "array":
             raise gojson.mismatch(raw, "[]json.RawMessage")
         found = json.decode(raw, list[json.Raw])
+        if len(found) > LONGEST_SLICE:
+            # Each takes microseconds, and a body holds many.
+            raise GoError(f"a list has {len(found)} elements, at most {LONGEST_SLICE} are read")
         return tuple(_value(self.of, bytes(element)) for element in found)
 
 
