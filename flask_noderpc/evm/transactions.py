@@ -15,7 +15,7 @@ from ..events import search
 from ..events.query import parse
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
-from .blocks import AtNumber, HashAndIndex, NumberAndIndex
+from .blocks import HashAndIndex, NumberAndIndex
 from .errors import EvmError
 from .params import Data, Hash
 from .reader import reader
@@ -36,8 +36,8 @@ def by_hash(ctx: Context, params: OfTransaction) -> PlacedTransaction | None:
     """A transaction by its Ethereum hash, committed or waiting."""
     receipt = find(ctx, params.hash)
     if receipt is None:
-        waiting = (tx for tx in _waiting(ctx) if tx.transaction.hash == params.hash)
-        return next(waiting, None)
+        found = (tx for tx in waiting(ctx) if tx.transaction.hash == params.hash)
+        return next(found, None)
     return PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
 
 
@@ -70,7 +70,8 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     return None
 
 
-def _waiting(ctx: Context) -> Iterator[PlacedTransaction]:
+def waiting(ctx: Context) -> Iterator[PlacedTransaction]:
+    """The transactions that wait for a block, oldest first."""
     for raw in ctx.backend.pending(_MOST_PENDING).txs:
         for tx in ethereum_transactions(raw):
             yield pending_transaction(tx)
@@ -113,7 +114,7 @@ def _raw(placed: PlacedTransaction | None) -> bytes | None:
 
 def pending(ctx: Context, params: NoParams) -> tuple[PlacedTransaction, ...]:
     """The transactions that wait for a block."""
-    return tuple(_waiting(ctx))
+    return tuple(waiting(ctx))
 
 
 @dataclass(frozen=True, slots=True)
