@@ -13,7 +13,7 @@ from .explorer import explorer_bp
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
-    """The app: the node RPC at ``/``, the EVM layer at ``/evm``, an explorer at ``/explorer``."""
+    """The app: the node at ``/``, the EVM layer at ``/evm``, an explorer at ``/explorer``."""
     app = Flask(__name__)
     app.config["NODERPC_EMPTY_BLOCKS"] = True
     app.config["NODERPC_JSON_RPC_ENABLE"] = True
