@@ -13,9 +13,11 @@ from .explorer import explorer_bp
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
-    """The app: the node RPC at ``/``, an explorer at ``/explorer``."""
+    """The app: the node at ``/``, the EVM layer at ``/evm``, an explorer at ``/explorer``."""
     app = Flask(__name__)
     app.config["NODERPC_EMPTY_BLOCKS"] = True
+    app.config["NODERPC_JSON_RPC_ENABLE"] = True
+    app.config["NODERPC_EVM_API"] = "eth,net,web3,txpool,debug"
     app.config.from_prefixed_env()
     app.config.from_mapping(config)
     app.register_blueprint(noderpc_bp)

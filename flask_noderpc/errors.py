@@ -17,6 +17,7 @@
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit)
     │   │   ├── InvalidEvidence(reason)
+    │   │   ├── InvalidTransaction(reason)  no signed Ethereum transaction
     │   │   ├── QuerySyntaxError(reason, at)
     │   │   └── NotSupported(what)
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
@@ -145,6 +146,10 @@ class TxTooLarge(TxRejected):
 
 class InvalidEvidence(Refused):
     """The evidence does not prove what it says, or is of no use any more."""
+
+
+class InvalidTransaction(Refused):
+    """The bytes are no Ethereum transaction, or nobody signed it; the text is geth's."""
 
 
 class QuerySyntaxError(Refused):

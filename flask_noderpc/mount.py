@@ -12,8 +12,6 @@ from flask import Response, current_app, request, url_for
 from .backend.base import ChainBackend
 from .errors import ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed
-from .evm.dialect import EVM
-from .evm.table import routes_of
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
@@ -41,8 +39,17 @@ _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 def evm_dispatcher(context: Context, start: Callable[[], None]) -> Dispatcher:
     """What answers calls of the EVM layer over the same backend.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace, and where
+    the extra is not installed.
     """
+    try:
+        # Needs the extra, which only this layer does.
+        from .evm.dialect import EVM
+        from .evm.table import routes_of
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"NODERPC_JSON_RPC_ENABLE needs {error.name}: pip install 'flask-noderpc[evm]'"
+        ) from None
     return Dispatcher(
         routes_of(context.settings.evm_api),
         EVM,

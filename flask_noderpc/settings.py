@@ -208,6 +208,10 @@ class Settings:
     evm_max_body_bytes: int = setting(
         5 * 1024 * 1024, _whole(1), "Largest request body of the EVM layer."
     )
+    evm_block_range_cap: int = setting(
+        10_000, _whole(1), "Longest range of blocks that a search for logs may have."
+    )
+    evm_logs_cap: int = setting(10_000, _whole(1), "Most logs that one search may find.")
     evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
     unsafe: bool = setting(
         False,

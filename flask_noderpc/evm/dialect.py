@@ -12,6 +12,7 @@ from ..wire.schema import Dump
 from . import hexes
 from .envelope import GethEnvelope
 from .params import GETH_PARAMS
+from .shapes import SCHEMAS
 
 
 class EvmDialect(Dialect):
@@ -25,12 +26,18 @@ class EvmDialect(Dialect):
             int: hexes.quantity,
             bytes: hexes.data,
             tuple: self._list,
-            dict: _itself,
+            dict: self._object,
         }
         return plain | super()._dumps
 
     def _list(self, values: Iterable[Any]) -> Json:
-        return [None if value is None else self._dumps[type(value)](value) for value in values]
+        return [self._any(value) for value in values]
+
+    def _object(self, members: dict[str, Any]) -> Json:
+        return {name: self._any(value) for name, value in members.items()}
+
+    def _any(self, value: Any) -> Json:
+        return None if value is None else self._dumps[type(value)](value)
 
 
 def _itself(value: Any) -> Json:
@@ -40,7 +47,7 @@ def _itself(value: Any) -> Json:
 EVM = EvmDialect(
     name="evm",
     node_version="",
-    schemas={},
+    schemas=SCHEMAS,
     events={},
     statuses={},
     envelope=GethEnvelope(),

@@ -6,6 +6,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from ..ethereum.keccak import keccak
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from .params import Data
@@ -24,6 +25,11 @@ class Bytes(Params):
     """Of ``web3_sha3``."""
 
     data: bytes = param(Data(), doc="The bytes to hash.")
+
+
+def sha3(ctx: Context, params: Bytes) -> bytes:
+    """The Keccak-256 hash of bytes."""
+    return keccak(params.data)
 
 
 def net_version(ctx: Context, params: NoParams) -> str:
@@ -54,3 +60,36 @@ def chain_id(ctx: Context, params: NoParams) -> int:
 def block_number(ctx: Context, params: NoParams) -> int:
     """The height of the latest block."""
     return ctx.backend.latest_height()
+
+
+def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
+    """False, or between which blocks the node is fetching."""
+    backend = ctx.backend
+    if not backend.catching_up():
+        return False
+    latest = backend.latest_height()
+    return {
+        "startingBlock": backend.base_height(),
+        "currentBlock": latest,
+        "highestBlock": latest,
+    }
+
+
+def no_accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
+    """None: no key is kept here."""
+    return ()
+
+
+def not_mining(ctx: Context, params: NoParams) -> bool:
+    """False: blocks are not mined here."""
+    return False
+
+
+def no_hashrate(ctx: Context, params: NoParams) -> int:
+    """None: blocks are not mined here."""
+    return 0
+
+
+def protocol_version(ctx: Context, params: NoParams) -> int:
+    """Of Ethereum's wire protocol, as Ethermint says it."""
+    return 65

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
-from . import node, state
+from . import blocks, logs, node, raw, state, transactions, txpool
+from .views import BlockView
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
 _NEED_STATE = (
     "eth_getBalance",
+    "eth_getTransactionCount",
     "eth_getCode",
     "eth_getStorageAt",
     "eth_getProof",
+    "eth_gasPrice",
+    "eth_maxPriorityFeePerGas",
+    "eth_feeHistory",
     "eth_call",
     "eth_estimateGas",
     "eth_createAccessList",
@@ -24,15 +30,122 @@ _NEED_STATE = (
     "debug_traceCall",
 )
 
+_NODE = (
+    Route("rpc_modules", node.modules, NoParams, dict),
+    Route("web3_clientVersion", node.client_version, NoParams, str),
+    Route("web3_sha3", node.sha3, node.Bytes, bytes),
+    Route("net_version", node.net_version, NoParams, str),
+    Route("net_listening", node.listening, NoParams, bool),
+    Route("net_peerCount", node.peer_count, NoParams, int),
+    Route("eth_chainId", node.chain_id, NoParams, int),
+    Route("eth_blockNumber", node.block_number, NoParams, int),
+    Route("eth_syncing", node.syncing, NoParams, bool),
+    Route("eth_accounts", node.no_accounts, NoParams, tuple),
+    Route("eth_mining", node.not_mining, NoParams, bool),
+    Route("eth_hashrate", node.no_hashrate, NoParams, int),
+    Route("eth_protocolVersion", node.protocol_version, NoParams, int),
+)
+
+_BLOCKS = (
+    Route("eth_getBlockByNumber", blocks.by_number, blocks.NumberAndWhole, BlockView),
+    Route("eth_getBlockByHash", blocks.by_hash, blocks.HashAndWhole, BlockView),
+    Route("eth_getHeaderByNumber", blocks.header_by_number, blocks.AtNumber, ethereum.Header),
+    Route("eth_getHeaderByHash", blocks.header_by_hash, blocks.WithHash, ethereum.Header),
+    Route("eth_getBlockTransactionCountByNumber", blocks.count_by_number, blocks.AtNumber, int),
+    Route("eth_getBlockTransactionCountByHash", blocks.count_by_hash, blocks.WithHash, int),
+    Route("eth_getBlockReceipts", blocks.receipts, blocks.OfBlock, tuple),
+    Route("eth_getUncleCountByBlockNumber", blocks.uncles_by_number, blocks.AtNumber, int),
+    Route("eth_getUncleCountByBlockHash", blocks.uncles_by_hash, blocks.WithHash, int),
+    Route(
+        "eth_getUncleByBlockNumberAndIndex",
+        blocks.uncle_by_number,
+        blocks.NumberAndIndex,
+        BlockView,
+    ),
+    Route(
+        "eth_getUncleByBlockHashAndIndex", blocks.uncle_by_hash, blocks.HashAndIndex, BlockView
+    ),
+)
+
+_TRANSACTIONS = (
+    Route(
+        "eth_getTransactionByHash",
+        transactions.by_hash,
+        transactions.OfTransaction,
+        ethereum.PlacedTransaction,
+    ),
+    Route(
+        "eth_getTransactionByBlockNumberAndIndex",
+        transactions.by_number_and_index,
+        blocks.NumberAndIndex,
+        ethereum.PlacedTransaction,
+    ),
+    Route(
+        "eth_getTransactionByBlockHashAndIndex",
+        transactions.by_hash_and_index,
+        blocks.HashAndIndex,
+        ethereum.PlacedTransaction,
+    ),
+    Route(
+        "eth_getTransactionReceipt",
+        transactions.receipt,
+        transactions.OfTransaction,
+        ethereum.Receipt,
+    ),
+    Route("eth_getTransactionLogs", transactions.logs, transactions.OfTransaction, tuple),
+    Route(
+        "eth_getRawTransactionByHash",
+        transactions.raw_by_hash,
+        transactions.OfTransaction,
+        bytes,
+    ),
+    Route(
+        "eth_getRawTransactionByBlockNumberAndIndex",
+        transactions.raw_by_number_and_index,
+        blocks.NumberAndIndex,
+        bytes,
+    ),
+    Route(
+        "eth_getRawTransactionByBlockHashAndIndex",
+        transactions.raw_by_hash_and_index,
+        blocks.HashAndIndex,
+        bytes,
+    ),
+    Route("eth_pendingTransactions", transactions.pending, NoParams, tuple),
+    Route("eth_getPendingTransactions", transactions.pending, NoParams, tuple),
+    Route(
+        "eth_sendRawTransaction",
+        transactions.send_raw,
+        transactions.RawTransaction,
+        bytes,
+        writes=True,
+    ),
+)
+
+_LOGS = (Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple),)
+
+_TXPOOL = (
+    Route("txpool_status", txpool.status, NoParams, dict),
+    Route("txpool_content", txpool.content, NoParams, dict),
+    Route("txpool_contentFrom", txpool.content_from, txpool.OfSender, dict),
+    Route("txpool_inspect", txpool.inspect, NoParams, dict),
+)
+
+_DEBUG = (
+    Route("debug_getRawHeader", raw.header, blocks.OfBlock, bytes),
+    Route("debug_getRawBlock", raw.block, blocks.OfBlock, bytes),
+    Route("debug_getRawReceipts", raw.receipts, blocks.OfBlock, tuple),
+    Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
+)
+
 EVM_ROUTES = RouteTable(
     (
-        Route("rpc_modules", node.modules, NoParams, dict),
-        Route("web3_clientVersion", node.client_version, NoParams, str),
-        Route("net_version", node.net_version, NoParams, str),
-        Route("net_listening", node.listening, NoParams, bool),
-        Route("net_peerCount", node.peer_count, NoParams, int),
-        Route("eth_chainId", node.chain_id, NoParams, int),
-        Route("eth_blockNumber", node.block_number, NoParams, int),
+        *_NODE,
+        *_BLOCKS,
+        *_TRANSACTIONS,
+        *_LOGS,
+        *_TXPOOL,
+        *_DEBUG,
         *(Route(name, state.needs_state, state.Unread, str) for name in _NEED_STATE),
     )
 )

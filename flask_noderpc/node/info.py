@@ -93,4 +93,5 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
 def _encoded_genesis(ctx: Context) -> bytes:
     if "genesis" not in ctx.memo:
         ctx.memo["genesis"] = ctx.encode(ctx.backend.genesis())
-    return ctx.memo["genesis"]
+    document: bytes = ctx.memo["genesis"]
+    return document

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..backend.base import ChainBackend
 from ..errors import Busy, SearchTooCostly
@@ -62,5 +63,5 @@ class Context:
     """A result as the dialect's JSON; for documents that are served in slices."""
     seats: Seats
     turns: Turns
-    memo: dict[str, bytes] = field(default_factory=dict)
-    """Encoded documents that never change."""
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What is made once for a mount: documents that never change, readers of the backend."""

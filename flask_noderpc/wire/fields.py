@@ -31,7 +31,7 @@ class WireField(fields.Field[Any]):
 
     ``get`` reads the value from the whole object where it is not simply an attribute.
     ``omit_empty`` leaves zero, nothing and what has no elements out of the object, as Go's
-    ``omitempty`` does.
+    ``omitempty`` does; ``omit_none`` only nothing.
     """
 
     json_type = "string"
@@ -43,12 +43,14 @@ class WireField(fields.Field[Any]):
         get: Callable[[Any], Any] | None = None,
         nullable: bool = False,
         omit_empty: bool = False,
+        omit_none: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(allow_none=nullable, **options)
         self.get = get
         self.nullable = nullable
         self.omit_empty = omit_empty
+        self.omit_none = omit_none
 
     def encode(self, value: Any) -> Json:
         """The value as JSON."""
@@ -65,7 +67,11 @@ class WireField(fields.Field[Any]):
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
         """What is encoded: ``get`` of the object, or its attribute."""
         value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
-        return missing if self.omit_empty and not value else value
+        return missing if self.omits(value) else value
+
+    def omits(self, value: Any) -> bool:
+        """Whether the value is left out of its object."""
+        return (self.omit_empty and not value) or (self.omit_none and value is None)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self.encode(value)

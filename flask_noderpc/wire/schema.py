@@ -171,14 +171,14 @@ def nullable_encode(field: WireField) -> Dump:
 def compiled(schema: type[WireSchema]) -> Dump:
     """A function from an object to its JSON, the same as ``schema().dump``."""
     rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
-    optional = set()
+    optional: dict[str, Callable[[Any], bool]] = {}
     for name, field in schema().dump_fields.items():
         assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
         get = field.get or attrgetter(field.attribute or name)
         key = field.data_key or name
         rows.append((key, get, nullable_encode(field)))
-        if field.omit_empty:
-            optional.add(key)
+        if field.omit_empty or field.omit_none:
+            optional[key] = field.omits
 
     def dump(value: Any) -> Json:
         return {key: encode(get(value)) for key, get, encode in rows}
@@ -187,7 +187,7 @@ def compiled(schema: type[WireSchema]) -> Dump:
         shown = {}
         for key, get, encode in rows:
             found = get(value)
-            if found or key not in optional:
+            if key not in optional or not optional[key](found):
                 shown[key] = encode(found)
         return shown
 

@@ -31,7 +31,7 @@ def client() -> FlaskClient:
 
 @pytest.mark.parametrize(
     "exchange",
-    [*exchanges("messages"), *exchanges("batches")],
+    [*exchanges("messages"), *exchanges("batches"), *exchanges("parameters")],
     ids=lambda exchange: exchange.name,
 )
 def test_a_message_is_answered_as_geth_answers_it(

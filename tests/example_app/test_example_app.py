@@ -60,6 +60,13 @@ def test_the_node_is_at_the_root_and_makes_empty_blocks(app: Flask) -> None:
     assert mounts(app)["noderpc"].settings.empty_blocks is True
 
 
+def test_the_evm_layer_is_switched_on(app: Flask) -> None:
+    grown(app)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "debug_getRawHeader", "params": ["latest"]}
+
+    assert app.test_client().post("/evm", json=call).get_json()["result"].startswith("0xf9")
+
+
 def test_a_new_chain_has_an_empty_explorer(app: Flask) -> None:
     assert app.test_client().get("/explorer").status_code == 200
     assert (rows(app, "blocks"), rows(app, "txs")) == ([], [])

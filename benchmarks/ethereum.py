@@ -1,0 +1,59 @@
+"""What does reading a block as Ethereum cost? ``python -m benchmarks.ethereum``.
+
+A block of a hundred transactions with a dynamic fee and a log each, bare and in Cosmos SDK
+transactions. Prints milliseconds for its parts and the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from timeit import repeat
+
+from flask_noderpc.canonical import hashes
+from flask_noderpc.ethereum.blocks import ethereum_block
+from flask_noderpc.ethereum.execution import ethereum_transactions
+from flask_noderpc.ethereum.roots import ordered_root
+from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.ethermint import EthermintDouble
+from tests.ethereum.cosmos_txs import ethermint_message, wrapped
+from tests.ethereum.signing import transfer
+
+TXS = 100
+_ROUNDS = 10
+
+
+def _txs() -> list[bytes]:
+    log = EmittedLog((b"\x11" * 32, b"\x22" * 32, b"\x33" * 32), bytes(32))
+    data = log_calldata(log)
+    return [transfer(nonce, to=log_contract(), value=0, data=data) for nonce in range(TXS)]
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    return min(repeat(work, number=_ROUNDS, repeat=3)) / _ROUNDS * 1000
+
+
+def _measure(name: str, txs: list[bytes]) -> None:
+    maker = ChainMaker(application=EthermintDouble)
+    made = maker.block(*txs)
+    block_id, _ = hashes.block_id(made.block)
+    params = maker.genesis.consensus_params
+
+    def whole() -> object:
+        return ethereum_block(block_id.hash, made.block, made.results, params)
+
+    decoding = _milliseconds(lambda: [ethereum_transactions(tx) for tx in txs])
+    root = _milliseconds(lambda: ordered_root(txs))
+    print(f"{name}: block {_milliseconds(whole):.1f} ms, of which decoding {decoding:.1f} ms")
+    print(f"{name}: one root {root:.2f} ms")
+
+
+def main() -> None:
+    """Measure both ways of carrying them."""
+    txs = _txs()
+    _measure("bare", txs)
+    _measure("in Cosmos SDK transactions", [wrapped(ethermint_message(tx)) for tx in txs])
+
+
+if __name__ == "__main__":
+    main()

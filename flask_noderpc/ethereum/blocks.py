@@ -1,0 +1,154 @@
+"""A node's block as an Ethereum block: the one place that makes a header.
+
+Whatever shows a block, a header or a hash of one has it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..domain import block as node
+from ..domain.abci import BlockResults
+from ..domain.ethereum import (
+    ZERO_ADDRESS,
+    ZERO_HASH,
+    Block,
+    Header,
+    PlacedTransaction,
+    Receipt,
+    Transaction,
+)
+from ..domain.genesis import Genesis
+from ..domain.params import ConsensusParams
+from ..domain.time import SECOND
+from . import ethermint
+from .bloom import union
+from .consensus import encode_block, encode_header, encode_receipt
+from .execution import ethereum_transactions, receipts
+from .keccak import keccak
+from .roots import EMPTY_ROOT, ordered_root
+
+# Ethermint: a block without a limit; larger numbers break clients in JavaScript.
+_NO_GAS_LIMIT = 0xFFFFFFFF
+
+
+def ethereum_block(
+    block_hash: bytes,
+    block: node.Block,
+    results: BlockResults,
+    params: ConsensusParams,
+    genesis_hash: bytes = ZERO_HASH,
+) -> Block:
+    """A committed block, its results, and the parameters that were in force at its height.
+
+    ``genesis_hash`` is that of :func:`genesis_block`, the parent of the first block.
+    """
+    header = block.header
+    timestamp = _seconds(header.time)
+    executed = receipts(block.txs, results, block_hash, timestamp)
+    made = Header(
+        number=header.height,
+        hash=block_hash,
+        parent_hash=header.last_block_id.hash or genesis_hash,
+        bloom=union(receipt.bloom for receipt in executed),
+        transactions_root=_transactions_root([r.transaction for r in executed]),
+        state_root=_word(header.app_hash),
+        receipts_root=ordered_root([encode_receipt(receipt) for receipt in executed]),
+        miner=_miner(header.proposer_address),
+        gas_limit=_gas_limit(params),
+        gas_used=ethermint.gas_used(results),
+        timestamp=timestamp,
+        base_fee=ethermint.base_fee(results),
+    )
+    placed = tuple(
+        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+        for receipt in executed
+    )
+    return _block(made, placed, executed)
+
+
+def genesis_block(genesis: Genesis) -> Block:
+    """Block 0, which no node has: the state in front of the first block.
+
+    Its hash is that of its RLP, so two chains do not share it.
+    """
+    header = Header(
+        number=0,
+        hash=None,
+        parent_hash=ZERO_HASH,
+        transactions_root=EMPTY_ROOT,
+        state_root=_word(genesis.app_hash),
+        receipts_root=EMPTY_ROOT,
+        miner=ZERO_ADDRESS,
+        # geth: no more than 32 bytes, or clients take the chain for one by authority.
+        extra_data=genesis.chain_id.encode()[:32],
+        gas_limit=_gas_limit(genesis.consensus_params),
+        timestamp=_seconds(genesis.genesis_time),
+    )
+    return _block(replace(header, hash=keccak(encode_header(header))))
+
+
+def pending_block(latest: Header, txs: Iterable[bytes], timestamp: int) -> Block:
+    """The block after ``latest``, with node transactions that wait; in seconds.
+
+    It has no hash, nonce or miner yet, and nothing in it has run.
+    """
+    waiting = [tx for raw in txs for tx in ethereum_transactions(raw)]
+    header = Header(
+        number=latest.number + 1,
+        hash=None,
+        parent_hash=latest.hash or ZERO_HASH,
+        nonce=None,
+        transactions_root=_transactions_root(waiting),
+        state_root=latest.state_root,
+        receipts_root=EMPTY_ROOT,
+        miner=None,
+        gas_limit=latest.gas_limit,
+        timestamp=max(timestamp, latest.timestamp),
+        base_fee=latest.base_fee,
+    )
+    return _block(header, tuple(map(pending_transaction, waiting)))
+
+
+def pending_transaction(tx: Transaction) -> PlacedTransaction:
+    """A transaction that waits, at the most that its sender pays."""
+    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
+    return PlacedTransaction(tx, None, price or 0)
+
+
+def raw_block(block: Block) -> bytes:
+    """The block's RLP."""
+    return encode_block(block.header, [tx.transaction.raw for tx in block.transactions])
+
+
+def _block(
+    header: Header,
+    transactions: tuple[PlacedTransaction, ...] = (),
+    executed: tuple[Receipt, ...] = (),
+) -> Block:
+    size = len(encode_block(header, [tx.transaction.raw for tx in transactions]))
+    return Block(header, size, transactions, executed)
+
+
+def _transactions_root(txs: Sequence[Transaction]) -> bytes:
+    return ordered_root([tx.raw for tx in txs])
+
+
+def _seconds(time_ns: int) -> int:
+    """Ethereum's time, which begins in 1970."""
+    return max(0, time_ns // SECOND)
+
+
+def _gas_limit(params: ConsensusParams) -> int:
+    limit = params.block.max_gas
+    return _NO_GAS_LIMIT if limit < 0 else limit
+
+
+def _miner(proposer: bytes) -> bytes:
+    return proposer if len(proposer) == len(ZERO_ADDRESS) else ZERO_ADDRESS
+
+
+def _word(app_hash: bytes) -> bytes:
+    """An application's hash, which has any length, as a root of 32 bytes."""
+    return app_hash.rjust(32, b"\0")[-32:]

@@ -1,0 +1,146 @@
+"""A node's block and its results as Ethereum transactions, receipts and logs.
+
+Every number is counted here, over the whole block and its Ethereum transactions alone; those
+that a chain wrote into its events are not looked at (cosmos/evm issue 812).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..domain.abci import BlockResults, TxResult
+from ..domain.ethereum import Log, Place, Receipt, Transaction
+from ..errors import InvalidTransaction
+from . import cosmos, ethermint, responses
+from .bloom import bloom
+from .ethermint import Outcome, RawLog
+from .keccak import keccak
+from .rlp import encode
+from .transactions import decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """A transaction that ran, before it is numbered."""
+
+    transaction: Transaction
+    succeeded: bool
+    gas_used: int
+    logs: Sequence[RawLog]
+
+
+def ethereum_transactions(tx: bytes) -> tuple[Transaction, ...]:
+    """The Ethereum transactions in a node's transaction; none for one of another kind.
+
+    It is one itself, or a Cosmos SDK transaction with any number of them.
+    """
+    try:
+        raws = cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)
+        return tuple(map(decode, raws))
+    except InvalidTransaction:
+        return ()
+
+
+_COSMOS = bytes((cosmos.FIRST_BYTE,))
+
+
+def receipts(
+    txs: Sequence[bytes],
+    results: BlockResults,
+    block_hash: bytes,
+    block_time: int,
+) -> tuple[Receipt, ...]:
+    """The receipts of a block's Ethereum transactions, with these and their logs, in order.
+
+    ``txs`` are the node's transactions; ``block_time`` counts seconds.
+    """
+    base_fee = ethermint.base_fee(results)
+    made: list[Receipt] = []
+    gas = log_index = 0
+    for index, executed in enumerate(_executed(txs, results)):
+        gas += executed.gas_used
+        place = Place(block_hash, results.height, block_time, index)
+        receipt = _receipt(executed, place, base_fee, gas, log_index)
+        log_index += len(receipt.logs)
+        made.append(receipt)
+    return tuple(made)
+
+
+def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[_Executed]:
+    # A store that has lost some results has none for the last transactions.
+    for tx, result in zip(txs, results.tx_results, strict=False):
+        if ethermint.was_charged(result):
+            transactions = ethereum_transactions(tx)
+            if transactions:
+                yield from _executed_in_one(transactions, result)
+
+
+def _executed_in_one(
+    transactions: Sequence[Transaction], result: TxResult
+) -> Iterator[_Executed]:
+    """The transactions of one node transaction beside what its events say of each."""
+    found = _by_transaction(transactions, ethermint.outcomes(result.events))
+    logs = _logs_by_transaction(transactions, result)
+    alone = len(transactions) == 1
+    for index, tx in enumerate(transactions):
+        outcome = found.get(index, Outcome())
+        if result.code != 0:
+            # Ethermint: it did not run, and the whole limit was paid.
+            yield _Executed(tx, False, tx.gas, ())
+            continue
+        gas = outcome.gas_used
+        if gas is None:
+            gas = max(0, result.gas_used) if alone else 0
+        said = () if outcome.failed else logs.get(index, ())
+        yield _Executed(tx, not outcome.failed, gas, said)
+
+
+def _by_transaction(
+    transactions: Sequence[Transaction], outcomes: Sequence[Outcome]
+) -> dict[int, Outcome]:
+    """Outcomes by the index of their transaction: that of their hash, or else their own."""
+    indices = {tx.hash: index for index, tx in enumerate(transactions)}
+    return {
+        indices.get(outcome.hash or b"", position): outcome
+        for position, outcome in enumerate(outcomes)
+    }
+
+
+def _logs_by_transaction(
+    transactions: Sequence[Transaction], result: TxResult
+) -> dict[int, list[RawLog]]:
+    indices = {tx.hash: index for index, tx in enumerate(transactions)}
+    found: dict[int, list[RawLog]] = {}
+    emitted = list(ethermint.logs(result.events)) or responses.logs(result.data)
+    for position, logs in enumerate(emitted):
+        for log in logs:
+            index = indices.get(log.transaction_hash or b"", position)
+            found.setdefault(index, []).append(log)
+    return found
+
+
+def _receipt(
+    executed: _Executed, place: Place, base_fee: int | None, gas: int, log_index: int
+) -> Receipt:
+    tx = executed.transaction
+    logs = tuple(
+        Log(log.address, log.topics, log.data, index, tx.hash, place)
+        for index, log in enumerate(executed.logs, log_index)
+    )
+    return Receipt(
+        tx,
+        place,
+        executed.succeeded,
+        executed.gas_used,
+        gas,
+        tx.gas_price_at(base_fee),
+        created_address(tx.sender, tx.nonce) if tx.to is None else None,
+        logs,
+        bloom(logs),
+    )
+
+
+def created_address(sender: bytes, nonce: int) -> bytes:
+    """Where the contract goes that a transaction creates."""
+    return keccak(encode([sender, nonce]))[12:]

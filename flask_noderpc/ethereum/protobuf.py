@@ -1,0 +1,107 @@
+"""The little of protobuf that reading a Cosmos SDK transaction needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+Value = int | bytes
+"""A varint as a number; fixed sizes and everything with a length as bytes."""
+
+_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+_SIZES = {_FIXED64: 8, _FIXED32: 4}
+_MAX_VARINT = 10
+
+# Nothing that a chain takes has as many; reading them would only cost time.
+_MAX_FIELDS = 1 << 15
+
+_MASK = (1 << 64) - 1
+
+
+class Malformed(ValueError):
+    """The bytes are no protobuf message."""
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Value]]:
+    """Number and value of each field, in the order of the bytes; raise :exc:`Malformed`."""
+    at, end, count = 0, len(message), 0
+    while at < end:
+        count += 1
+        if count > _MAX_FIELDS:
+            raise Malformed(f"more than {_MAX_FIELDS} fields")
+        key, at = _varint(message, at)
+        number, wire = key >> 3, key & 7
+        if wire == _VARINT:
+            value, at = _varint(message, at)
+            yield number, value
+            continue
+        if wire == _DELIMITED:
+            size, at = _varint(message, at)
+        elif wire in _SIZES:
+            size = _SIZES[wire]
+        else:
+            raise Malformed(f"wire type {wire}")
+        if at + size > end:
+            raise Malformed("cut off")
+        yield number, message[at : at + size]
+        at += size
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """A number, and where the next thing begins."""
+    value = 0
+    for position, byte in enumerate(message[at : at + _MAX_VARINT]):
+        value |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            return value & _MASK, at + position + 1
+    raise Malformed("a number is cut off or too long")
+
+
+class Message:
+    """A message whose fields are asked for by number; the last of several counts."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, message: bytes) -> None:
+        self._values: dict[int, list[Value]] = {}
+        for number, value in fields(message):
+            self._values.setdefault(number, []).append(value)
+
+    def integer(self, number: int) -> int:
+        """A varint; 0 where it is absent."""
+        value = self._last(number, 0)
+        if not isinstance(value, int):
+            raise Malformed(f"field {number} is no number")
+        return value
+
+    def blob(self, number: int) -> bytes:
+        """Bytes; empty where they are absent."""
+        return _bytes(number, self._last(number, b""))
+
+    def text(self, number: int) -> str:
+        """UTF-8; empty where it is absent."""
+        return _text(self.blob(number))
+
+    def blobs(self, number: int) -> list[bytes]:
+        """Every value of a repeated field."""
+        return [_bytes(number, value) for value in self._values.get(number, ())]
+
+    def texts(self, number: int) -> list[str]:
+        """Every value of a repeated field."""
+        return [_text(value) for value in self.blobs(number)]
+
+    def _last(self, number: int, absent: Value) -> Value:
+        values = self._values.get(number)
+        return values[-1] if values else absent
+
+
+def _bytes(number: int, value: Value) -> bytes:
+    if not isinstance(value, bytes):
+        raise Malformed(f"field {number} has no length")
+    return value
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Malformed("a text is not UTF-8") from None

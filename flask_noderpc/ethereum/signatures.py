@@ -1,0 +1,27 @@
+"""Who signed a transaction."""
+
+from __future__ import annotations
+
+from coincurve import PublicKey
+
+from ..errors import InvalidTransaction
+from .keccak import keccak
+
+_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
+    """The address whose key signed a digest; raise :exc:`InvalidTransaction` for nobody's.
+
+    EIP-2: S is in the lower half, so that nobody can make a second signature of one.
+    """
+    if parity not in (0, 1) or not 0 < r < _ORDER or not 0 < s <= _ORDER // 2:
+        raise InvalidTransaction("invalid transaction v, r, s values")
+    signature = r.to_bytes(32) + s.to_bytes(32) + bytes((parity,))
+    try:
+        key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
+    except ValueError:
+        # Some R is no point of the curve.
+        raise InvalidTransaction("recovery failed") from None
+    # The address is of the two coordinates, without the mark in front of them.
+    return keccak(key.format(compressed=False)[1:])[12:]

@@ -1,0 +1,42 @@
+"""Blocks and what is in them, in their canonical bytes."""
+
+from __future__ import annotations
+
+from ..domain.ethereum import Block
+from ..ethereum.blocks import raw_block
+from ..ethereum.consensus import encode_header, encode_receipt
+from ..rpc.context import Context
+from .blocks import OfBlock
+from .errors import EvmError
+from .reader import reader
+from .transactions import OfTransaction, raw_by_hash
+
+_SERVER_ERROR = -32000
+
+
+def header(ctx: Context, params: OfBlock) -> bytes:
+    """A header's RLP; its hash is not that of the block, which is the node's."""
+    return encode_header(_block(ctx, params).header)
+
+
+def block(ctx: Context, params: OfBlock) -> bytes:
+    """A block's RLP."""
+    return raw_block(_block(ctx, params))
+
+
+def receipts(ctx: Context, params: OfBlock) -> tuple[bytes, ...]:
+    """The canonical bytes of all of a block's receipts."""
+    return tuple(map(encode_receipt, _block(ctx, params).receipts))
+
+
+def transaction(ctx: Context, params: OfTransaction) -> bytes:
+    """A transaction's canonical bytes; none where it is not known."""
+    return raw_by_hash(ctx, params) or b""
+
+
+def _block(ctx: Context, params: OfBlock) -> Block:
+    found = reader(ctx).block(params.block)
+    if found is None:
+        # geth: eth/api_debug.go.
+        raise EvmError("block not found", code=_SERVER_ERROR)
+    return found

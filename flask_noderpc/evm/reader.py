@@ -1,0 +1,110 @@
+"""The node's chain as Ethereum blocks: each made once, and kept while it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from ..backend.base import ChainBackend
+from ..domain.ethereum import Block
+from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound
+from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
+from ..rpc.context import Context
+from .params import ByHash, Height, Tag
+
+_KEPT_BLOCKS = 128
+_MOST_PENDING = 100
+
+
+def reader(ctx: Context) -> Reader:
+    """The reader of a mount."""
+    found: Reader = ctx.memo.setdefault("evm reader", Reader(ctx.backend))
+    return found
+
+
+class Reader:
+    """Reads blocks of a backend; those it has made lately are at hand."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        self._backend = backend
+        self._kept: OrderedDict[int, Block] = OrderedDict()
+        self._genesis: Block | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def latest(self) -> int:
+        """Height of the newest block; 0 is the genesis."""
+        return self._backend.latest_height()
+
+    def genesis(self) -> Block:
+        """Block 0."""
+        if self._genesis is None:
+            self._genesis = genesis_block(self._backend.genesis())
+        return self._genesis
+
+    def height(self, wanted: Height) -> int:
+        """The height that is meant; that of the latest block for a pending one."""
+        match wanted:
+            case int():
+                return wanted
+            case Tag.EARLIEST:
+                # A node that forgot its first blocks begins at what it kept.
+                base = self._backend.base_height()
+                return 0 if base <= self._backend.genesis().initial_height else base
+            case _:
+                return self.latest
+
+    def at(self, height: int) -> Block | None:
+        """The block at a height; ``None`` where there is none."""
+        if height == 0:
+            return self.genesis()
+        with self._lock:
+            found = self._kept.get(height)
+            if found is not None:
+                self._kept.move_to_end(height)
+                return found
+        try:
+            return self._keep(height, self._made(height))
+        except (HeightNotAvailable, ResultNotFound):
+            return None
+
+    def by_hash(self, block_hash: bytes) -> Block | None:
+        """The block with a hash; ``None`` where nobody knows it."""
+        if block_hash == self.genesis().header.hash:
+            return self.genesis()
+        try:
+            return self.at(self._backend.height_of(block_hash))
+        except BlockNotFound:
+            return None
+
+    def block(self, wanted: Height | ByHash) -> Block | None:
+        """The block that is meant; a pending one is made of what waits."""
+        if isinstance(wanted, ByHash):
+            return self.by_hash(wanted.hash)
+        if wanted is Tag.PENDING:
+            return self.pending()
+        return self.at(self.height(wanted))
+
+    def pending(self) -> Block:
+        """What waits for a block, on top of the latest."""
+        latest = self.at(self.latest)
+        assert latest is not None
+        waiting = self._backend.pending(_MOST_PENDING).txs
+        return pending_block(latest.header, waiting, latest.header.timestamp)
+
+    def _made(self, height: int) -> Block:
+        block_id, block = self._backend.block(height)
+        return ethereum_block(
+            block_id.hash,
+            block,
+            self._backend.results(height),
+            self._backend.consensus_params(height),
+            self.genesis().header.hash or b"",
+        )
+
+    def _keep(self, height: int, block: Block) -> Block:
+        with self._lock:
+            self._kept[height] = block
+            while len(self._kept) > _KEPT_BLOCKS:
+                self._kept.popitem(last=False)
+        return block

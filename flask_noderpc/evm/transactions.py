@@ -1,0 +1,149 @@
+"""Transactions and receipts, by hash or by place; what is not there is null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..domain.ethereum import Block, Log, PlacedTransaction, Receipt
+from ..domain.search import Effort, Window
+from ..errors import TxRejected
+from ..ethereum.blocks import pending_transaction
+from ..ethereum.execution import ethereum_transactions
+from ..ethereum.transactions import decode
+from ..events import search
+from ..events.query import parse
+from ..rpc.context import Context
+from ..rpc.params import NoParams, Params, param
+from .blocks import HashAndIndex, NumberAndIndex
+from .errors import EvmError
+from .params import Data, Hash
+from .reader import reader
+
+# How many waiting transactions are looked through.
+_MOST_PENDING = 100
+_SERVER_ERROR = -32000
+
+
+@dataclass(frozen=True, slots=True)
+class OfTransaction(Params):
+    """For methods about a transaction by its hash."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+
+
+def by_hash(ctx: Context, params: OfTransaction) -> PlacedTransaction | None:
+    """A transaction by its Ethereum hash, committed or waiting."""
+    receipt = find(ctx, params.hash)
+    if receipt is None:
+        found = (tx for tx in waiting(ctx) if tx.transaction.hash == params.hash)
+        return next(found, None)
+    return PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+
+
+def receipt(ctx: Context, params: OfTransaction) -> Receipt | None:
+    """What executing a transaction gave; null while it waits."""
+    return find(ctx, params.hash)
+
+
+def logs(ctx: Context, params: OfTransaction) -> tuple[Log, ...] | None:
+    """The logs of a transaction."""
+    found = find(ctx, params.hash)
+    return None if found is None else found.logs
+
+
+def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
+    """The committed transaction with an Ethereum hash, and what it gave."""
+    settings = ctx.settings
+    # Ethermint: the hash stands in the event in small letters.
+    wanted = search.tx_search(parse(f"ethereum_tx.ethereumTxHash='0x{tx_hash.hex()}'"))
+    if wanted is None:
+        return None
+    effort = Effort(
+        settings.search_timeout, settings.search_rows, settings.max_batch_response_bytes
+    )
+    for record in ctx.backend.search_txs(wanted, Window(0, 1, True), effort, False).txs:
+        block = reader(ctx).at(record.height)
+        for each in block.receipts if block else ():
+            if each.transaction.hash == tx_hash:
+                return each
+    return None
+
+
+def waiting(ctx: Context) -> Iterator[PlacedTransaction]:
+    """The transactions that wait for a block, oldest first."""
+    for raw in ctx.backend.pending(_MOST_PENDING).txs:
+        for tx in ethereum_transactions(raw):
+            yield pending_transaction(tx)
+
+
+def by_number_and_index(ctx: Context, params: NumberAndIndex) -> PlacedTransaction | None:
+    """A transaction by its place in a block."""
+    return _in(reader(ctx).block(params.block), params.index)
+
+
+def by_hash_and_index(ctx: Context, params: HashAndIndex) -> PlacedTransaction | None:
+    """A transaction by its place in a block."""
+    return _in(reader(ctx).by_hash(params.hash), params.index)
+
+
+def _in(block: Block | None, index: int) -> PlacedTransaction | None:
+    if block is None or index >= len(block.transactions):
+        return None
+    return block.transactions[index]
+
+
+def raw_by_hash(ctx: Context, params: OfTransaction) -> bytes | None:
+    """A transaction's canonical bytes, by its Ethereum hash."""
+    return _raw(by_hash(ctx, params))
+
+
+def raw_by_number_and_index(ctx: Context, params: NumberAndIndex) -> bytes | None:
+    """A transaction's canonical bytes, by its place in a block."""
+    return _raw(by_number_and_index(ctx, params))
+
+
+def raw_by_hash_and_index(ctx: Context, params: HashAndIndex) -> bytes | None:
+    """A transaction's canonical bytes, by its place in a block."""
+    return _raw(by_hash_and_index(ctx, params))
+
+
+def _raw(placed: PlacedTransaction | None) -> bytes | None:
+    return None if placed is None else placed.transaction.raw
+
+
+def pending(ctx: Context, params: NoParams) -> tuple[PlacedTransaction, ...]:
+    """The transactions that wait for a block."""
+    return tuple(waiting(ctx))
+
+
+@dataclass(frozen=True, slots=True)
+class RawTransaction(Params):
+    """Of ``eth_sendRawTransaction``."""
+
+    raw: bytes = param(Data(), doc="The signed transaction, encoded.")
+
+
+def send_raw(ctx: Context, params: RawTransaction) -> bytes:
+    """Hand a signed transaction to the mempool; its Ethereum hash."""
+    tx = decode(params.raw)
+    if tx.chain_id is None:
+        # geth: internal/ethapi.
+        raise _refused("only replay-protected (EIP-155) transactions allowed over RPC")
+    if tx.chain_id != ctx.settings.evm_chain_id:
+        raise _refused(
+            f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
+        )
+    try:
+        check = ctx.backend.submit(params.raw)
+    except TxRejected as error:
+        raise _refused(
+            "already known" if "already exists" in error.text else error.said
+        ) from None
+    if check.code != 0:
+        raise _refused(check.log or f"the application refuses it with code {check.code}")
+    return tx.hash
+
+
+def _refused(text: str) -> EvmError:
+    return EvmError(text, code=_SERVER_ERROR)

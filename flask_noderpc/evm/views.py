@@ -1,0 +1,15 @@
+"""What handlers answer with beside Ethereum's own objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..domain.ethereum import Block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block with its transactions whole or by their hashes."""
+
+    block: Block
+    whole: bool

@@ -1,0 +1,71 @@
+"""Transactions of every type, signed by eth-account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+
+ACCOUNT: LocalAccount = Account.from_key(b"\x01" * 32)
+OTHER: LocalAccount = Account.from_key(b"\x02" * 32)
+CHAIN_ID = 9000
+# eth-account takes no address without its checksum.
+TO = to_checksum(b"\x2b" * 20)
+
+LISTED = [{"address": TO, "storageKeys": ["0x" + "11" * 32, "0x" + "00" * 32]}]
+_CALL = {"nonce": 3, "gas": 90_000, "to": TO, "value": 7, "data": b"\x00call"}
+_FEES = {"maxFeePerGas": 5 * 10**9, "maxPriorityFeePerGas": 10**9, "chainId": CHAIN_ID}
+
+
+def _authorization() -> Any:
+    return OTHER.sign_authorization({"chainId": CHAIN_ID, "address": TO, "nonce": 1})
+
+
+def fields_by_type() -> dict[str, dict[str, Any]]:
+    return {
+        "unprotected": {**_CALL, "gasPrice": 10**9},
+        "legacy": {**_CALL, "gasPrice": 10**9, "chainId": CHAIN_ID},
+        "creation": {**_CALL, "to": "", "gasPrice": 10**9, "chainId": CHAIN_ID},
+        "access list": {
+            **_CALL,
+            "type": 1,
+            "gasPrice": 10**9,
+            "chainId": CHAIN_ID,
+            "accessList": LISTED,
+        },
+        "dynamic fee": {**_CALL, **_FEES, "type": 2, "accessList": LISTED},
+        "dynamic creation": {**_CALL, **_FEES, "type": 2, "to": ""},
+        "blob": {
+            **_CALL,
+            **_FEES,
+            "type": 3,
+            "maxFeePerBlobGas": 9,
+            "blobVersionedHashes": ["0x01" + "22" * 31],
+        },
+        "set code": {**_CALL, **_FEES, "type": 4, "authorizationList": [_authorization()]},
+    }
+
+
+TYPES = tuple(fields_by_type())
+
+
+def signed(fields: dict[str, Any], account: LocalAccount = ACCOUNT) -> bytes:
+    """The raw bytes."""
+    return bytes(account.sign_transaction(fields).raw_transaction)
+
+
+def sample(name: str) -> bytes:
+    """One of each type."""
+    return signed(fields_by_type()[name])
+
+
+def transfer(nonce: int, account: LocalAccount = ACCOUNT, **fields: Any) -> bytes:
+    """A transfer with a dynamic fee."""
+    return signed({**_CALL, **_FEES, "type": 2, "nonce": nonce, "data": b"", **fields}, account)
+
+
+def sender(account: LocalAccount = ACCOUNT) -> bytes:
+    return bytes.fromhex(account.address[2:])

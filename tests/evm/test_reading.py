@@ -1,0 +1,201 @@
+"""Blocks, transactions and receipts of a chain with Ethereum transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.testing.node import app_for
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
+
+from .chain import CONTRACT, TOPIC_A, TOPIC_B, ethereum_chain, transfer
+
+Ask = Callable[..., Any]
+
+# execution-apis: src/schemas/block.yaml.
+REQUIRED = {
+    "hash", "parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot",
+    "receiptsRoot", "logsBloom", "number", "gasLimit", "gasUsed", "timestamp", "extraData",
+    "mixHash", "nonce", "size", "transactions", "uncles",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
+    made = ethereum_chain(tmp_path_factory.mktemp("ethereum"))
+    yield made
+    made.close()
+
+
+def asking(chain: EmbeddedChain) -> Ask:
+    client = app_for(
+        chain, json_rpc_enable=True, evm_api="eth,net,web3,txpool,debug"
+    ).test_client()
+
+    def ask(method: str, *params: Any) -> Any:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        reply = client.post("/evm", json=call).get_json()
+        return reply["result"] if "result" in reply else reply["error"]
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def ask(chain: EmbeddedChain) -> Ask:
+    return asking(chain)
+
+
+def test_a_block_is_the_nodes_block(chain: EmbeddedChain, ask: Ask) -> None:
+    for height in (1, 2, 3):
+        block_id, block = chain.block(height)
+        shown = ask("eth_getBlockByNumber", hex(height), False)
+
+        assert shown.keys() >= REQUIRED
+        assert shown["hash"] == "0x" + block_id.hash.hex()
+        assert ask("eth_getBlockByHash", shown["hash"], False) == shown
+        parent = ask("eth_getBlockByNumber", hex(height - 1), False)
+        assert shown["parentHash"] == parent["hash"]
+        assert shown["stateRoot"] == "0x" + block.header.app_hash.hex().rjust(64, "0")
+
+
+def test_block_0_is_made_of_the_genesis(ask: Ask) -> None:
+    block = ask("eth_getBlockByNumber", "0x0", True)
+
+    assert (block["number"], block["transactions"]) == ("0x0", [])
+    assert ask("eth_getBlockByNumber", "earliest", True) == block
+    assert ask("eth_getBlockByHash", block["hash"], True) == block
+
+
+@pytest.mark.parametrize("tag", ["latest", "safe", "finalized"])
+def test_no_block_is_ever_taken_back(ask: Ask, tag: str) -> None:
+    assert ask("eth_getBlockByNumber", tag, False)["number"] == "0x3"
+    assert ask("eth_blockNumber") == "0x3"
+
+
+def test_transactions_are_whole_or_their_hashes(ask: Ask) -> None:
+    hashes = ask("eth_getBlockByNumber", "0x3", False)["transactions"]
+    whole = ask("eth_getBlockByNumber", "0x3", True)["transactions"]
+
+    assert [tx["hash"] for tx in whole] == hashes
+    assert [tx["transactionIndex"] for tx in whole] == ["0x0", "0x1"]
+    for index, tx in enumerate(whole):
+        assert ask("eth_getTransactionByHash", tx["hash"]) == tx
+        assert ask("eth_getTransactionByBlockNumberAndIndex", "0x3", hex(index)) == tx
+        assert ask("eth_getTransactionByBlockHashAndIndex", tx["blockHash"], hex(index)) == tx
+
+
+def test_a_transaction_is_what_was_signed(ask: Ask) -> None:
+    (tx,) = ask("eth_getBlockByNumber", "0x2", True)["transactions"]
+
+    assert tx["from"] == ACCOUNT.address.lower()
+    assert (tx["to"], tx["value"], tx["type"]) == (TO.lower(), "0x5", "0x2")
+    assert (tx["chainId"], tx["nonce"], tx["yParity"]) == (hex(CHAIN_ID), "0x0", tx["v"])
+    assert tx["accessList"] == []
+    raw = ask("eth_getRawTransactionByHash", tx["hash"])
+    assert raw == "0x" + transfer(0, value=5).hex()
+    assert tx["hash"] == "0x" + keccak(bytes.fromhex(raw[2:])).hex()
+    assert ask("debug_getRawTransaction", tx["hash"]) == raw
+
+
+def test_receipts_count_over_the_block(ask: Ask) -> None:
+    receipts = ask("eth_getBlockReceipts", "0x3")
+
+    assert [r["status"] for r in receipts] == ["0x1", "0x1"]
+    used = [int(r["gasUsed"], 16) for r in receipts]
+    assert [int(r["cumulativeGasUsed"], 16) for r in receipts] == [used[0], sum(used)]
+    logs = [log for receipt in receipts for log in receipt["logs"]]
+    assert [log["logIndex"] for log in logs] == ["0x0", "0x1", "0x2"]
+    assert [
+        ask("eth_getTransactionReceipt", r["transactionHash"]) for r in receipts
+    ] == receipts
+    assert ask("eth_getTransactionLogs", receipts[1]["transactionHash"]) == logs[1:]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, 3),
+        ({"fromBlock": "earliest"}, 3),
+        ({"fromBlock": "0x0", "toBlock": "0x2"}, 0),
+        ({"address": "0x" + CONTRACT.hex()}, 3),
+        ({"address": ["0x" + "00" * 20]}, 0),
+        ({"topics": []}, 3),
+        ({"topics": ["0x" + TOPIC_A.hex()]}, 2),
+        ({"topics": [None, "0x" + TOPIC_B.hex()]}, 1),
+        ({"topics": [None, None]}, 1),
+        ({"topics": [["0x" + TOPIC_B.hex(), "0x" + TOPIC_A.hex()]]}, 2),
+        ({"topics": [["0x" + TOPIC_B.hex(), None]]}, 2),
+    ],
+)
+def test_logs_are_found_by_what_they_say(ask: Ask, wanted: dict[str, Any], found: int) -> None:
+    assert len(ask("eth_getLogs", wanted)) == found
+
+
+def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
+    block = ask("eth_getBlockByNumber", "0x3", False)
+
+    assert len(ask("eth_getLogs", {"blockHash": block["hash"]})) == 3
+    assert ask("eth_getLogs", {"blockHash": "0x" + "11" * 32}) == {
+        "code": -32000,
+        "message": "unknown block",
+    }
+
+
+def test_uncles_are_counted_and_there_are_none(ask: Ask) -> None:
+    assert ask("eth_getUncleCountByBlockNumber", "0x1") == "0x0"
+    assert ask("eth_getUncleCountByBlockNumber", "0x99") is None
+    assert ask("eth_getUncleByBlockNumberAndIndex", "0x1", "0x0") is None
+
+
+def test_a_sent_transaction_waits_and_is_committed(tmp_path: Path) -> None:
+    chain = ethereum_chain(tmp_path)
+    try:
+        ask = asking(chain)
+        sent = ask("eth_sendRawTransaction", "0x" + transfer(3).hex())
+
+        waiting = ask("eth_getTransactionByHash", sent)
+        assert (waiting["blockHash"], waiting["transactionIndex"]) == (None, None)
+        assert ask("eth_getTransactionReceipt", sent) is None
+        assert ask("txpool_status") == {"pending": "0x1", "queued": "0x0"}
+        pool = ask("txpool_content")["pending"]
+        assert pool == {ACCOUNT.address: {"3": waiting}}
+        assert ask("eth_getBlockByNumber", "pending", False)["transactions"] == [sent]
+        assert ask("eth_sendRawTransaction", "0x" + transfer(3).hex()) == {
+            "code": -32000,
+            "message": "already known",
+        }
+
+        chain.produce()
+
+        assert ask("eth_getTransactionReceipt", sent)["blockNumber"] == "0x4"
+        assert ask("txpool_status") == {"pending": "0x0", "queued": "0x0"}
+    finally:
+        chain.close()
+
+
+_UNPROTECTED = {"nonce": 9, "gas": 21000, "to": TO, "value": 0, "gasPrice": 1}
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("0x", "typed transaction too short"),
+        ("0x0500", "transaction type not supported"),
+        (
+            "0x"
+            + signed({"nonce": 9, "gas": 21000, "to": TO, "value": 0, "gasPrice": 1}).hex(),
+            "only replay-protected (EIP-155) transactions allowed over RPC",
+        ),
+        (
+            "0x" + signed({**_UNPROTECTED, "chainId": 1}).hex(),
+            "invalid chain id for signer: have 1 want 9000",
+        ),
+    ],
+)
+def test_what_can_not_be_sent_is_refused_in_geths_words(ask: Ask, raw: str, text: str) -> None:
+    assert ask("eth_sendRawTransaction", raw) == {"code": -32000, "message": text}
