@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -10,6 +13,15 @@ import msgspec
 Raw = msgspec.Raw
 Struct = msgspec.Struct
 T = TypeVar("T")
+
+
+# msgspec goes as deep as Python's own limit, which a library of the host may have raised
+# beyond what the stack can bear (py_ecc does).
+_SAFE_LIMIT = 10_000
+_DEEPEST = 1_000
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^][{}]+")
 
 
 class NotJSON(ValueError):
@@ -28,11 +40,21 @@ def decode(document: bytes | str, kind: Any = Any) -> Any:
     """
     try:
         text = document if isinstance(document, str) else str(document, "utf-8")
+        if sys.getrecursionlimit() > _SAFE_LIMIT and _is_deep(text):
+            raise NotJSON("nested too deeply")
         return _decoder(kind).decode(text)
     except RecursionError:
         raise NotJSON("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotJSON(str(error)) from None
+
+
+def _is_deep(text: str) -> bool:
+    """Whether lists and objects stand in each other deeper than anybody means them."""
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return False
+    steps = map(_STEPS.__getitem__, _NO_BRACKETS.sub("", _STRING.sub("", text)))
+    return max(accumulate(steps), default=0) > _DEEPEST
 
 
 # Making one takes longer than decoding most documents.

@@ -1,0 +1,40 @@
+"""The one place that reads JSON, in whatever process it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from flask_noderpc import json
+
+DEEP = """
+import sys
+sys.setrecursionlimit(100_000)
+from flask_noderpc import json
+for document in (b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000, b'["[", ' * 50_000):
+    try:
+        json.decode(document)
+    except json.NotJSON as error:
+        print(error)
+print(json.decode('["' + "[" * 5000 + '"' + ",[]" * 5000 + "]")[1:3])
+"""
+
+
+def test_a_host_with_deeper_recursion_does_not_bring_the_process_down() -> None:
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["nested too deeply"] * 3 + ["[[], []]"]
+
+
+@pytest.mark.parametrize("limit", [10_000, 10_001])
+def test_what_is_deep_is_refused_whatever_the_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(sys, "getrecursionlimit", lambda: limit)
+
+    with pytest.raises(json.NotJSON, match="nested too deeply"):
+        json.decode(b"[" * 100_000)
+    assert json.decode(b"[" * 100 + b"]" * 100)
