@@ -28,6 +28,13 @@ class NotJSON(ValueError):
     """The bytes are not one JSON document of the wanted type."""
 
 
+class TooDeep(NotJSON):
+    """Lists and objects stand in each other deeper than is read here."""
+
+    def __init__(self) -> None:
+        super().__init__("nested too deeply")
+
+
 @overload
 def decode(document: bytes | str, kind: type[T]) -> T: ...
 @overload
@@ -41,10 +48,10 @@ def decode(document: bytes | str, kind: Any = Any) -> Any:
     try:
         text = document if isinstance(document, str) else str(document, "utf-8")
         if sys.getrecursionlimit() > _SAFE_LIMIT and _is_deep(text):
-            raise NotJSON("nested too deeply")
+            raise TooDeep
         return _decoder(kind).decode(text)
     except RecursionError:
-        raise NotJSON("nested too deeply") from None
+        raise TooDeep from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotJSON(str(error)) from None
 

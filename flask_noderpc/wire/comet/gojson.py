@@ -151,10 +151,13 @@ def check(document: bytes) -> None:
         # Faster by far, and a little stricter: what it takes, Go takes.
         json.decode(document)
     except json.NotJSON as error:
-        if len(document) > LONGEST_EXPLAINED:
-            _check_long(document, str(error))
-        else:
+        if len(document) <= LONGEST_EXPLAINED:
             _check(document)
+        elif isinstance(error, json.TooDeep):
+            # Python's reader may go deeper than the stack does.
+            raise GoError(str(error)) from None
+        else:
+            _check_long(document, str(error))
 
 
 def _check_long(document: bytes, reason: str) -> None:
@@ -162,7 +165,7 @@ def _check_long(document: bytes, reason: str) -> None:
     try:
         text = document.decode("utf-8", "replace")
         loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise GoError(reason) from None
 
 
