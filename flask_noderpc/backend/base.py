@@ -11,6 +11,7 @@ from ..domain.block import Evidence, LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, Validator
 from ..errors import NotFound
 from .evm_index import EvmIndex
+from .filters import FilterStore
 from .roles import (
     ApplicationAccess,
     EventSource,
@@ -22,7 +23,14 @@ from .roles import (
 
 
 class ChainBackend(
-    EvmIndex, StateStore, EventSource, Mempool, EvidencePool, ApplicationAccess, Network
+    EvmIndex,
+    StateStore,
+    EventSource,
+    Mempool,
+    EvidencePool,
+    ApplicationAccess,
+    Network,
+    FilterStore,
 ):
     """Everything the routes ask for."""
 

@@ -17,6 +17,7 @@ from .params import Tag
 from .reader import Reader, reader
 
 _SERVER_ERROR = -32000
+_REVERSED = "invalid block range params"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +88,41 @@ def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
 
 def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
     """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
+    _refuse_pending(wanted)
+    first, last = chain.height(wanted.first), chain.height(wanted.last)
+    if first > last:
+        raise InvalidParams(_REVERSED)
+    if last > chain.latest:
+        raise InvalidParams("block range extends beyond current head block")
+    _refuse_long(ctx, first, last)
+    return range(first, last + 1)
+
+
+def refuse_range(ctx: Context, wanted: LogFilter) -> None:
+    """Raise ``InvalidParams`` for a range that no filter of new logs can have.
+
+    geth: eth/filters/filter_system.go. The end of one may be in the future.
+    """
+    _refuse_pending(wanted)
+    first = 0 if wanted.first is Tag.EARLIEST else wanted.first
+    match first, wanted.last:
+        case int(), int(last):
+            if first > last:
+                raise InvalidParams(_REVERSED)
+            _refuse_long(ctx, first, last)
+        case Tag(), int() | Tag.EARLIEST:
+            # New logs come after the latest block, and this ends before it.
+            raise InvalidParams(_REVERSED)
+
+
+def _refuse_pending(wanted: LogFilter) -> None:
     if Tag.PENDING in (wanted.first, wanted.last):
         raise InvalidParams("pending logs are not supported")
-    first, last, head = chain.height(wanted.first), chain.height(wanted.last), chain.latest
-    if first > last:
-        raise InvalidParams("invalid block range params")
-    if last > head:
-        raise InvalidParams("block range extends beyond current head block")
+
+
+def _refuse_long(ctx: Context, first: int, last: int) -> None:
     most = ctx.settings.evm_block_range_cap
     if last - first > most:
         raise InvalidParams(
             f"exceed maximum block range {most}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
         )
-    return range(first, last + 1)

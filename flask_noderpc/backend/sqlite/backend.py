@@ -31,6 +31,7 @@ from ...errors import (
 )
 from ..application import Application, AppState, InitChain
 from ..evidence import check_evidence
+from ..filters import Filters
 from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
 from . import blocks as reading
@@ -39,6 +40,7 @@ from . import lease as leases
 from . import search as searching
 from .connection import Store
 from .files import Files
+from .filters import SQLiteFilters
 from .mempool import MempoolLimits
 
 
@@ -278,6 +280,10 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, max_bytes, max_gas)
 
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return mempool.latest(at)
+
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
             return mempool.after(at, cursor, limit)
@@ -331,6 +337,13 @@ class SQLiteBackend(ChainStore):
 
     def validator_key(self) -> PublicKey:
         return self.own_key or super().validator_key()
+
+    # Filters.
+
+    def filters(self) -> Filters:
+        if self._store.read_only:
+            return super().filters()
+        return SQLiteFilters(self._open(), self.filter_clock)
 
     # Writing.
 

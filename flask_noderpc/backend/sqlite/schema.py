@@ -201,6 +201,17 @@ def m004_evm(db: Database) -> None:
     evm_index.list_stored(db.conn)
 
 
+@migrations()
+def m005_filters(db: Database) -> None:
+    """Filters that are polled."""
+    _create(
+        db,
+        "filters",
+        {"id": str, "kind": str, "cursor": int, "criteria": str, "expires": int},
+        pk="id",
+    )
+
+
 def _create(
     db: Database,
     name: str,
@@ -214,7 +225,7 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm)
+_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 
