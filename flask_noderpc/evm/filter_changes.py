@@ -16,7 +16,8 @@ from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import ethereum_transactions
 from ..rpc.context import Context
 from .criteria import criteria_of
-from .logs import logs_by_height
+from .filters import LogFilter
+from .logs import logs_by_height, turn
 from .reader import reader
 
 Changes = tuple[tuple[Any, ...], int]
@@ -56,16 +57,25 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     high = min(span[-1], wanted.last) if isinstance(wanted.last, int) else span[-1]
     if low > high:
         return (), span[-1]
+    own = range(low, high + 1)
+    with turn(ctx, own):
+        found, told = _page(ctx, wanted, own, polled.cursor)
+    # Behind the end of its range there is nothing to tell.
+    return found, span[-1] if told == high else told
+
+
+def _page(ctx: Context, wanted: LogFilter, span: range, cursor: int) -> Changes:
+    """Logs until there are enough, and how far that is."""
     found: list[Log] = []
-    told = polled.cursor
+    told = cursor
     try:
-        for height, logs in logs_by_height(ctx, wanted, range(low, high + 1)):
+        for height, logs in logs_by_height(ctx, wanted, span):
             found += logs
             told = height
             if len(found) >= ctx.settings.evm_logs_cap:
                 return tuple(found), told
     except SearchTooCostly:
-        if told == polled.cursor:
+        if told == cursor:
             raise
         return tuple(found), told
     return tuple(found), span[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..domain.ethereum import Block, Log, LogSearch
@@ -41,15 +42,13 @@ def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
             raise EvmError("unknown block", code=_SERVER_ERROR)
         return _capped(ctx, [_matching(block, wanted)])
     span = heights(ctx, chain, wanted)
-    if len(span) == 1:
-        return _capped(ctx, _logs_in(ctx, wanted, span))
-    with ctx.turns.one():
-        return _capped(ctx, _logs_in(ctx, wanted, span))
+    with turn(ctx, span):
+        return _capped(ctx, (logs for _, logs in logs_by_height(ctx, wanted, span)))
 
 
-def _logs_in(ctx: Context, wanted: LogFilter, span: range) -> Iterator[tuple[Log, ...]]:
-    for _, logs in logs_by_height(ctx, wanted, span):
-        yield logs
+def turn(ctx: Context, span: range) -> AbstractContextManager[None]:
+    """What looking through some blocks waits for; one block waits for nobody."""
+    return ctx.turns.one() if len(span) > 1 else nullcontext()
 
 
 def logs_by_height(

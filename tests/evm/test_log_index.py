@@ -147,6 +147,19 @@ def test_only_blocks_that_may_have_the_logs_are_looked_at(made: Made, tmp_path: 
             assert backend.log_heights(search, Effort()) == heights, search
 
 
+def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> None:
+    # Half of two hundred logs have the topic.
+    logs = [[EmittedLog(TOPICS[:1])] * 25, [EmittedLog()] * 25]
+    chain = chain_of(
+        [[(ADDRESSES[number % 2], logs[number % 2], False)] for number in range(8)]
+    )
+    others = tuple(number.to_bytes(20) for number in range(998))
+    with stored(chain, tmp_path) as backend:
+        search = LogSearch((*ADDRESSES[:2], *others), (TOPICS[:1],), 1, 8)
+        # Looked up they would be 100,000.
+        assert backend.log_heights(search, Effort(rows=5_000)) == (1, 3, 5, 7)
+
+
 def test_the_index_keeps_to_its_effort(made: Made, tmp_path: Path) -> None:
     with stored(made, tmp_path) as backend:
         for effort, setting in (

@@ -35,42 +35,73 @@ def is_complete(at: Connection) -> bool:
 def log_heights(at: Connection, wanted: LogSearch) -> tuple[int, ...]:
     """Where such logs may be, lowest first."""
     between = (place(wanted.low), last_place(wanted.high))
-    first, *rest = _rarest_first(at, _terms(wanted), between)
-    also = f" AND EXISTS (SELECT 1 FROM evm_hits WHERE {_OF} AND place = d.place)"
+    hits, first, rest = _rarest_first(at, _terms(wanted), between)
+    also = [_also(at, term, hits, between) for term in rest]
     found = at.execute(
         f"SELECT {height_sql('d.place')} FROM evm_hits AS d"
-        f" WHERE d.{_OF} AND d.place BETWEEN ? AND ?{also * len(rest)}"
+        f" WHERE d.{_OF} AND d.place BETWEEN ? AND ?{''.join(sql for sql, _ in also)}"
         " UNION SELECT height FROM evm_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
-        (first, *between, *rest, wanted.low, wanted.high),
+        (
+            _listed(first),
+            *between,
+            *(arg for _, args in also for arg in args),
+            wanted.low,
+            wanted.high,
+        ),
     )
     return tuple(height for (height,) in found)
 
 
-def _terms(wanted: LogSearch) -> list[str]:
-    """The keys of each demand, any of which meets it."""
+_Term = Sequence[int]
+"""The keys of a demand, any of which meets it."""
+
+
+def _terms(wanted: LogSearch) -> list[_Term]:
     kinds = ((ADDRESS, wanted.addresses), *zip(TOPICS, wanted.topics, strict=False))
-    terms = [[key(kind, value) for value in values] for kind, values in kinds if values]
-    return [json.encode(term).decode() for term in terms or [[key(ANY_LOG)]]]
+    terms = [tuple(key(kind, value) for value in set(values)) for kind, values in kinds]
+    return [term for term in terms if term] or [(key(ANY_LOG),)]
 
 
 def _rarest_first(
-    at: Connection, terms: Sequence[str], between: tuple[int, int]
-) -> Sequence[str]:
-    """The demands, that with the fewest hits at its head: the others are asked of each."""
+    at: Connection, terms: Sequence[_Term], between: tuple[int, int]
+) -> tuple[int, _Term, Sequence[_Term]]:
+    """The demand with the fewest hits, how many these are, and the others."""
     most = _FIRST_COUNT
+    counts = [0]
     while len(terms) > 1:
-        counts = {term: _count(at, term, between, most) for term in terms}
-        if min(counts.values()) < most or most >= _LAST_COUNT:
-            return sorted(terms, key=counts.__getitem__)
+        counts = [_count(at, term, between, most) for term in terms]
+        if min(counts) < most or most >= _LAST_COUNT:
+            break
         most *= _FURTHER
-    return terms
+    hits = min(counts)
+    rarest = counts.index(hits)
+    return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
 
 
-def _count(at: Connection, term: str, between: tuple[int, int], most: int) -> int:
+def _also(
+    at: Connection, term: _Term, hits: int, between: tuple[int, int]
+) -> tuple[str, tuple[object, ...]]:
+    """That the same log meets this demand too: looked up for each hit, or listed once.
+
+    With many alternatives and many hits the list is the shorter way.
+    """
+    lookups = hits * len(term)
+    if len(term) == 1 or _count(at, term, between, lookups) == lookups:
+        sql = f" AND EXISTS (SELECT 1 FROM evm_hits WHERE {_OF} AND place = d.place)"
+        return sql, (_listed(term),)
+    sql = f" AND d.place IN (SELECT place FROM evm_hits WHERE {_OF} AND place BETWEEN ? AND ?)"
+    return sql, (_listed(term), *between)
+
+
+def _count(at: Connection, term: _Term, between: tuple[int, int], most: int) -> int:
     """How many hits there are, counted up to a bound."""
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {_OF}"
         " AND place BETWEEN ? AND ? LIMIT ?)",
-        (term, *between, most),
+        (_listed(term), *between, most),
     ).fetchone()
     return int(row[0])
+
+
+def _listed(term: _Term) -> str:
+    return json.encode(term).decode()
