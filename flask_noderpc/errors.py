@@ -9,6 +9,7 @@
     │   │   ├── HeightNotAvailable(height, lowest, latest)
     │   │   ├── BlockNotFound(hash)
     │   │   ├── TxNotFound(hash)
+    │   │   ├── FilterNotFound()
     │   │   └── ResultNotFound(what)
     │   ├── Refused                 the caller asked for something that can't be granted
     │   │   ├── ValueNotAllowed(reason)
@@ -98,6 +99,14 @@ class TxNotFound(NotFound):
 
 class ResultNotFound(NotFound):
     """The store holds nothing of this kind at this height."""
+
+
+class FilterNotFound(NotFound):
+    """No filter of this id lives; it may have, but nobody polled it for too long."""
+
+    def __init__(self) -> None:
+        # geth: eth/filters/api.go.
+        super().__init__("filter not found")
 
 
 class Refused(BackendError):

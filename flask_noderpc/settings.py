@@ -212,6 +212,9 @@ class Settings:
         10_000, _whole(1), "Longest range of blocks that a search for logs may have."
     )
     evm_logs_cap: int = setting(10_000, _whole(1), "Most logs that one search may find.")
+    evm_filter_cap: int = setting(
+        200, _whole(1), "Most filters that live at the same time, of all clients together."
+    )
     evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
     unsafe: bool = setting(
         False,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from ..domain.block import Evidence, LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, Validator
 from ..errors import NotFound
+from .evm_index import EvmIndex
+from .filters import FilterStore
 from .roles import (
     ApplicationAccess,
     EventSource,
@@ -18,11 +20,17 @@ from .roles import (
     Network,
     StateStore,
 )
-from .search import EventIndex
 
 
 class ChainBackend(
-    EventIndex, StateStore, EventSource, Mempool, EvidencePool, ApplicationAccess, Network
+    EvmIndex,
+    StateStore,
+    EventSource,
+    Mempool,
+    EvidencePool,
+    ApplicationAccess,
+    Network,
+    FilterStore,
 ):
     """Everything the routes ask for."""
 

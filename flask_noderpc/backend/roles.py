@@ -125,6 +125,15 @@ class Mempool:
         """How many wait, and their bytes."""
         return PendingCount(0, 0)
 
+    def latest_pending(self) -> int:
+        """The cursor of the newest transaction that has waited; 0 before the first."""
+        return 0
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """At most ``limit`` waiting transactions that came after a cursor, each with its
+        own cursor, oldest first; 0 is before all."""
+        return ()
+
     def flush(self) -> None:
         """Forget all that waits, and what was seen before."""
         raise NotSupported("this backend has no mempool")

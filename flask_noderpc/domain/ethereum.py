@@ -115,6 +115,19 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSearch:
+    """Logs between two heights, both included, of some addresses with some topics.
+
+    Any of the addresses, and at each position any of its topics; none is every one.
+    """
+
+    addresses: tuple[bytes, ...]
+    topics: tuple[tuple[bytes, ...], ...]
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """What executing a transaction gave."""
 

@@ -36,10 +36,29 @@ def ethereum_transactions(tx: bytes) -> tuple[Transaction, ...]:
     It is one itself, or a Cosmos SDK transaction with any number of them.
     """
     try:
-        raws = cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)
-        return tuple(map(decode, raws))
+        return tuple(map(decode, _raw_transactions(tx)))
     except InvalidTransaction:
         return ()
+
+
+def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
+    """The hashes of the Ethereum transactions in a node's transaction, and no more.
+
+    Nothing else is read of them, so bytes that are none have a hash as well.
+    """
+    try:
+        return tuple(map(keccak, _raw_transactions(tx)))
+    except InvalidTransaction:
+        return ()
+
+
+def _raw_transactions(tx: bytes) -> tuple[bytes, ...]:
+    return cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)
+
+
+def emitted(result: TxResult) -> Sequence[list[RawLog]]:
+    """The logs of each Ethereum transaction in a node's, from wherever the chain put them."""
+    return list(ethermint.logs(result.events)) or list(responses.logs(result.data))
 
 
 _COSMOS = bytes((cosmos.FIRST_BYTE,))
@@ -112,8 +131,7 @@ def _logs_by_transaction(
 ) -> dict[int, list[RawLog]]:
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
     found: dict[int, list[RawLog]] = {}
-    emitted = list(ethermint.logs(result.events)) or responses.logs(result.data)
-    for position, logs in enumerate(emitted):
+    for position, logs in enumerate(emitted(result)):
         for log in logs:
             index = indices.get(log.transaction_hash or b"", position)
             found.setdefault(index, []).append(log)

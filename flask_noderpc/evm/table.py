@@ -6,7 +6,7 @@ from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
-from . import blocks, logs, node, raw, state, transactions, txpool
+from . import blocks, filter_methods, logs, node, raw, state, transactions, txpool
 from .views import BlockView
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
@@ -122,7 +122,22 @@ _TRANSACTIONS = (
     ),
 )
 
-_LOGS = (Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple),)
+_LOGS = (
+    Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple),
+    Route("eth_newFilter", filter_methods.new_filter, logs.Filtered, str),
+    Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
+    Route(
+        "eth_newPendingTransactionFilter",
+        filter_methods.new_pending_filter,
+        filter_methods.Whole,
+        str,
+    ),
+    Route(
+        "eth_getFilterChanges", filter_methods.filter_changes, filter_methods.OfFilter, tuple
+    ),
+    Route("eth_getFilterLogs", filter_methods.filter_logs, filter_methods.OfFilter, tuple),
+    Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.OfFilter, bool),
+)
 
 _TXPOOL = (
     Route("txpool_status", txpool.status, NoParams, dict),

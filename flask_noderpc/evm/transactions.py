@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..domain.ethereum import Block, Log, PlacedTransaction, Receipt
-from ..domain.search import Effort, Window
 from ..errors import TxRejected
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import ethereum_transactions
 from ..ethereum.transactions import decode
-from ..events import search
-from ..events.query import parse
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from .blocks import HashAndIndex, NumberAndIndex
+from .budget import Budget
 from .errors import EvmError
 from .params import Data, Hash
 from .reader import reader
@@ -54,16 +52,8 @@ def logs(ctx: Context, params: OfTransaction) -> tuple[Log, ...] | None:
 
 def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     """The committed transaction with an Ethereum hash, and what it gave."""
-    settings = ctx.settings
-    # Ethermint: the hash stands in the event in small letters.
-    wanted = search.tx_search(parse(f"ethereum_tx.ethereumTxHash='0x{tx_hash.hex()}'"))
-    if wanted is None:
-        return None
-    effort = Effort(
-        settings.search_timeout, settings.search_rows, settings.max_batch_response_bytes
-    )
-    for record in ctx.backend.search_txs(wanted, Window(0, 1, True), effort, False).txs:
-        block = reader(ctx).at(record.height)
+    for height in ctx.backend.ethereum_tx_heights(tx_hash, Budget(ctx.settings).effort):
+        block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.transaction.hash == tx_hash:
                 return each

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
@@ -20,9 +21,19 @@ from ..backend.base import ChainBackend
 from ..backend.search import scan_blocks, scan_txs
 from ..backend.verify import verify_chain
 from ..canonical import hashes
+from ..domain.ethereum import LogSearch
+from ..domain.filters import FilterKind, PolledFilter
 from ..domain.search import Bound, Effort, Search, Term, Window
 from ..domain.time import SECOND
-from ..errors import BlockNotFound, HeightNotAvailable, NotFound, ResultNotFound, TxNotFound
+from ..errors import (
+    BlockNotFound,
+    Busy,
+    FilterNotFound,
+    HeightNotAvailable,
+    NotFound,
+    ResultNotFound,
+    TxNotFound,
+)
 from .chains import SampleChain, make_chain
 
 # Of what the sample chain's application tells.
@@ -184,6 +195,24 @@ class ChainBackendContract(ABC):
         """Waiting without news gives the latest height after the timeout."""
         latest = backend.latest_height()
         assert backend.wait_for_height(latest, timeout=0.01) == latest
+
+    def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
+        """What may have logs is told in order, and nothing outside of the range."""
+        found = backend.log_heights(LogSearch((), (), 2, 5), Effort())
+        assert list(found) == sorted({*found} & {*range(2, 6)})
+        assert not backend.ethereum_tx_heights(b"\x00" * 32, Effort())
+
+    def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
+        """Of two polls from the same place one tells what is new."""
+        filters, made = backend.filters(), PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}")
+        filters.add(made, 1)
+        with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):
+            filters.add(replace(made, id="0x2"), 1)
+        assert [filters.move(made, 5) for _ in range(2)] == [True, False]
+        assert backend.filters().get("0x1") == replace(made, cursor=5)
+        assert [filters.drop("0x1") for _ in range(2)] == [True, False]
+        with pytest.raises(FilterNotFound):
+            filters.get("0x1")
 
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
         """The card names the chain; the key and the peers have their types."""

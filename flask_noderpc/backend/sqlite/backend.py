@@ -14,6 +14,7 @@ from ...concurrency import NativeThread
 from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ...domain.answers import PendingCount, PendingTxs
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
+from ...domain.ethereum import LogSearch
 from ...domain.genesis import Genesis
 from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
@@ -30,14 +31,16 @@ from ...errors import (
 )
 from ..application import Application, AppState, InitChain
 from ..evidence import check_evidence
+from ..filters import Filters
 from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
 from . import blocks as reading
-from . import evidence, ledger, mempool, state
+from . import evidence, evm_search, ledger, mempool, state
 from . import lease as leases
 from . import search as searching
 from .connection import Store
 from .files import Files
+from .filters import SQLiteFilters
 from .mempool import MempoolLimits
 
 
@@ -193,6 +196,17 @@ class SQLiteBackend(ChainStore):
                 return searching.heights(at, search, window)
         return files.searchers.run(lambda at: searching.heights(at, search, window), effort)
 
+    def ethereum_tx_heights(self, tx_hash: bytes, effort: Effort) -> Sequence[int]:
+        with self._open().readers.snapshot() as at:
+            found = evm_search.tx_heights(at, tx_hash)
+            complete = evm_search.is_complete(at)
+        return found if complete else (*found, *super().ethereum_tx_heights(tx_hash, effort))
+
+    def log_heights(self, wanted: LogSearch, effort: Effort) -> Sequence[int]:
+        if wanted.low == wanted.high:
+            return super().log_heights(wanted, effort)
+        return self._open().searchers.run(lambda at: evm_search.log_heights(at, wanted), effort)
+
     # State.
 
     def genesis(self) -> Genesis:
@@ -266,6 +280,10 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, max_bytes, max_gas)
 
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return mempool.latest(at)
+
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
             return mempool.after(at, cursor, limit)
@@ -319,6 +337,13 @@ class SQLiteBackend(ChainStore):
 
     def validator_key(self) -> PublicKey:
         return self.own_key or super().validator_key()
+
+    # Filters.
+
+    def filters(self) -> Filters:
+        if self._store.read_only:
+            return super().filters()
+        return SQLiteFilters(self._open(), self.filter_clock)
 
     # Writing.
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import ConfigurationError, StoreError
+from . import evm_index
 from .schema import migrate
 
 T = TypeVar("T")
@@ -38,6 +39,17 @@ def translated(path: str) -> Iterator[None]:
         raise StoreError("a number is too large for the store", path) from None
     except OSError as error:
         raise StoreError(str(error.strerror), str(error.filename or path)) from error
+
+
+@contextmanager
+def _transaction(connection: Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
 
 
 def _cause(error: sqlite3.Error) -> str:
@@ -135,13 +147,14 @@ class Store:
         connection.execute("PRAGMA synchronous = FULL")
         if self._max_pages:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(connection):
             migrate(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.rollback()
-            raise
+        # A slice at a time: others, who have it indexed already, go on meanwhile.
+        while evm_index.unindexed(connection):
+            with _transaction(connection):
+                # Another process may have done them since.
+                if heights := evm_index.unindexed(connection):
+                    evm_index.write_stored(connection, heights)
 
     def _connect(self, timeout: float, mode: str) -> Connection:
         options = urlencode({"mode": mode, **self._options})

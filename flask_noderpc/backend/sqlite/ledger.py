@@ -16,7 +16,7 @@ from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
 from ..application import Changes, InitChain
 from ..store import CommittedBlock
-from . import evidence, index, rows, state
+from . import evidence, evm_index, index, rows, state
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -133,6 +133,7 @@ def _write_block(
             )
         ),
     )
+    evm_index.write(connection, height, block.txs, results)
     evidence.write(connection, height, block.evidence)
 
 

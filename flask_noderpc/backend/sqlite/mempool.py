@@ -109,6 +109,15 @@ def drop_unfit(connection: Connection) -> None:
     )
 
 
+def latest(connection: Connection) -> int:
+    """The last cursor that was given out, whether its transaction still waits or not."""
+    # SQLite: where AUTOINCREMENT remembers it.
+    row = connection.execute(
+        "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
     """The oldest transactions behind a cursor, each with its own."""
     found = connection.execute(

@@ -12,7 +12,7 @@ from sqlite_utils import Database, Migrations
 from sqlite_utils.db import Table
 
 from ...errors import StoreError
-from . import evidence, index
+from . import evidence, evm_index, index
 
 migrations = Migrations("flask_noderpc")
 
@@ -187,6 +187,31 @@ def m003_evidence(db: Database) -> None:
     )
 
 
+@migrations()
+def m004_evm(db: Database) -> None:
+    """The index of Ethereum transactions and logs; what is stored is indexed afterwards."""
+    db.execute(
+        """CREATE TABLE evm_hits (
+               key INTEGER NOT NULL,
+               place INTEGER NOT NULL,
+               PRIMARY KEY (key, place)
+           ) STRICT, WITHOUT ROWID"""
+    )
+    _create(db, "evm_unindexed", {"height": int}, pk="height")
+    evm_index.list_stored(db.conn)
+
+
+@migrations()
+def m005_filters(db: Database) -> None:
+    """Filters that are polled."""
+    _create(
+        db,
+        "filters",
+        {"id": str, "kind": str, "cursor": int, "criteria": str, "expires": int},
+        pk="id",
+    )
+
+
 def _create(
     db: Database,
     name: str,
@@ -200,7 +225,8 @@ def _create(
     )
 
 
-_KNOWN = {m001_chain.__name__, m002_index.__name__, m003_evidence.__name__}
+_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters)
+_KNOWN = {step.__name__ for step in _STEPS}
 
 
 def migrate(connection: sqlite3.Connection, read_only: bool = False) -> None:

@@ -1,0 +1,36 @@
+"""What one call may still cost."""
+
+from __future__ import annotations
+
+import time
+
+from ..domain.search import Effort
+from ..errors import SearchTooCostly
+from ..settings import Settings
+
+
+class Budget:
+    """The time and the rows of a search, shared by all that one call looks at."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._deadline = time.monotonic() + settings.search_timeout
+        self._rows = settings.search_rows
+
+    @property
+    def effort(self) -> Effort:
+        """What the backend's own search may cost."""
+        settings = self._settings
+        return Effort(
+            settings.search_timeout, settings.search_rows, settings.max_batch_response_bytes
+        )
+
+    def spend(self, rows: int) -> None:
+        """Look at some more; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        self._rows -= rows
+        if self._rows < 0:
+            raise SearchTooCostly.by_rows(self._settings.search_rows)
+        if time.monotonic() > self._deadline:
+            raise SearchTooCostly.by_time(self._settings.search_timeout)
+        # Under gevent the others have their turn here.
+        time.sleep(0)

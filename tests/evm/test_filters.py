@@ -1,0 +1,315 @@
+"""Filters that are polled: what they tell, once, and how long they live."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backend.filters import Clock, FilterStore
+from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.evm import filter_changes
+from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.node import app_for
+
+from .chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, transfer
+
+Ask = Callable[..., Any]
+
+NOT_FOUND = {"code": -32000, "message": "filter not found"}
+MINUTE = 60 * 10**9
+
+
+class InMemory(EmbeddedChain):
+    """Keeps its filters as a backend does that has no place for them."""
+
+    filters = FilterStore.filters
+
+
+class Time:
+    """A clock that tests turn."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
+    chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
+    chain.filter_clock = clock
+    chain.start()
+    return chain
+
+
+@pytest.fixture
+def clock() -> Time:
+    return Time()
+
+
+@pytest.fixture(params=[EmbeddedChain, InMemory])
+def chain(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Time
+) -> Iterator[EmbeddedChain]:
+    with closing(opened(tmp_path, request.param, clock)) as made:
+        yield made
+
+
+@pytest.fixture
+def ask(chain: EmbeddedChain) -> Ask:
+    return asking(chain)
+
+
+def asking(chain: EmbeddedChain, **settings: Any) -> Ask:
+    client = app_for(chain, json_rpc_enable=True, **settings).test_client()
+
+    def ask(method: str, *params: Any) -> Any:
+        call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
+        reply = client.post("/evm", json=call).get_json()
+        return reply["result"] if "result" in reply else reply["error"]
+
+    return ask
+
+
+def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
+    """A block with a log."""
+    chain.submit(emitting(nonce, EmittedLog(topics)))
+    chain.produce()
+
+
+def data(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+def test_a_block_filter_tells_the_hashes_of_new_blocks(chain: EmbeddedChain, ask: Ask) -> None:
+    chain.produce()
+    own = ask("newBlockFilter")
+    assert ask("getFilterChanges", own) == []
+
+    chain.produce()
+    chain.produce()
+
+    hashes = [ask("getBlockByNumber", height, False)["hash"] for height in ("0x2", "0x3")]
+    assert ask("getFilterChanges", own) == hashes
+    assert ask("getFilterChanges", own) == []
+
+
+def test_a_log_filter_tells_new_logs_that_match(chain: EmbeddedChain, ask: Ask) -> None:
+    emit(chain, 0, TOPIC_A)
+    own = ask("newFilter", {"fromBlock": "0x0", "topics": [data(TOPIC_A)]})
+    assert ask("getFilterChanges", own) == []
+
+    emit(chain, 1, TOPIC_B)
+    emit(chain, 2, TOPIC_A, TOPIC_B)
+
+    (told,) = ask("getFilterChanges", own)
+    assert told["blockNumber"] == "0x3"
+    assert told["topics"] == [data(TOPIC_A), data(TOPIC_B)]
+    assert ask("getFilterChanges", own) == []
+    # The range is that of eth_getLogs.
+    assert [log["blockNumber"] for log in ask("getFilterLogs", own)] == ["0x1", "0x3"]
+
+
+def test_a_log_filter_ends_where_it_says(chain: EmbeddedChain, ask: Ask) -> None:
+    chain.produce()
+    own = ask("newFilter", {"fromBlock": "0x3", "toBlock": "0x4"})
+
+    told = []
+    for nonce in range(5):
+        emit(chain, nonce, TOPIC_A)
+        told += ask("getFilterChanges", own)
+
+    assert [log["blockNumber"] for log in told] == ["0x3", "0x4"]
+
+
+def test_a_pending_filter_tells_what_comes_to_wait(chain: EmbeddedChain, ask: Ask) -> None:
+    chain.submit(transfer(0))
+    hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
+    assert ask("getFilterChanges", hashes) == []
+
+    chain.submit(transfer(1))
+    chain.submit(transfer(2))
+
+    wanted = [data(keccak(transfer(nonce))) for nonce in (1, 2)]
+    assert ask("getFilterChanges", hashes) == wanted
+    assert ask("getFilterChanges", hashes) == []
+    told = ask("getFilterChanges", whole)
+    assert [tx["hash"] for tx in told] == wanted
+    assert told[0]["blockHash"] is None
+
+
+def test_ids_are_hex_without_zeros_in_front(ask: Ask) -> None:
+    ids = {ask("newBlockFilter") for _ in range(50)}
+
+    assert len(ids) == 50
+    assert all(re.fullmatch("0x(0|[1-9a-f][0-9a-f]{0,31})", own) for own in ids)
+
+
+def test_a_filter_is_forgotten_when_told_so(ask: Ask) -> None:
+    own = ask("newBlockFilter")
+
+    assert ask("uninstallFilter", own) is True
+    assert ask("uninstallFilter", own) is False
+    assert ask("getFilterChanges", own) == NOT_FOUND
+    assert ask("getFilterLogs", own) == NOT_FOUND
+
+
+def test_only_a_log_filter_has_logs(ask: Ask) -> None:
+    assert ask("getFilterLogs", ask("newBlockFilter")) == NOT_FOUND
+    assert ask("getFilterLogs", ask("newPendingTransactionFilter")) == NOT_FOUND
+
+
+def test_a_filter_lives_while_it_is_polled(clock: Time, ask: Ask) -> None:
+    polled, idle = ask("newFilter", {}), ask("newFilter", {})
+    for _ in range(3):
+        clock.now += 4 * MINUTE
+        assert ask("getFilterChanges", polled) == []
+
+    assert ask("getFilterChanges", idle) == NOT_FOUND
+    assert ask("uninstallFilter", idle) is False
+
+
+def test_asking_for_all_logs_is_no_poll(clock: Time, chain: EmbeddedChain, ask: Ask) -> None:
+    chain.produce()
+    own = ask("newFilter", {})
+    clock.now += 4 * MINUTE
+    assert ask("getFilterLogs", own) == []
+    clock.now += 4 * MINUTE
+
+    assert ask("getFilterLogs", own) == NOT_FOUND
+
+
+def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> None:
+    ask = asking(chain, evm_filter_cap=3)
+    for method in ("newFilter", "newBlockFilter", "newPendingTransactionFilter"):
+        ask(method, *([{}] if method == "newFilter" else []))
+
+    refused = ask("newBlockFilter")
+    assert refused["code"] == -32000
+    assert refused["message"].startswith("3 filters live already")
+    assert "NODERPC_EVM_FILTER_CAP" in refused["message"]
+
+    # Those that nobody polls make room.
+    clock.now += 6 * MINUTE
+    assert ask("newBlockFilter").startswith("0x")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({"fromBlock": "pending"}, "pending logs are not supported"),
+        ({"toBlock": "pending"}, "pending logs are not supported"),
+        ({"fromBlock": "0x5", "toBlock": "0x4"}, "invalid block range params"),
+        ({"toBlock": "0x4"}, "invalid block range params"),
+        ({"toBlock": "earliest"}, "invalid block range params"),
+        ({"fromBlock": "0x0", "toBlock": "0x2712"}, "exceed maximum block range 10000"),
+        ({"topics": [None] * 5}, "invalid argument 0: exceed max topics"),
+    ],
+)
+def test_a_filter_of_no_new_logs_is_refused(
+    ask: Ask, wanted: dict[str, object], text: str
+) -> None:
+    refused = ask("newFilter", wanted)
+
+    assert refused["code"] == -32602
+    assert refused["message"].startswith(text)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"fromBlock": "latest", "toBlock": "latest"},
+        {"fromBlock": "0x1", "toBlock": "0x1"},
+        {"fromBlock": "0x1", "toBlock": "latest"},
+        {"fromBlock": "earliest"},
+        {"toBlock": "finalized"},
+        {"address": data(CONTRACT), "topics": [None, [data(TOPIC_A), data(TOPIC_B)]]},
+        {"blockHash": data(TOPIC_A)},
+    ],
+)
+def test_every_other_filter_is_taken(ask: Ask, wanted: dict[str, object]) -> None:
+    assert ask("getFilterChanges", ask("newFilter", wanted)) == []
+
+
+def test_a_poller_that_was_away_gets_one_page_after_the_other(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_changes, "_MOST_BLOCKS", 2)
+    ask = asking(chain, evm_logs_cap=1)
+    blocks, logs = ask("newBlockFilter"), ask("newFilter", {})
+    for nonce in range(5):
+        emit(chain, nonce, TOPIC_A)
+
+    told = [len(ask("getFilterChanges", blocks)) for _ in range(4)]
+    assert told == [2, 2, 1, 0]
+    pages = [ask("getFilterChanges", logs) for _ in range(6)]
+    assert [log["blockNumber"] for page in pages for log in page] == [
+        hex(height) for height in range(1, 6)
+    ]
+    assert max(map(len, pages)) == 1
+
+
+def test_a_poll_that_takes_too_long_goes_on_behind_what_it_told(
+    chain: EmbeddedChain,
+) -> None:
+    own = asking(chain)("newFilter", {})
+    for nonce in range(3):
+        emit(chain, nonce, TOPIC_A)
+
+    # A block and its transaction are two rows.
+    narrow, wide = asking(chain, search_rows=1), asking(chain)
+    assert "NODERPC_SEARCH_ROWS" in narrow("getFilterChanges", own)["message"]
+    assert len(wide("getFilterChanges", own)) == 3
+
+
+def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:
+    with (
+        closing(opened(tmp_path, EmbeddedChain, clock)) as one,
+        closing(opened(tmp_path, EmbeddedChain, clock)) as other,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        workers = [asking(chain) for chain in (one, other)]
+        own = workers[0]("newBlockFilter")
+        polls = []
+        for _ in range(20):
+            one.produce()
+            polls += [pool.submit(ask, "getFilterChanges", own) for ask in workers * 2]
+        told = [each for poll in polls for each in poll.result()]
+        told += workers[1]("getFilterChanges", own)
+
+        assert sorted(told) == sorted(
+            data(one.block(height)[0].hash) for height in range(1, 21)
+        )
+
+
+def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        own = asking(chain)("newFilter", {"topics": [data(TOPIC_A)]})
+        emit(chain, 0, TOPIC_A)
+
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        (told,) = asking(chain)("getFilterChanges", own)
+        assert told["blockNumber"] == "0x1"
+
+
+def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        ask = asking(chain)
+        own = ask("newBlockFilter")
+        log = tmp_path / "noderpc.db-wal"
+        before = os.stat(log)
+
+        assert ask("getFilterChanges", own) == []
+        assert (os.stat(log).st_size, os.stat(log).st_mtime_ns) == (
+            before.st_size,
+            before.st_mtime_ns,
+        )

@@ -1,0 +1,171 @@
+"""Filter objects, their ranges and what they match, as geth has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc import MemoryBackend, SQLiteBackend
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.node import app_for
+from tests.ethereum.signing import transfer
+
+from .transcript import Exchange, exchanges
+
+A, B = b"\xaa" * 32, b"\xbb" * 32
+
+
+@cache
+def sample() -> SampleChain:
+    """The chain of ``transcripts/log_topics.txt``."""
+    maker = ChainMaker(application=EthermintDouble)
+
+    def call(nonce: int, number: int, *topics: tuple[bytes, ...]) -> bytes:
+        data = log_calldata(*map(EmittedLog, topics))
+        to = to_checksum(log_contract(number))
+        return transfer(nonce, to=to, value=0, data=data, gas=200_000)
+
+    blocks = (
+        maker.block(),
+        maker.block(call(0, 1, (), (A,)), call(1, 1, (A, B))),
+        maker.block(call(2, 2, (B, A)), call(3, 1, (A, B, B, A))),
+    )
+    return SampleChain(maker.genesis, maker.state, blocks)
+
+
+def scanned() -> MemoryBackend:
+    chain = sample()
+    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+
+
+@pytest.fixture(scope="module", params=["scanned", "indexed"])
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FlaskClient]:
+    if request.param == "scanned":
+        yield client_of(scanned())
+        return
+    with closing(indexed(tmp_path_factory.mktemp("logs"))) as backend:
+        yield client_of(backend)
+
+
+def indexed(folder: Path) -> SQLiteBackend:
+    chain = sample()
+    backend = SQLiteBackend(folder / "chain.db")
+    backend.init_chain(chain.genesis, chain.state)
+    backend.append_block(*chain.blocks)
+    return backend
+
+
+def client_of(backend: Any, **settings: Any) -> FlaskClient:
+    return app_for(backend, json_rpc_enable=True, **settings).test_client()
+
+
+def ask(client: FlaskClient, method: str, *params: object) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = client.post("/evm", json=body).get_json()
+    return answer.get("result", answer.get("error"))
+
+
+def hashes(client: FlaskClient) -> dict[str, str]:
+    """The hashes that stand in the transcripts by a name."""
+    return {
+        f"HASH{height}": ask(client, "eth_getBlockByNumber", hex(height), False)["hash"]
+        for height in (0, 2)
+    }
+
+
+def reduced(answer: str) -> str:
+    """The answer with each log as its block and its index in it."""
+    reply = json.loads(answer)
+    if isinstance(reply.get("result"), list):
+        reply["result"] = [
+            f"{int(log['blockNumber'], 16)}:{int(log['logIndex'], 16)}"
+            for log in reply["result"]
+        ]
+    return json.dumps(reply, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        *exchanges("filter_objects"),
+        *exchanges("log_ranges"),
+        *exchanges("log_topics"),
+    ],
+    ids=lambda exchange: exchange.name,
+)
+def test_a_filter_is_read_and_answered_as_geth_does(
+    client: FlaskClient, exchange: Exchange
+) -> None:
+    sent = exchange.sent
+    for name, own in hashes(client).items():
+        sent = sent.replace(name, own)
+
+    answer = client.post("/evm", data=sent, content_type="application/json").text
+
+    assert reduced(answer) == exchange.answer
+
+
+@pytest.mark.parametrize("count", [1_001, 70_000])
+@pytest.mark.parametrize("method", ["eth_getLogs", "eth_newFilter"])
+def test_too_many_alternatives_are_refused(
+    client: FlaskClient, method: str, count: int
+) -> None:
+    for wanted in (
+        {"address": ["0x" + "12" * 20] * count},
+        {"topics": [None, ["0x" + "aa" * 32] * count]},
+    ):
+        refused = ask(client, method, wanted)
+        assert refused == {
+            "code": -32602,
+            "message": "invalid argument 0: exceed max addresses or topics per search position",
+        }
+
+
+def test_a_thousand_alternatives_are_taken(client: FlaskClient) -> None:
+    wanted = {
+        "fromBlock": "0x0",
+        "address": ["0x" + "12" * 20] * 999 + ["0x" + log_contract(2).hex()],
+        "topics": [["0x" + "cc" * 32] * 999 + ["0x" + B.hex()], None],
+    }
+
+    assert len(ask(client, "eth_getLogs", wanted)) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"evm_block_range_cap": 2}, "exceed maximum block range 2"),
+        ({"evm_logs_cap": 4}, "query returned more than 4 results"),
+        ({"search_rows": 1}, "the search looks at more than 1 rows"),
+        ({"search_timeout": 1e-9}, "the search was not done within"),
+    ],
+)
+def test_what_is_too_much_is_refused_whole(
+    tmp_path: Path, settings: dict[str, Any], text: str
+) -> None:
+    (setting,) = settings
+    with closing(indexed(tmp_path)) as stored:
+        for backend in (stored, scanned()):
+            refused = ask(client_of(backend, **settings), "eth_getLogs", {"fromBlock": "0x0"})
+            assert refused["message"].startswith(text)
+            assert f"NODERPC_{setting.upper()}" in refused["message"]
+
+
+def test_a_cap_counts_the_difference(client: FlaskClient) -> None:
+    wanted = {"fromBlock": "0x0"}
+
+    assert len(ask(client_of(scanned(), evm_block_range_cap=3), "eth_getLogs", wanted)) == 5
+    assert len(ask(client_of(scanned(), evm_logs_cap=5), "eth_getLogs", wanted)) == 5
