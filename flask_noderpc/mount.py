@@ -11,7 +11,8 @@ from flask import Response, current_app, request, url_for
 
 from .backend.base import ChainBackend
 from .errors import ConfigurationError, InvalidRequest, NodeRPCError
-from .events.feed import Feed
+from .events.feed import Feed, Heights
+from .events.messages import messages_at
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
@@ -100,11 +101,7 @@ class Mount:
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
-        self._feed = Feed(
-            backend,
-            lambda messages: self._hub.publish(dialect.rules.tells(messages)),
-            wanted=lambda: len(self._hub) > 0,
-        )
+        self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
         self._origins = Origins(settings.read_origins, settings.write_origins)
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
@@ -228,6 +225,9 @@ class Mount:
                 connection.run(receive, session.pull)
         finally:
             session.close()
+
+    def _tell(self, height: int) -> None:
+        self._hub.publish(self._dialect.rules.tells(messages_at(self.backend, height)))
 
     def _follow(self) -> None:
         # A subscription may be the first that this process is asked for.

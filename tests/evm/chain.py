@@ -54,5 +54,3 @@ def ethereum_chain(folder: Path) -> EmbeddedChain:
     )
     chain.produce()
     return chain
-
-
