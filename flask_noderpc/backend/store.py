@@ -69,11 +69,6 @@ class BlockWriter(ABC):
         """Waiting evidence that fits a block, of the earliest offences first."""
 
     @abstractmethod
-    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """At most ``limit`` waiting transactions that came after a cursor, each with its
-        own cursor, oldest first; 0 is before all."""
-
-    @abstractmethod
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         """Forget waiting transactions, so that they may be sent again."""
 

@@ -117,6 +117,15 @@ def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, b
     return tuple((seq, tx) for seq, tx in found)
 
 
+def latest(connection: Connection) -> int:
+    """The last cursor that was given out, whether its transaction still waits or not."""
+    # SQLite: where AUTOINCREMENT remembers it.
+    row = connection.execute(
+        "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
     """Forget transactions, so that they may be sent again."""
     gone = [(tx_hash(tx),) for tx in txs]
