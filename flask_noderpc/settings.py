@@ -213,6 +213,12 @@ class Settings:
     )
     evm_logs_cap: int = setting(10_000, _whole(1), "Most logs that one search may find.")
     evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
+    evm_max_subscriptions: int = setting(
+        1_000, _whole(1), "Most subscriptions of the EVM layer at once in a process."
+    )
+    evm_max_subscriptions_per_client: int = setting(
+        100, _whole(1), "Most subscriptions of one websocket client of the EVM layer."
+    )
     unsafe: bool = setting(
         False,
         _switch,

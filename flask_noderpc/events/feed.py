@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..backend.base import ChainBackend
@@ -15,6 +15,8 @@ log = logging.getLogger("flask_noderpc.events")
 
 # How often the feed looks whether it is still wanted, and how long it waits after a fault.
 _LOOK_S = 0.25
+# How many waiting transactions are read in one go.
+_SLICE = 100
 
 
 class Source(Protocol):
@@ -46,6 +48,30 @@ class Heights:
         height = max(after + 1, self._backend.base_height())
         self._hand_on(height)
         return height
+
+
+class Waiting:
+    """The transactions that come to wait for a block, each handed on once."""
+
+    def __init__(
+        self, backend: ChainBackend, hand_on: Callable[[Sequence[bytes]], None]
+    ) -> None:
+        self._backend = backend
+        self._hand_on = hand_on
+
+    def now(self) -> int:
+        """The cursor of the newest."""
+        return self._backend.latest_pending()
+
+    def turn(self, after: int, patience_s: float) -> int:
+        """Hand on those that have come, if any have."""
+        if not self._backend.wait_for_pending_after(after, patience_s):
+            return after
+        # Asked first: those that are in a block already are behind this, and not found.
+        latest = self._backend.latest_pending()
+        found = self._backend.pending_after(after, _SLICE)
+        self._hand_on([tx for _, tx in found])
+        return found[-1][0] if found else latest
 
 
 class Feed:

@@ -37,6 +37,12 @@ class Ring(Generic[K]):
         self.first = 0
         self.end = 0
 
+    @property
+    def newest(self) -> bytes | None:
+        """The last event of all."""
+        with self._lock:
+            return self._entries[-1] if self._entries else None
+
     def extend(self, batch: Sequence[bytes]) -> None:
         """Add a block's events, dropping what is too old."""
         with self._lock:
