@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from ..ethereum.aliases import comparable, has_addresses
 from ..events.messages import Keys, Message
 from ..events.query import Query
 
@@ -166,7 +167,7 @@ class Hub(Rings[Query]):
 
     def _wanting(self, keys: Keys) -> Iterable[Ring[Query]]:
         for key, values in keys.items():
-            for value in set(values):
+            for value in _comparables(key, values):
                 for ring in self._by_value.get((key, value), ()):
                     if ring.topic.matches(keys):
                         yield ring
@@ -175,9 +176,17 @@ class Hub(Rings[Query]):
                 yield ring
 
 
+def _comparables(key: str, values: Iterable[str]) -> set[str]:
+    if has_addresses(key):
+        return {comparable(key, value) for value in values}
+    return set(values)
+
+
 def _selective(query: Query) -> tuple[str, str] | None:
     """The equality by which a query is looked up: any but the category, if it can be."""
     # An empty text is also what a mere type of events stands for, which is no key.
-    found = [(c.key, c.text) for c in query.conditions if c.is_equality and c.text]
+    found = [
+        (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
+    ]
     telling = [pair for pair in found if pair[0] != "tm.event"]
     return next(iter(telling or found), None)

@@ -187,6 +187,12 @@ def m003_evidence(db: Database) -> None:
     )
 
 
+@migrations()
+def m005_ethereum_keys(db: Database) -> None:
+    """Ethereum's events are found under both their names, addresses in any letters."""
+    index.rewrite_ethereum(db.conn)
+
+
 def _create(
     db: Database,
     name: str,
@@ -200,7 +206,12 @@ def _create(
     )
 
 
-_KNOWN = {m001_chain.__name__, m002_index.__name__, m003_evidence.__name__}
+_KNOWN = {
+    m001_chain.__name__,
+    m002_index.__name__,
+    m003_evidence.__name__,
+    m005_ethereum_keys.__name__,
+}
 
 
 def migrate(connection: sqlite3.Connection, read_only: bool = False) -> None:
