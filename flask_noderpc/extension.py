@@ -87,10 +87,8 @@ class NodeRPC:
             state.add_url_rule(
                 rule, endpoint, view, methods=methods + asked, provide_automatic_options=answers
             )
-        for prefix, mark in mount.prefixes():
-            mount.shell.route(
-                f"{prefix}/websocket", bp=_Rules(state), endpoint=f"websocket{mark}"
-            )(mount.talk)
+        for rule, endpoint, handler in mount.websockets():
+            mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
         app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from flask import Response, current_app, request, url_for
 
 from .backend.base import ChainBackend
 from .errors import ConfigurationError, InvalidRequest, NodeRPCError
-from .events.feed import Feed
+from .events.feed import Feed, Heights
+from .events.messages import messages_at
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
@@ -31,32 +32,40 @@ from .transports.origin import Origins, Standing
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
 
+if TYPE_CHECKING:
+    from .evm.layer import EvmLayer
+
 View = Callable[..., Response | str]
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def evm_dispatcher(context: Context, start: Callable[[], None]) -> Dispatcher:
-    """What answers calls of the EVM layer over the same backend.
+class Talker(Protocol):
+    """What a websocket's messages go to, and its notifications come from."""
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace, and where
-    the extra is not installed.
+    def receive(self, body: bytes) -> None:
+        """Answer a message."""
+
+    def pull(self) -> Iterator[bytes]:
+        """What waits to be sent."""
+
+    def close(self) -> None:
+        """The connection has ended."""
+
+
+def evm_layer(context: Context, start: Callable[[], None]) -> EvmLayer:
+    """The EVM layer over the same backend.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
     """
     try:
         # Needs the extra, which only this layer does.
-        from .evm.dialect import EVM
-        from .evm.table import routes_of
+        from .evm.layer import EvmLayer
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"NODERPC_JSON_RPC_ENABLE needs {error.name}: pip install 'flask-noderpc[evm]'"
         ) from None
-    return Dispatcher(
-        routes_of(context.settings.evm_api),
-        EVM,
-        replace(context, rules=EVM.rules, encode=EVM.encode, memo={}),
-        start,
-        max_batch=context.settings.evm_max_batch,
-    )
+    return EvmLayer(context, start)
 
 
 class Mount:
@@ -88,7 +97,7 @@ class Mount:
             seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
             turns=Turns(settings.search_timeout),
         )
-        self._evm = evm_dispatcher(context, self.start) if settings.json_rpc_enable else None
+        self._evm = evm_layer(context, self.start) if settings.json_rpc_enable else None
         self._dispatcher = Dispatcher(
             self.routes,
             dialect,
@@ -100,11 +109,7 @@ class Mount:
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
-        self._feed = Feed(
-            backend,
-            lambda messages: self._hub.publish(dialect.rules.tells(messages)),
-            wanted=lambda: len(self._hub) > 0,
-        )
+        self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
         self._origins = Origins(settings.read_origins, settings.write_origins)
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
@@ -170,7 +175,9 @@ class Mount:
     def _answer_evm(self, **_: object) -> Response:
         assert self._evm is not None
         self._look_at_rules()
-        return answer_evm(self._evm, self.settings.evm_max_body_bytes, self.standing())
+        return answer_evm(
+            self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
+        )
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.
@@ -203,10 +210,15 @@ class Mount:
         except NodeRPCError as error:
             return index_page(self.routes, None, left_out, to_rpc_error(error).said)
 
+    def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket], None]]]:
+        """What is registered for websockets: rule, endpoint, handler."""
+        for prefix, mark in self.prefixes():
+            yield f"{prefix}/websocket", f"websocket{mark}", self.talk
+        if self._evm is not None:
+            yield "/evm/ws", "evm_websocket", self._talk_evm
+
     def talk(self, sock: socket.socket) -> None:
         """Serve a websocket to its end."""
-        self._look_at_rules()
-        app = current_app._get_current_object()  # type: ignore[attr-defined]
         connection = Connection(sock, self.timing, self.settings.max_body_bytes)
         session = Session(
             self._dispatcher,
@@ -217,6 +229,22 @@ class Mount:
             wake=connection.wake,
             may_write=self.standing().may_write,
         )
+        self._converse(connection, session)
+
+    def _talk_evm(self, sock: socket.socket) -> None:
+        assert self._evm is not None
+        connection = Connection(sock, self.timing, self.settings.evm_max_body_bytes)
+        session = self._evm.session(
+            send=connection.send,
+            wake=connection.wake,
+            drop=connection.drop,
+            may_write=self.standing().may_write,
+        )
+        self._converse(connection, session)
+
+    def _converse(self, connection: Connection, session: Talker) -> None:
+        self._look_at_rules()
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:
             # The connection may last for hours; what a call leaves behind must not.
@@ -229,6 +257,9 @@ class Mount:
         finally:
             session.close()
 
+    def _tell(self, height: int) -> None:
+        self._hub.publish(self._dialect.rules.tells(messages_at(self.backend, height)))
+
     def _follow(self) -> None:
         # A subscription may be the first that this process is asked for.
         self.start()
@@ -238,6 +269,8 @@ class Mount:
         """Close every websocket, as a server does that goes away."""
         self._connections.close()
         self._feed.stop()
+        if self._evm is not None:
+            self._evm.stop()
 
     def _look_at_rules(self) -> None:
         # The host may have added rules after us.

@@ -216,6 +216,12 @@ class Settings:
         200, _whole(1), "Most filters that live at the same time, of all clients together."
     )
     evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
+    evm_max_subscriptions: int = setting(
+        1_000, _whole(1), "Most subscriptions of the EVM layer at once in a process."
+    )
+    evm_max_subscriptions_per_client: int = setting(
+        100, _whole(1), "Most subscriptions of one websocket client of the EVM layer."
+    )
     unsafe: bool = setting(
         False,
         _switch,

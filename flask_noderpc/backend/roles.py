@@ -6,6 +6,7 @@ mempool, the application and the network have defaults that refuse or know nothi
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -133,6 +134,14 @@ class Mempool:
         """At most ``limit`` waiting transactions that came after a cursor, each with its
         own cursor, oldest first; 0 is before all."""
         return ()
+
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        """Whether any came after a cursor, as soon as one does or ``timeout`` seconds on.
+
+        One that is in a block at once may stay unseen.
+        """
+        threading.Event().wait(timeout)
+        return False
 
     def flush(self) -> None:
         """Forget all that waits, and what was seen before."""

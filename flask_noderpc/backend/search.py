@@ -10,6 +10,7 @@ from ..canonical.hashes import tx_hash, tx_proof
 from ..domain.abci import BlockResults
 from ..domain.search import Effort, FoundHeights, FoundTxs, Search, TxRecord, Window
 from ..errors import SearchTooCostly, TxNotFound
+from ..ethereum.aliases import searchable
 from .roles import BlockStore, TxIndex
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def scan_txs(
         (height, index)
         for height, results in _results(blocks, search, effort)
         for index, result in enumerate(results.tx_results)
-        if search.matches(result.events) and not _is_repeat(blocks, height, index)
+        if search.matches(searchable(result.events)) and not _is_repeat(blocks, height, index)
     ]
     places = _cut(found, window)
     room = effort.size

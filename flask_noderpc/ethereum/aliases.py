@@ -7,35 +7,49 @@ still ask for the latter. It says the sender in ``message``. Needs nothing of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 
-from ..domain.abci import Event
+from ..domain.abci import Event, EventAttribute
 
 EVENT, ALIAS = "ethereum_tx", "ethereum"
-_SENDER = "sender"
+
+_SENDER, _MODULE = b"sender", (b"module", b"evm")
 
 _KEY = re.compile(rf"(?:{EVENT}|{ALIAS})\.", re.ASCII)
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 
-def alias_keys(events: Iterable[Event]) -> dict[str, list[str]]:
-    """What the events of one transaction add: each ``type.key`` with its values.
+def with_aliases(events: Sequence[Event]) -> Sequence[Event]:
+    """The events of a transaction as queries see them.
 
-    Every attribute of ``ethereum_tx`` once more as ``ethereum.*``, and ``sender`` under both
-    names where only ``message`` has it.
+    Each ``ethereum_tx`` has its ``sender``, and stands there once more as ``ethereum``; the
+    events of other transactions are handed back.
     """
-    keys: dict[str, list[str]] = {}
-    senders: list[str] = []
-    for event in events:
+    if all(event.type != EVENT for event in events):
+        return events
+    found: list[Event] = []
+    senders: tuple[EventAttribute, ...] = ()
+    # Ethermint: the message of a transaction follows its events.
+    for event in reversed(events):
+        if event.type == "message":
+            senders = _evm_senders(event) or senders
         if event.type == EVENT:
-            for attribute in event.attributes:
-                key = f"{ALIAS}.{_text(attribute.key)}"
-                keys.setdefault(key, []).append(_text(attribute.value))
-        elif event.type == "message":
-            senders += _evm_senders(event)
-    if senders and keys and f"{ALIAS}.{_SENDER}" not in keys:
-        keys[f"{ALIAS}.{_SENDER}"] = keys[f"{EVENT}.{_SENDER}"] = senders
-    return keys
+            whole = _with_sender(event, senders)
+            found += (replace(whole, type=ALIAS), whole)
+        else:
+            found.append(event)
+    return tuple(reversed(found))
+
+
+def searchable(events: Sequence[Event]) -> Sequence[Event]:
+    """The events of a transaction as they are indexed: with aliases, values comparable."""
+    if all(event.type not in (EVENT, ALIAS) for event in events):
+        return events
+    return tuple(
+        _comparable(event) if event.type in (EVENT, ALIAS) else event
+        for event in with_aliases(events)
+    )
 
 
 def comparable(key: str, value: str) -> str:
@@ -43,14 +57,35 @@ def comparable(key: str, value: str) -> str:
 
     Events carry addresses in EIP-55's mixed letters, clients ask in any.
     """
-    return value.lower() if _KEY.match(key) and _ADDRESS.fullmatch(value) else value
+    return value.lower() if has_addresses(key) and _ADDRESS.fullmatch(value) else value
 
 
-def _evm_senders(event: Event) -> Iterator[str]:
+def has_addresses(key: str) -> bool:
+    """Whether values of the key may be addresses that compare in any letters."""
+    # Most keys are told apart by how they begin.
+    return key.startswith(ALIAS) and _KEY.match(key) is not None
+
+
+def _with_sender(event: Event, senders: tuple[EventAttribute, ...]) -> Event:
+    if any(attribute.key == _SENDER for attribute in event.attributes):
+        return event
+    return replace(event, attributes=(*event.attributes, *senders))
+
+
+def _evm_senders(event: Event) -> tuple[EventAttribute, ...]:
     """Of a ``message`` of the EVM; those of other modules have senders too."""
-    if any((a.key, a.value) == (b"module", b"evm") for a in event.attributes):
-        yield from (_text(a.value) for a in event.attributes if a.key == b"sender")
+    if all((a.key, a.value) != _MODULE for a in event.attributes):
+        return ()
+    return tuple(a for a in event.attributes if a.key == _SENDER)
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
+def _comparable(event: Event) -> Event:
+    attributes = (
+        replace(a, value=a.value.lower()) if _is_address(a.value) else a
+        for a in event.attributes
+    )
+    return replace(event, attributes=tuple(attributes))
+
+
+def _is_address(value: bytes) -> bool:
+    return len(value) == 42 and _ADDRESS.fullmatch(value.decode("latin-1")) is not None

@@ -1,47 +1,95 @@
-"""The feed: reads each new height once, for as long as anybody wants to know."""
+"""The feed: follows what grows, such as heights, for as long as anybody wants to know."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from ..backend.base import ChainBackend
 from ..errors import BackendError
-from .messages import Message, messages_at
 
 log = logging.getLogger("flask_noderpc.events")
 
 # How often the feed looks whether it is still wanted, and how long it waits after a fault.
 _LOOK_S = 0.25
+# How many waiting transactions are read in one go.
+_SLICE = 100
+
+
+class Source(Protocol):
+    """Something that grows, and a place in it: a height, or a number in the mempool."""
+
+    def now(self) -> int:
+        """The place behind all that there is."""
+
+    def turn(self, after: int, patience_s: float) -> int:
+        """Hand on what comes next, if anything does in time; the place behind it."""
+
+
+class Heights:
+    """The committed heights, each handed on once it is there, in order, without a gap."""
+
+    def __init__(self, backend: ChainBackend, hand_on: Callable[[int], None]) -> None:
+        self._backend = backend
+        self._hand_on = hand_on
+
+    def now(self) -> int:
+        """The latest height."""
+        return self._backend.latest_height()
+
+    def turn(self, after: int, patience_s: float) -> int:
+        """Hand on one more height, if there is one."""
+        if self._backend.wait_for_height(after, patience_s) <= after:
+            return after
+        # The first height of a chain need not be 1.
+        height = max(after + 1, self._backend.base_height())
+        self._hand_on(height)
+        return height
+
+
+class Waiting:
+    """The transactions that come to wait for a block, each handed on once."""
+
+    def __init__(
+        self, backend: ChainBackend, hand_on: Callable[[Sequence[bytes]], None]
+    ) -> None:
+        self._backend = backend
+        self._hand_on = hand_on
+
+    def now(self) -> int:
+        """The cursor of the newest."""
+        return self._backend.latest_pending()
+
+    def turn(self, after: int, patience_s: float) -> int:
+        """Hand on those that have come, if any have."""
+        if not self._backend.wait_for_pending_after(after, patience_s):
+            return after
+        # Asked first: those that are in a block already are behind this, and not found.
+        latest = self._backend.latest_pending()
+        found = self._backend.pending_after(after, _SLICE)
+        self._hand_on([tx for _, tx in found])
+        return found[-1][0] if found else latest
 
 
 class Feed:
-    """Hands every committed block's messages to ``publish``, in order, without a gap.
+    """Follows a source in a thread of its own, from :meth:`follow` until ``wanted`` says no."""
 
-    It runs in a thread of its own from :meth:`follow` until ``wanted`` says no.
-    """
-
-    def __init__(
-        self,
-        backend: ChainBackend,
-        publish: Callable[[Iterable[Message]], None],
-        wanted: Callable[[], bool],
-    ) -> None:
-        self._backend = backend
-        self._publish = publish
+    def __init__(self, source: Source, wanted: Callable[[], bool]) -> None:
+        self._source = source
         self._wanted = wanted
         self._lock = threading.Lock()
         self._running_in = 0
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """See to it that the heights above today's latest are handed on."""
+        """See to it that whatever comes from now on is handed on."""
         with self._lock:
             if self._running_in == os.getpid():
                 return
-            after = self._backend.latest_height()
+            after = self._source.now()
             self._running_in = os.getpid()
             self._thread = threading.Thread(
                 target=self._run, args=(after,), name="noderpc-feed", daemon=True
@@ -59,11 +107,11 @@ class Feed:
     def _run(self, after: int) -> None:
         while self._goes_on():
             try:
-                after = self._turn(after)
+                after = self._source.turn(after, _LOOK_S)
             except Exception as error:
                 # Whatever a backend raises: subscribers wait, and miss nothing.
                 unforeseen = None if isinstance(error, BackendError) else error
-                log.error("events wait at height %s: %s", after, error, exc_info=unforeseen)
+                log.error("events wait at %s: %s", after, error, exc_info=unforeseen)
                 threading.Event().wait(_LOOK_S)
 
     def _goes_on(self) -> bool:
@@ -72,12 +120,3 @@ class Feed:
             if not self._wanted():
                 self._running_in = 0
             return self._running_in == os.getpid()
-
-    def _turn(self, after: int) -> int:
-        """Hand on one more height, if there is one; where that leaves us."""
-        if self._backend.wait_for_height(after, _LOOK_S) <= after:
-            return after
-        # The first height of a chain need not be 1.
-        height = max(after + 1, self._backend.base_height())
-        self._publish(messages_at(self._backend, height))
-        return height

@@ -6,7 +6,7 @@ round's own messages are derived from the commit: its precommits are the Vote me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from ..domain.answers import BlockAnswer
 from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.text import text_of
 from ..domain.validator import Validator
+from ..ethereum.aliases import with_aliases
 
 # CometBFT: names of consensus steps.
 _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
@@ -127,9 +128,10 @@ def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Ite
         yield "ValidatorSetUpdates", told.ValidatorSetUpdates(changed), {}
 
 
-def tx_keys(height: int, tx: bytes, events: Iterable[Event]) -> Keys:
-    """The keys of a transaction: its hash, its height, and its events."""
-    keys = keys_of(events)
+def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
+    """The keys of a transaction: its hash, its height, and its events, those of an Ethereum
+    transaction under both their names."""
+    keys = keys_of(with_aliases(events))
     keys["tx.hash"] = [tx_hash(tx).hex().upper()]
     keys["tx.height"] = [str(height)]
     return keys

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..domain.time import from_text
 from ..errors import QuerySyntaxError, ValueNotAllowed
+from ..ethereum.aliases import comparable, has_addresses
 
 Events = Mapping[str, Sequence[str]]
 """What one message carries: each key with its values in the order they were emitted."""
@@ -108,7 +109,11 @@ class Condition:
     _holds: Callable[[str], bool] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_holds", _predicate(self.operator, self.kind, self.text))
+        holds = _predicate(self.operator, self.kind, self.text)
+        if self.is_equality and has_addresses(self.key):
+            wanted = comparable(self.key, self.text)
+            holds = lambda value: comparable(self.key, value) == wanted  # noqa: E731
+        object.__setattr__(self, "_holds", holds)
 
     def __str__(self) -> str:
         operand = {

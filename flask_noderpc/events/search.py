@@ -15,6 +15,7 @@ from decimal import Decimal
 
 from ..domain.search import HIGHEST, Bound, Search, Term
 from ..errors import ValueNotAllowed
+from ..ethereum.aliases import comparable
 from .query import Condition, Kind, Query
 
 TX_HASH, TX_HEIGHT, BLOCK_HEIGHT = "tx.hash", "tx.height", "block.height"
@@ -78,7 +79,7 @@ def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
     for condition in conditions:
         if condition.operator is Kind.EQ:
             # CometBFT: texts are compared, so =5 does not find 5.0.
-            yield Term(condition.key, equals=condition.text)
+            yield Term(condition.key, equals=comparable(condition.key, condition.text))
         elif condition.operator is Kind.CONTAINS:
             yield Term(condition.key, contains=condition.text)
         elif condition.operator is Kind.EXISTS:

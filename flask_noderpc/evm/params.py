@@ -127,6 +127,14 @@ class Id(ParamField):
         return value
 
 
+class Anything(ParamField):
+    """Whatever stands there."""
+
+    def from_json(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+
 class BlockNumber(ParamField):
     """A block by its height or by what it is."""
 

@@ -62,6 +62,21 @@ class Endpoint:
     error_member: bool
 
 
+OwnMethods = Mapping[str, Callable[[bytes], bytes]]
+"""Methods of one connection: parameters to the encoded result."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who calls: what it may, and what only its connection answers."""
+
+    may_write: bool
+    own: OwnMethods
+
+
+_NO_METHODS: OwnMethods = {}
+
+
 class Dispatcher:
     """Answers calls of one mount; ``ready`` is asked before each, and may raise.
 
@@ -120,15 +135,18 @@ class Dispatcher:
         """The answer to what stands in the place of a body with a call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(own_id, error))
 
-    def post(self, body: bytes, *, may_write: bool = True) -> Reply:
+    def post(
+        self, body: bytes, *, may_write: bool = True, own: OwnMethods = _NO_METHODS
+    ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
+        caller = _Caller(may_write, own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
         if not calls.is_batch:
-            return self._alone(calls.items[0], may_write)
-        answers = self._answers(calls, may_write)
+            return self._alone(calls.items[0], caller)
+        answers = self._answers(calls, caller)
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         cacheable = self._dialect.http.posts_may_be_kept and all(
@@ -139,28 +157,28 @@ class Dispatcher:
         replies = [answer.body for answer in answers]
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
 
-    def _alone(self, item: Call | BadCall, may_write: bool) -> Reply:
+    def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
             return self.refused(item.error, item.id)
         if item.id is None:
-            self._notified(item, may_write)
+            self._notified(item, caller)
             return Reply(HTTPStatus.OK, b"")
-        answer = self._answer(item, item.id, may_write)
+        answer = self._answer(item, item.id, caller)
         may_be_kept = answer.cacheable and self._dialect.http.posts_may_be_kept
         return Reply(HTTPStatus.OK, answer.body, may_be_kept)
 
-    def _answers(self, calls: Calls, may_write: bool) -> list[Answer]:
+    def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
         room = self._context.settings.max_batch_response_bytes
         for item in calls.items:
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is None:
-                self._notified(item, may_write)
+                self._notified(item, caller)
             else:
                 answer = Answer(b"")
                 if room > 0:
-                    answer = self._answer(item, item.id, may_write)
+                    answer = self._answer(item, item.id, caller)
                 room -= len(answer.body)
                 if room <= 0:
                     # From here on nothing more is worked out, to be thrown away.
@@ -168,20 +186,20 @@ class Dispatcher:
                 answers.append(answer)
         return answers
 
-    def _notified(self, call: Call, may_write: bool) -> None:
+    def _notified(self, call: Call, caller: _Caller) -> None:
         if self.envelope.runs_notifications:
-            self._answer(call, b"null", may_write)
+            self._answer(call, b"null", caller)
 
-    def _answer(self, call: Call, own_id: bytes, may_write: bool) -> Answer:
+    def _answer(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
         try:
-            return self._called(call, own_id, may_write)
+            return self._called(call, own_id, caller)
         except Exception as error:
             return Answer(self.envelope.failure(own_id, to_rpc_error(error)))
 
     def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            return self._called(call, own_id, may_write).body
+            return self._called(call, own_id, _Caller(may_write, _NO_METHODS)).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
@@ -190,8 +208,12 @@ class Dispatcher:
         said = self.envelope.over_websocket(to_rpc_error(error))
         return self.envelope.failure(own_id, said)
 
-    def _called(self, call: Call, own_id: bytes, may_write: bool) -> Answer:
-        endpoint = self._endpoint(call.method, may_write)
+    def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
+        own = caller.own.get(call.method)
+        if own is not None:
+            self._ready()
+            return Answer(self.envelope.success(own_id, own(call.params), error_member=False))
+        endpoint = self._endpoint(call.method, caller.may_write)
         self._ready()
         return self._call(endpoint, endpoint.loader.from_json(call.params), own_id)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from .. import json
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
@@ -13,8 +11,9 @@ from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
 from .dispatch import Dispatcher
+from .held import Held, Subscription
 from .params import NoParams, Params, param
-from .subscriptions import Hub, Ring
+from .subscriptions import Hub
 
 # CometBFT: the code of a notice that a subscription has ended.
 _SERVER_ERROR = -32000
@@ -43,24 +42,6 @@ class Limits:
     clients: int
     per_client: int
     query_bytes: int
-
-
-@dataclass(slots=True)
-class _Subscription:
-    """A place in a ring, and what stands around each event for this subscriber."""
-
-    id: bytes
-    ring: Ring
-    cursor: int
-    head: bytes
-
-    def take(self) -> Iterator[bytes] | None:
-        bodies = self.ring.since(self.cursor)
-        if bodies is None:
-            return None
-        self.cursor += len(bodies)
-        # Made one by one as they are written: all subscribers share the bodies.
-        return (self.head + body + b"}}" for body in bodies)
 
 
 class Session:
@@ -92,8 +73,7 @@ class Session:
         self._may_write = may_write
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._lock = threading.Lock()
-        self._subscriptions: dict[Query, _Subscription] = {}
+        self._held = Held[Query](hub, wake)
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._own = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
@@ -116,31 +96,28 @@ class Session:
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:
-            begin = self._own[call.method](own_id, call.params)
+            self._own[call.method](own_id, call.params)
         except Exception as error:
             self._send(self._dispatcher.failure_over_websocket(own_id, error))
             return
         self._send(self._envelope.success(own_id, _EMPTY, error_member=False))
-        if begin is not None:
-            with self._lock:
-                self._subscriptions[begin.ring.query] = begin
-            self._wake()
+        self._held.begin()
 
-    def _subscribe(self, own_id: bytes, params: bytes) -> _Subscription:
+    def _subscribe(self, own_id: bytes, params: bytes) -> None:
         text = self._query_params.from_json(params).query
         # CometBFT: in this order.
-        if not self._subscriptions and self._hub.clients >= self._limits.clients:
+        if not self._held and self._hub.clients >= self._limits.clients:
             raise Busy(
                 f"max_subscription_clients {self._limits.clients} reached",
                 "NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it",
             )
-        if len(self._subscriptions) >= self._limits.per_client:
+        if len(self._held) >= self._limits.per_client:
             raise Busy(
                 f"max_subscriptions_per_client {self._limits.per_client} reached",
                 "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it",
             )
         query = self._parsed(text)
-        if query in self._subscriptions:
+        if query in self._held:
             raise ValueNotAllowed("already subscribed")
         ring, cursor = self._hub.join(query, self._wake)
         try:
@@ -149,7 +126,7 @@ class Session:
             self._hub.leave(ring, self._wake)
             raise
         head = b'{"jsonrpc":"2.0","id":' + own_id + b',"result":{"query":' + json.encode(text)
-        return _Subscription(own_id, ring, cursor, head + b',"data":')
+        self._held.add(query, Subscription(own_id, ring, cursor, head + b',"data":'))
 
     def _parsed(self, text: str) -> Query:
         check_length(text, self._limits.query_bytes)
@@ -160,39 +137,25 @@ class Session:
 
     def _unsubscribe(self, own_id: bytes, params: bytes) -> None:
         query = self._parsed(self._query_params.from_json(params).query)
-        if query not in self._subscriptions:
+        if not self._held.end(query):
             raise ValueNotAllowed("subscription not found")
-        self._end(query)
 
     def _unsubscribe_all(self, own_id: bytes, params: bytes) -> None:
         self._no_params.from_json(params)
-        if not self._subscriptions:
+        if not self._held:
             raise ValueNotAllowed("subscription not found")
         self.close()
 
-    def _end(self, query: Query) -> None:
-        with self._lock:
-            ended = self._subscriptions.pop(query, None)
-        if ended is not None:
-            self._hub.leave(ended.ring, self._wake)
-
     def close(self) -> None:
         """End every subscription."""
-        for query in list(self._subscriptions):
-            self._end(query)
+        self._held.close()
 
     def pull(self) -> Iterator[bytes]:
         """What waits; a subscription that fell behind ends with a notice."""
-        waiting: list[Iterable[bytes]] = []
-        # The copy is made in one step, so it needs no lock.
-        for subscription in tuple(self._subscriptions.values()):
-            found = subscription.take()
-            if found is None:
-                self._end(subscription.ring.query)
-                waiting.append((self._envelope.failure(subscription.id, _cancelled()),))
-            else:
-                waiting.append(found)
-        return chain.from_iterable(waiting)
+        return self._held.pull(self._notice)
+
+    def _notice(self, subscription: Subscription) -> Iterable[bytes]:
+        return (self._envelope.failure(subscription.id, _cancelled()),)
 
 
 def _cancelled() -> RPCError:

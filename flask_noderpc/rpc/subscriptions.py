@@ -1,29 +1,33 @@
-"""Who wants what: distinct queries, a ring of encoded events for each, and cursors on it.
+"""Who wants what: distinct topics, a ring of encoded events for each, and cursors on it.
 
-A message is encoded once, whoever wants it. Each distinct query has one ring, which all
-its subscribers share; a subscription is a position in that ring with a constant head and
-tail of its own. Nothing is copied to a subscriber before its writer asks.
+A message is encoded once, whoever wants it. Each distinct topic, such as a query, has one
+ring, which all its subscribers share; a subscription is a position in that ring with a
+constant head and tail of its own. Nothing is copied to a subscriber before its writer asks.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
+from ..ethereum.aliases import comparable, has_addresses
 from ..events.messages import Keys, Message
 from ..events.query import Query
 
+K = TypeVar("K", bound=Hashable)
 
-class Ring:
-    """The last events that matched a query, bounded in number and in bytes.
+
+class Ring(Generic[K]):
+    """The last events of a topic, bounded in number and in bytes.
 
     The newest batch, which is one block's, is always whole: whoever keeps up with blocks
     is never cut off, however many events a block has.
     """
 
-    def __init__(self, query: Query, max_events: int, max_bytes: int) -> None:
-        self.query = query
+    def __init__(self, topic: K, max_events: int, max_bytes: int) -> None:
+        self.topic = topic
         self.subscribers: list[Callable[[], None]] = []
         """How each subscriber is woken."""
         self._max_events = max_events
@@ -33,6 +37,12 @@ class Ring:
         self._lock = threading.Lock()
         self.first = 0
         self.end = 0
+
+    @property
+    def newest(self) -> bytes | None:
+        """The last event of all."""
+        with self._lock:
+            return self._entries[-1] if self._entries else None
 
     def extend(self, batch: Sequence[bytes]) -> None:
         """Add a block's events, dropping what is too old."""
@@ -56,17 +66,12 @@ class Ring:
             return None if cursor < self.first else self._entries[cursor - self.first :]
 
 
-class Hub:
-    """The distinct queries of one mount, and which of them want a message."""
+class Rings(Generic[K]):
+    """The distinct topics of one mount, and who is woken by which."""
 
-    def __init__(
-        self, encode: Callable[[Message], bytes], max_events: int, max_bytes: int
-    ) -> None:
-        self._encode = encode
+    def __init__(self, max_events: int, max_bytes: int) -> None:
         self._bounds = (max_events, max_bytes)
-        self._rings: dict[Query, Ring] = {}
-        self._by_value: dict[tuple[str, str], list[Ring]] = {}
-        self._others: list[Ring] = []
+        self._rings: dict[K, Ring[K]] = {}
         self._lock = threading.Lock()
         self._clients: Counter[Callable[[], None]] = Counter()
 
@@ -78,21 +83,26 @@ class Hub:
         """How many clients have a subscription."""
         return len(self._clients)
 
-    def join(self, query: Query, wake: Callable[[], None]) -> tuple[Ring, int]:
-        """The query's ring, and its end as a cursor.
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions all clients have."""
+        return self._clients.total()
+
+    def join(self, topic: K, wake: Callable[[], None]) -> tuple[Ring[K], int]:
+        """The topic's ring, and its end as a cursor.
 
         ``wake`` is called at each batch; it also tells one client from another.
         """
         with self._lock:
-            ring = self._rings.get(query)
+            ring = self._rings.get(topic)
             if ring is None:
-                ring = self._rings[query] = Ring(query, *self._bounds)
-                self._shelf(query).append(ring)
+                ring = self._rings[topic] = Ring(topic, *self._bounds)
+                self._opened(ring)
             ring.subscribers.append(wake)
             self._clients[wake] += 1
             return ring, ring.end
 
-    def leave(self, ring: Ring, wake: Callable[[], None]) -> None:
+    def leave(self, ring: Ring[K], wake: Callable[[], None]) -> None:
         """Stop being woken; the ring goes with its last subscriber."""
         with self._lock:
             ring.subscribers.remove(wake)
@@ -100,49 +110,83 @@ class Hub:
             if not self._clients[wake]:
                 del self._clients[wake]
             if not ring.subscribers:
-                self._drop(ring)
+                del self._rings[ring.topic]
+                self._closed(ring)
 
-    def _drop(self, ring: Ring) -> None:
-        del self._rings[ring.query]
-        self._shelf(ring.query).remove(ring)
-        value = _selective(ring.query)
+    def _opened(self, ring: Ring[K]) -> None:
+        """A topic is wanted for the first time; called under the lock."""
+
+    def _closed(self, ring: Ring[K]) -> None:
+        """Nobody wants a topic any more; called under the lock."""
+
+    def _hand_out(self, batches: Mapping[Ring[K], Sequence[bytes]]) -> None:
+        """Give each ring its batch, and wake whoever gets some of it."""
+        with self._lock:
+            woken = {wake for ring in batches for wake in ring.subscribers}
+        for ring, batch in batches.items():
+            ring.extend(batch)
+        for wake in woken:
+            wake()
+
+
+class Hub(Rings[Query]):
+    """The distinct queries of one mount, and which of them want a message."""
+
+    def __init__(
+        self, encode: Callable[[Message], bytes], max_events: int, max_bytes: int
+    ) -> None:
+        super().__init__(max_events, max_bytes)
+        self._encode = encode
+        self._by_value: dict[tuple[str, str], list[Ring[Query]]] = {}
+        self._others: list[Ring[Query]] = []
+
+    def _opened(self, ring: Ring[Query]) -> None:
+        self._shelf(ring.topic).append(ring)
+
+    def _closed(self, ring: Ring[Query]) -> None:
+        self._shelf(ring.topic).remove(ring)
+        value = _selective(ring.topic)
         if value is not None and not self._by_value[value]:
             del self._by_value[value]
 
-    def _shelf(self, query: Query) -> list[Ring]:
+    def _shelf(self, query: Query) -> list[Ring[Query]]:
         """Where a ring is looked up: by its most telling equality, if it has one."""
         value = _selective(query)
         return self._others if value is None else self._by_value.setdefault(value, [])
 
     def publish(self, messages: Iterable[Message]) -> None:
         """Give a block's messages to all who want them, and wake them."""
-        batches: dict[Ring, list[bytes]] = {}
+        batches: dict[Ring[Query], list[bytes]] = {}
         with self._lock:
             for message in messages:
                 body = b""
                 for ring in self._wanting(message.keys):
                     body = body or self._encode(message)
                     batches.setdefault(ring, []).append(body)
-            woken = [(ring, batch, tuple(ring.subscribers)) for ring, batch in batches.items()]
-        for ring, batch, _ in woken:
-            ring.extend(batch)
-        for wake in {wake for _, _, subscribers in woken for wake in subscribers}:
-            wake()
+        self._hand_out(batches)
 
-    def _wanting(self, keys: Keys) -> Iterable[Ring]:
+    def _wanting(self, keys: Keys) -> Iterable[Ring[Query]]:
         for key, values in keys.items():
-            for value in set(values):
+            for value in _comparables(key, values):
                 for ring in self._by_value.get((key, value), ()):
-                    if ring.query.matches(keys):
+                    if ring.topic.matches(keys):
                         yield ring
         for ring in self._others:
-            if ring.query.matches(keys):
+            if ring.topic.matches(keys):
                 yield ring
+
+
+def _comparables(key: str, values: Iterable[str]) -> set[str]:
+    if has_addresses(key):
+        return {comparable(key, value) for value in values}
+    return set(values)
 
 
 def _selective(query: Query) -> tuple[str, str] | None:
     """The equality by which a query is looked up: any but the category, if it can be."""
     # An empty text is also what a mere type of events stands for, which is no key.
-    found = [(c.key, c.text) for c in query.conditions if c.is_equality and c.text]
+    found = [
+        (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
+    ]
     telling = [pair for pair in found if pair[0] != "tm.event"]
     return next(iter(telling or found), None)

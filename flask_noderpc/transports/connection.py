@@ -119,6 +119,10 @@ class Connection:
             self._close_by = time.monotonic() + self._timing.close_s
         self._wakeup.set()
 
+    def drop(self, reason: str) -> None:
+        """Say goodbye to a peer that can't keep up, and may come back."""
+        self.close(CloseReason.TRY_AGAIN_LATER, reason)
+
     def look_at_clock(self) -> None:
         """Ping, or give up a peer that ignores our Close; called a few times a second."""
         now = time.monotonic()

@@ -270,3 +270,19 @@ def test_a_backend_without_an_application_takes_no_transactions(
         store.app_info()
     with pytest.raises(NotSupported):
         store.query("", b"", 0, False)
+
+
+def test_whoever_follows_the_mempool_sees_each_transaction_once(pool: SQLiteBackend) -> None:
+    assert (pool.latest_pending(), pool.wait_for_pending_after(0, 0)) == (0, False)
+    pool.submit(b"a=1")
+    pool.submit(b"b=2")
+    (first, _), (second, tx) = pool.pending_after(0, 10)
+
+    assert (pool.pending_after(first, 10), tx) == (((second, b"b=2"),), b"b=2")
+    assert pool.latest_pending() == second
+    assert pool.wait_for_pending_after(first, 0)
+    pool.flush()
+    pool.submit(b"c=3")
+
+    # No number comes twice, so a cursor from before is still one.
+    assert [tx for _, tx in pool.pending_after(second, 10)] == [b"c=3"]

@@ -35,6 +35,8 @@ def test_a_backend_that_only_reads_takes_no_transactions(reader: ChainBackend) -
 
     assert reader.pending(10).txs == ()
     assert reader.pending_count().total == 0
+    assert (reader.latest_pending(), reader.pending_after(0, 10)) == (0, ())
+    assert not reader.wait_for_pending_after(0, 0)
 
 
 def test_a_backend_that_only_reads_has_no_application(reader: ChainBackend) -> None:

@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from flask_noderpc.ethereum.aliases import alias_keys, comparable
+from flask_noderpc.ethereum.aliases import comparable, searchable, with_aliases
 from flask_noderpc.testing.ethermint_events import event
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 OTHER = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 
 
-def test_every_attribute_is_found_under_the_older_name() -> None:
+def test_every_event_is_found_under_the_older_name() -> None:
     told = event("ethereum_tx", amount="7", recipient=ADDRESS, sender=OTHER)
-    assert alias_keys([told, event("transfer", sender="ethm1")]) == {
-        "ethereum.amount": ["7"],
-        "ethereum.recipient": [ADDRESS],
-        "ethereum.sender": [OTHER],
-    }
+    other = event("transfer", sender="ethm1")
+
+    assert with_aliases([told, other]) == (told, replace(told, type="ethereum"), other)
 
 
-def test_the_sender_is_taken_from_message_where_only_that_has_it() -> None:
-    events = [
-        event("message", action="/ethermint.evm.v1.MsgEthereumTx"),
-        event("ethereum_tx", recipient=ADDRESS),
-        event("message", module="evm", sender=OTHER, txType="2"),
-        event("message", module="bank", sender="ethm1"),
+def test_the_sender_is_taken_from_the_message_where_only_that_has_it() -> None:
+    action = event("message", action="/ethermint.evm.v1.MsgEthereumTx")
+    bank = event("message", module="bank", sender="ethm1")
+    by_other = event("message", module="evm", sender=OTHER, txType="2")
+    by_first = event("message", module="evm", sender=ADDRESS, txType="2")
+    first, second = event("ethereum_tx", amount="1"), event("ethereum_tx", amount="2")
+
+    found = with_aliases([action, first, by_first, second, by_other, bank])
+
+    assert [e for e in found if e.type != "message"] == [
+        event("ethereum_tx", amount="1", sender=ADDRESS),
+        event("ethereum", amount="1", sender=ADDRESS),
+        event("ethereum_tx", amount="2", sender=OTHER),
+        event("ethereum", amount="2", sender=OTHER),
     ]
-    assert alias_keys(events) == {
-        "ethereum.recipient": [ADDRESS],
-        "ethereum.sender": [OTHER],
-        "ethereum_tx.sender": [OTHER],
-    }
 
 
-def test_other_transactions_get_no_keys() -> None:
-    assert (
-        alias_keys([event("message", module="evm", sender=OTHER), event("app", key="x")]) == {}
-    )
+def test_the_events_of_other_transactions_are_handed_back() -> None:
+    events = [event("message", module="evm", sender=OTHER), event("app", key="x")]
+
+    assert with_aliases(events) is events
+
+
+def test_addresses_are_indexed_in_small_letters() -> None:
+    told = event("ethereum_tx", recipient=ADDRESS, ethereumTxFailed="Reverted")
+    old = event("ethereum", recipient=ADDRESS)
+    bank = event("transfer", recipient=ADDRESS)
+    small = {"recipient": ADDRESS.lower(), "ethereumTxFailed": "Reverted"}
+
+    assert searchable([told]) == (event("ethereum_tx", **small), event("ethereum", **small))
+    assert searchable([old, bank]) == (event("ethereum", recipient=ADDRESS.lower()), bank)
 
 
 @pytest.mark.parametrize("key", ["ethereum.recipient", "ethereum_tx.sender", "ethereum.any"])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
 
 import pytest
 
 from flask_noderpc import MemoryBackend
 from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.errors import StoreError
-from flask_noderpc.events.feed import Feed
-from flask_noderpc.events.messages import Message
+from flask_noderpc.events.feed import Feed, Heights
+from flask_noderpc.events.messages import messages_at
 from flask_noderpc.testing.chains import ChainMaker
 
 
@@ -38,12 +37,12 @@ def test_faults_lose_nothing_and_repeat_nothing(
     told: list[int] = []
     enough = threading.Event()
 
-    def publish(messages: Iterable[Message]) -> None:
-        told.append(next(iter(messages)).height)
+    def publish(height: int) -> None:
+        told.append(next(messages_at(backend, height)).height)
         if len(told) == 6:
             enough.set()
 
-    feed = Feed(backend, publish, wanted=lambda: True)
+    feed = Feed(Heights(backend, publish), wanted=lambda: True)
     feed.follow()
     backend.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
     assert enough.wait(20)

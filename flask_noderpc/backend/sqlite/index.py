@@ -15,6 +15,7 @@ from decimal import Decimal
 
 from ...domain.abci import BlockResults, Event
 from ...domain.search import indexed, number_of
+from ...ethereum.aliases import searchable
 from . import rows, state
 
 log = logging.getLogger("flask_noderpc.store")
@@ -55,7 +56,15 @@ def write(
     _write(at, BLOCK, [(height, block_events)])
     numbers = _numbers(at, hashes, results)
     places = zip(numbers, results.tx_results, strict=True)
-    _write(at, TX, [(number, result.events) for number, result in places if number is not None])
+    _write(
+        at,
+        TX,
+        [
+            (number, searchable(result.events))
+            for number, result in places
+            if number is not None
+        ],
+    )
     return numbers
 
 
@@ -66,6 +75,18 @@ def write_stored(at: Connection) -> None:
         log.warning("the store is indexed once: %s blocks", len(heights))
     for (height,) in heights:
         _write_stored(at, height)
+
+
+def rewrite_ethereum(at: Connection) -> None:
+    """Index anew a store that has Ethereum's events without their other names."""
+    found = at.execute("SELECT 1 FROM tx_values WHERE key >= 'ethereum' AND key < 'ethereun'")
+    if found.fetchone() is None:
+        return
+    for kind in (TX, BLOCK):
+        at.execute(f"DELETE FROM {kind}_hits")
+        at.execute(f"DELETE FROM {kind}_values")
+    at.execute("UPDATE txs SET seq = NULL")
+    write_stored(at)
 
 
 def _write_stored(at: Connection, height: int) -> None:

@@ -212,6 +212,12 @@ def m005_filters(db: Database) -> None:
     )
 
 
+@migrations()
+def m006_ethereum_keys(db: Database) -> None:
+    """Ethereum's events are found under both their names, addresses in any letters."""
+    index.rewrite_ethereum(db.conn)
+
+
 def _create(
     db: Database,
     name: str,
@@ -225,7 +231,7 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters)
+_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters, m006_ethereum_keys)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 

@@ -1,0 +1,66 @@
+"""The EVM layer of one mount: its dispatcher, its hub, and the feeds behind that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..events.feed import Feed, Heights, Waiting
+from ..rpc.context import Context
+from ..rpc.dispatch import Dispatcher
+from .dialect import EVM
+from .hub import EvmHub
+from .session import EvmSession
+from .table import routes_of
+from .topics import Pending, Topic
+
+
+class EvmLayer:
+    """What answers calls and tells subscribers over a mount's backend.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
+    """
+
+    def __init__(self, context: Context, start: Callable[[], None]) -> None:
+        ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
+        self.dispatcher = Dispatcher(
+            routes_of(ctx.settings.evm_api),
+            EVM,
+            ctx,
+            start,
+            max_batch=ctx.settings.evm_max_batch,
+        )
+        self._hub = EvmHub(ctx)
+        self._blocks = Feed(
+            Heights(ctx.backend, self._hub.tell_block), lambda: self._hub.wants_blocks
+        )
+        self._waiting = Feed(
+            Waiting(ctx.backend, self._hub.tell_pending), lambda: self._hub.wants_pending
+        )
+
+    def session(
+        self,
+        *,
+        send: Callable[[bytes], None],
+        wake: Callable[[], None],
+        drop: Callable[[str], None],
+        may_write: bool,
+    ) -> EvmSession:
+        """What a websocket talks to."""
+        return EvmSession(
+            self.dispatcher,
+            self._hub,
+            follow=self._follow,
+            send=send,
+            wake=wake,
+            drop=drop,
+            may_write=may_write,
+        )
+
+    def _follow(self, topic: Topic) -> None:
+        (self._waiting if isinstance(topic, Pending) else self._blocks).follow()
+
+    def stop(self) -> None:
+        """Tell nobody anything more."""
+        self._blocks.stop()
+        self._waiting.stop()

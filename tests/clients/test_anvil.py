@@ -1,0 +1,202 @@
+"""The same signed transactions on anvil and here: which members there are, and of what kind.
+
+Every difference is explained below, and what is explained must differ.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
+from flask_noderpc.testing.node import app_for, serve
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
+from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer
+from tests.websocket.client import Client
+
+from . import do_without
+
+# Not by its script for all platforms: whoever ends that leaves anvil running.
+PACKAGE = "ethereum/node_modules/@foundry-rs/anvil-linux-amd64"
+ANVIL = Path(__file__).parent / PACKAGE / "bin" / "anvil"
+_PRICED = {"gas": 100_000, "gasPrice": 2 * 10**9, "value": 0, "chainId": CHAIN_ID, "to": TO}
+TRANSACTIONS = [
+    transfer(0),
+    signed({**_PRICED, "nonce": 1}),
+    signed({**_PRICED, "nonce": 2, "type": 1, "accessList": LISTED}),
+    signed({**_PRICED, "nonce": 3, "to": ""}),
+    emitting(4, EmittedLog(topics=(TOPIC_A,))),
+]
+WAITING = transfer(5)
+# PUSH32 topic, PUSH1 0, PUSH1 0, LOG1, STOP.
+CODE = f"0x7f{TOPIC_A.hex()}60006000a100"
+
+_LATER = (
+    "of forks after London, which an Ethermint chain has not: no blobs, no beacon chain",
+    (
+        "blobGasUsed",
+        "excessBlobGas",
+        "parentBeaconBlockRoot",
+        "requestsHash",
+        "withdrawals",
+        "withdrawalsRoot",
+    ),
+)
+_PENDING = "execution-apis and geth: null while the block is pending"
+EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "genesis": (
+        _LATER,
+        ("the fee market tells of itself in blocks, and this is none", ("baseFeePerGas",)),
+    ),
+    "block": (_LATER,),
+    "pending block": (
+        _LATER,
+        (_PENDING, ("hash", "miner", "nonce")),
+        (
+            _PENDING,
+            tuple(
+                f"transactions[].{name}"
+                for name in ("blockHash", "blockNumber", "blockTimestamp", "transactionIndex")
+            ),
+        ),
+    ),
+    "receipts": (
+        ("geth: of transactions with blobs alone", ("[].blobGasPrice",)),
+        ("anvil alone has it, as a number", ("[].blockTimestamp",)),
+    ),
+    "newHeads": (
+        _LATER,
+        (
+            "geth: a header has no more",
+            ("size", "totalDifficulty", "transactions", "transactions[]", "uncles"),
+        ),
+    ),
+    "waiting transaction": (("geth: null while it waits", ("blockTimestamp",)),),
+    "newPendingTransactions": (("geth: null while it waits", ("blockTimestamp",)),),
+    "transactions": (),
+    "logs": (),
+    "told logs": (),
+}
+
+
+@contextmanager
+def anvil() -> Iterator[str]:
+    """anvil on a free port, whose blocks are made by hand."""
+    if not ANVIL.exists():
+        do_without("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
+    words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            found = next(line for line in process.stdout if line.startswith("Listening on"))
+            yield f"http://{found.split()[-1]}"
+        finally:
+            process.kill()
+
+
+def ask(url: str, method: str, *params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Content-Type": "application/json"}
+    with urlopen(Request(url, json.dumps(body).encode(), headers), timeout=10) as answer:
+        return json.load(answer)["result"]
+
+
+def hash_of(raw: bytes) -> str:
+    return f"0x{decode(raw).hash.hex()}"
+
+
+def read(url: str, client: Client, mine: Any) -> dict[str, Any]:
+    """What a node shows of the same story."""
+    kinds = {
+        client.asked("eth_subscribe", params)["result"]: name
+        for name, params in (
+            ("newHeads", ["newHeads"]),
+            ("told logs", ["logs", {}]),
+            ("newPendingTransactions", ["newPendingTransactions", True]),
+        )
+    }
+    for raw in TRANSACTIONS:
+        assert ask(url, "eth_sendRawTransaction", f"0x{raw.hex()}") == hash_of(raw)
+    mine()
+    ask(url, "eth_sendRawTransaction", f"0x{WAITING.hex()}")
+    told: dict[str, Any] = {}
+    while len(told) < len(kinds):
+        message = client.json()["params"]
+        told.setdefault(kinds[message["subscription"]], message["result"])
+    hashes = [hash_of(raw) for raw in TRANSACTIONS]
+    return {
+        **told,
+        "genesis": ask(url, "eth_getBlockByNumber", "0x0", False),
+        "block": ask(url, "eth_getBlockByNumber", "0x1", True),
+        "pending block": ask(url, "eth_getBlockByNumber", "pending", True),
+        "transactions": [ask(url, "eth_getTransactionByHash", own) for own in hashes],
+        "waiting transaction": ask(url, "eth_getTransactionByHash", hash_of(WAITING)),
+        "receipts": [ask(url, "eth_getTransactionReceipt", own) for own in hashes],
+        "logs": ask(url, "eth_getLogs", {"fromBlock": "0x0"}),
+    }
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What anvil shows, and what we do."""
+    with ExitStack() as stack:
+        theirs = stack.enter_context(anvil())
+        ask(theirs, "anvil_setCode", to_checksum(CONTRACT), CODE)
+        ask(theirs, "anvil_setBalance", ACCOUNT.address, hex(FUNDS))
+        path = tmp_path_factory.mktemp("anvil") / "noderpc.db"
+        chain = EmbeddedChain(path, application=EthermintDouble, produce=False)
+        chain.start()
+        stack.callback(chain.close)
+        base = stack.enter_context(serve(app_for(chain, json_rpc_enable=True)))
+        their_client = stack.enter_context(closing(Client(theirs, path="/")))
+        our_client = stack.enter_context(closing(Client(base, path="/evm/ws")))
+        return (
+            read(theirs, their_client, lambda: ask(theirs, "evm_mine")),
+            read(f"{base}/evm", our_client, chain.produce),
+        )
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_members_and_their_kinds_are_those_of_anvil(
+    shown: tuple[dict[str, Any], dict[str, Any]], name: str
+) -> None:
+    theirs, ours = (_kinds(side[name]) for side in shown)
+    assert theirs
+    differ = {path for path in theirs | ours if theirs.get(path) != ours.get(path)}
+
+    assert differ == {path for _, paths in EXPLAINED[name] for path in paths}
+
+
+def _kinds(value: Any) -> dict[str, set[str]]:
+    kinds: dict[str, set[str]] = {}
+    for path, kind in _members(value, ""):
+        kinds.setdefault(path.lstrip("."), set()).add(kind)
+    return kinds
+
+
+def _members(value: Any, path: str) -> Iterable[tuple[str, str]]:
+    match value:
+        case dict():
+            for name, member in value.items():
+                yield from _members(member, f"{path}.{name}")
+        case list():
+            yield path, "list"
+            for member in value:
+                yield from _members(member, f"{path}[]")
+        case str() if value.startswith("0x"):
+            digits = len(value) - 2
+            # Of a fixed length: nonces, addresses, hashes and blooms.
+            yield path, f"{digits} digits" if digits in (16, 40, 64, 512) else "hex"
+        case _:
+            yield path, type(value).__name__
