@@ -202,7 +202,7 @@ def m004_evm(db: Database) -> None:
 
 
 @migrations()
-def m005_filters(db: Database) -> None:
+def m006_filters(db: Database) -> None:
     """Filters that are polled."""
     _create(
         db,
@@ -225,7 +225,7 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters)
+_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m006_filters)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 
