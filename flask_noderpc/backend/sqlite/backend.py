@@ -280,13 +280,13 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, max_bytes, max_gas)
 
-    def latest_pending(self) -> int:
-        with self._open().readers.snapshot() as at:
-            return mempool.latest(at)
-
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
             return mempool.after(at, cursor, limit)
+
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return mempool.latest(at)
 
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))

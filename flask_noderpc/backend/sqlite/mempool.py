@@ -109,6 +109,14 @@ def drop_unfit(connection: Connection) -> None:
     )
 
 
+def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+    """The oldest transactions behind a cursor, each with its own."""
+    found = connection.execute(
+        "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
+    )
+    return tuple((seq, tx) for seq, tx in found)
+
+
 def latest(connection: Connection) -> int:
     """The last cursor that was given out, whether its transaction still waits or not."""
     # SQLite: where AUTOINCREMENT remembers it.
@@ -116,14 +124,6 @@ def latest(connection: Connection) -> int:
         "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
     ).fetchone()
     return 0 if row is None else int(row[0])
-
-
-def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-    """The oldest transactions behind a cursor, each with its own."""
-    found = connection.execute(
-        "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
-    )
-    return tuple((seq, tx) for seq, tx in found)
 
 
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
