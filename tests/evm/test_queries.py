@@ -74,7 +74,7 @@ def test_a_store_that_was_indexed_before_is_indexed_anew(tmp_path: Path) -> None
     with at:
         at.execute("UPDATE tx_values SET value = ? WHERE value = ?", (TO, TO.lower()))
         at.execute("DELETE FROM tx_values WHERE key LIKE 'ethereum.%'")
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm006_ethereum_keys'")
+        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm005_ethereum_keys'")
     at.close()
     before = [record.tx for record in chain.latest_txs(10)]
 

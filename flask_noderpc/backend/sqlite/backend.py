@@ -284,12 +284,12 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.after(at, cursor, limit)
 
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
+
     def latest_pending(self) -> int:
         with self._open().readers.snapshot() as at:
             return mempool.latest(at)
-
-    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
-        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
 
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))

@@ -52,6 +52,19 @@ def _transaction(connection: Connection) -> Iterator[None]:
         raise
 
 
+def _index_stored(connection: Connection) -> None:
+    """Index blocks that an earlier version stored, or one without the extra.
+
+    A slice at a time: other processes go on writing meanwhile.
+    """
+    if evm_index.unindexed(connection):
+        evm_index.announce(connection)
+    while evm_index.unindexed(connection):
+        with _transaction(connection):
+            # Another process may have done them since.
+            evm_index.write_stored(connection, evm_index.unindexed(connection))
+
+
 def _cause(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) or 0
     advice = {
@@ -149,12 +162,7 @@ class Store:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
         with _transaction(connection):
             migrate(connection)
-        # A slice at a time: others, who have it indexed already, go on meanwhile.
-        while evm_index.unindexed(connection):
-            with _transaction(connection):
-                # Another process may have done them since.
-                if heights := evm_index.unindexed(connection):
-                    evm_index.write_stored(connection, heights)
+        _index_stored(connection)
 
     def _connect(self, timeout: float, mode: str) -> Connection:
         options = urlencode({"mode": mode, **self._options})

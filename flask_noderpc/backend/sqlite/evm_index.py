@@ -122,6 +122,12 @@ def list_stored(at: Connection) -> None:
         )
 
 
+def announce(at: Connection) -> None:
+    """Tell the operator what takes its time."""
+    (count,) = at.execute("SELECT count(*) FROM evm_unindexed").fetchone()
+    log.warning("Ethereum's transactions and logs are indexed once: %s blocks", count)
+
+
 def unindexed(at: Connection) -> list[int]:
     """The next few blocks that are listed, and can be indexed now."""
     if _execution() is None:
@@ -135,7 +141,6 @@ def unindexed(at: Connection) -> list[int]:
 
 def write_stored(at: Connection, heights: Sequence[int]) -> None:
     """Index blocks that are listed."""
-    log.warning("Ethereum's transactions and logs are indexed, from height %s", heights[0])
     for height in heights:
         found = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
         txs = [tx for (tx,) in found]

@@ -202,7 +202,13 @@ def m004_evm(db: Database) -> None:
 
 
 @migrations()
-def m005_filters(db: Database) -> None:
+def m005_ethereum_keys(db: Database) -> None:
+    """Ethereum's events are found under both their names, addresses in any letters."""
+    index.rewrite_ethereum(db.conn)
+
+
+@migrations()
+def m006_filters(db: Database) -> None:
     """Filters that are polled."""
     _create(
         db,
@@ -210,12 +216,6 @@ def m005_filters(db: Database) -> None:
         {"id": str, "kind": str, "cursor": int, "criteria": str, "expires": int},
         pk="id",
     )
-
-
-@migrations()
-def m006_ethereum_keys(db: Database) -> None:
-    """Ethereum's events are found under both their names, addresses in any letters."""
-    index.rewrite_ethereum(db.conn)
 
 
 def _create(
@@ -231,7 +231,7 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_filters, m006_ethereum_keys)
+_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_ethereum_keys, m006_filters)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 
