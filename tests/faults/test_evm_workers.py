@@ -1,0 +1,100 @@
+"""One hash for each block, whoever is asked: three workers, by poll, by websocket, by call."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_noderpc.chain.embedded import EmbeddedChain
+
+from ..websocket.client import Client
+from .kit import PATIENCE, is_long, until
+from .servers import Server, serving
+
+KINDS = ("gthread", "gevent", "gthread")
+BLOCKS = 1_000 if is_long() else 100
+# The heads of that many blocks fit into the default buffer.
+MOST_BEHIND = 50
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                serving(kind, Path(chain.path), produce=False, json_rpc_enable=True)
+            )
+            for kind in KINDS
+        ]
+
+
+def call(server: Server, method: str, *params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    request = urllib.request.Request(
+        f"{server.url}/evm", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        reply = json.load(answer)
+    assert "result" in reply, reply
+    return reply["result"]
+
+
+class Heads(threading.Thread):
+    """Notes the hash of each head that a worker tells."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self.hashes: list[str] = []
+        self._client = Client(server.url, path="/evm/ws", timeout=PATIENCE)
+        self._client.call("eth_subscribe", ["newHeads", {}])
+        assert "result" in json.loads(self._client.read() or "")
+        self.start()
+
+    def run(self) -> None:
+        while len(self.hashes) < BLOCKS:
+            told = json.loads(self._client.read() or "")
+            self.hashes.append(told["params"]["result"]["hash"])
+        self._client.close()
+
+
+def test_a_block_has_one_hash_everywhere(chain: EmbeddedChain, servers: list[Server]) -> None:
+    heads = [Heads(server) for server in servers]
+    # Made by one worker, and polled of all of them in turn.
+    wanted = call(servers[0], "eth_newBlockFilter")
+    turns = cycle(servers)
+    polled: list[str] = []
+    for height in range(1, BLOCKS + 1):
+        chain.submit(b"key%d=value" % height)
+        assert chain.produce() == height
+        if height % 10 == 0:
+            polled += call(next(turns), "eth_getFilterChanges", wanted)
+        until(
+            lambda: all(len(h.hashes) >= height - MOST_BEHIND for h in heads),  # noqa: B023
+            "all follow",
+        )
+    until(lambda: all(len(head.hashes) == BLOCKS for head in heads), "all heads are told")
+    polled += call(next(turns), "eth_getFilterChanges", wanted)
+
+    own = ["0x" + chain.block(height)[0].hash.hex() for height in range(1, BLOCKS + 1)]
+    assert polled == own
+    assert [head.hashes for head in heads] == [own] * len(servers)
+    for height, expected in enumerate(own, 1):
+        server = servers[height % len(servers)]
+        assert call(server, "eth_getBlockByNumber", hex(height), False)["hash"] == expected
+        shown = server.get(f"/block?height={height}")["block_id"]["hash"]
+        assert f"0x{shown.lower()}" == expected
