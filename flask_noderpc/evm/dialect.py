@@ -23,6 +23,7 @@ class EvmDialect(Dialect):
         plain: dict[type, Dump] = {
             bool: _itself,
             str: _itself,
+            float: _itself,
             int: hexes.quantity,
             bytes: hexes.data,
             tuple: self._list,

@@ -6,6 +6,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from ..canonical.keys import address
 from ..ethereum.keccak import keccak
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -73,6 +74,11 @@ def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
         "currentBlock": latest,
         "highestBlock": latest,
     }
+
+
+def coinbase(ctx: Context, params: NoParams) -> bytes:
+    """The address of the node's own validator key."""
+    return address(ctx.backend.validator_key())
 
 
 def no_accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:

@@ -6,6 +6,7 @@ from ..domain.ethereum import Block
 from ..ethereum.blocks import raw_block
 from ..ethereum.consensus import encode_header, encode_receipt
 from ..rpc.context import Context
+from ..rpc.params import NoParams
 from .blocks import OfBlock
 from .errors import EvmError
 from .reader import reader
@@ -32,6 +33,11 @@ def receipts(ctx: Context, params: OfBlock) -> tuple[bytes, ...]:
 def transaction(ctx: Context, params: OfTransaction) -> bytes:
     """A transaction's canonical bytes; none where it is not known."""
     return raw_by_hash(ctx, params) or b""
+
+
+def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
+    """None: what does not follow the chain is never kept."""
+    return ()
 
 
 def _block(ctx: Context, params: OfBlock) -> Block:

@@ -6,7 +6,7 @@ from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
-from . import blocks, filter_methods, logs, node, raw, state, transactions, txpool
+from . import blocks, fees, filter_methods, logs, node, raw, state, transactions, txpool
 from .views import BlockView
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
@@ -17,9 +17,6 @@ _NEED_STATE = (
     "eth_getCode",
     "eth_getStorageAt",
     "eth_getProof",
-    "eth_gasPrice",
-    "eth_maxPriorityFeePerGas",
-    "eth_feeHistory",
     "eth_call",
     "eth_estimateGas",
     "eth_createAccessList",
@@ -40,6 +37,7 @@ _NODE = (
     Route("eth_chainId", node.chain_id, NoParams, int),
     Route("eth_blockNumber", node.block_number, NoParams, int),
     Route("eth_syncing", node.syncing, NoParams, bool),
+    Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", node.no_accounts, NoParams, tuple),
     Route("eth_mining", node.not_mining, NoParams, bool),
     Route("eth_hashrate", node.no_hashrate, NoParams, int),
@@ -111,6 +109,13 @@ _TRANSACTIONS = (
         blocks.HashAndIndex,
         bytes,
     ),
+    Route(
+        "eth_sendRawTransactionSync",
+        transactions.send_raw_sync,
+        transactions.RawTransactionSync,
+        ethereum.Receipt,
+        writes=True,
+    ),
     Route("eth_pendingTransactions", transactions.pending, NoParams, tuple),
     Route("eth_getPendingTransactions", transactions.pending, NoParams, tuple),
     Route(
@@ -120,6 +125,13 @@ _TRANSACTIONS = (
         bytes,
         writes=True,
     ),
+)
+
+_FEES = (
+    Route("eth_gasPrice", fees.gas_price, NoParams, int),
+    Route("eth_maxPriorityFeePerGas", fees.priority_fee, NoParams, int),
+    Route("eth_baseFee", fees.base_fee, NoParams, int),
+    Route("eth_feeHistory", fees.fee_history, fees.FeeHistory, dict),
 )
 
 _LOGS = (
@@ -150,6 +162,7 @@ _DEBUG = (
     Route("debug_getRawHeader", raw.header, blocks.OfBlock, bytes),
     Route("debug_getRawBlock", raw.block, blocks.OfBlock, bytes),
     Route("debug_getRawReceipts", raw.receipts, blocks.OfBlock, tuple),
+    Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
     Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
 )
 
@@ -158,6 +171,7 @@ EVM_ROUTES = RouteTable(
         *_NODE,
         *_BLOCKS,
         *_TRANSACTIONS,
+        *_FEES,
         *_LOGS,
         *_TXPOOL,
         *_DEBUG,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,12 +16,16 @@ from ..rpc.params import NoParams, Params, param
 from .blocks import HashAndIndex, NumberAndIndex
 from .budget import Budget
 from .errors import EvmError
-from .params import Data, Hash
+from .params import Data, Hash, Quantity
 from .reader import reader
 
 # How many waiting transactions are looked through.
 _MOST_PENDING = 100
 _SERVER_ERROR = -32000
+
+# geth: eth_sendRawTransactionSync, --rpc.txsync.
+_DEFAULT_WAIT_S, _LONGEST_WAIT_S = 20.0, 60.0
+_NOT_IN_TIME = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,34 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     if check.code != 0:
         raise _refused(check.log or f"the application refuses it with code {check.code}")
     return tx.hash
+
+
+@dataclass(frozen=True, slots=True)
+class RawTransactionSync(RawTransaction):
+    """Of ``eth_sendRawTransactionSync``."""
+
+    timeout_ms: int | None = param(
+        Quantity(), default=None, doc="How long to wait; 20 s when omitted, at most 60 s."
+    )
+
+
+def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
+    """Hand a signed transaction to the mempool, and wait for its receipt."""
+    wanted = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
+    with ctx.seats.one():
+        seen = ctx.backend.latest_height()
+        tx_hash = send_raw(ctx, params)
+        deadline = time.monotonic() + min(wanted, _LONGEST_WAIT_S)
+        while (found := find(ctx, tx_hash)) is None:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise EvmError(
+                    "the transaction was added to the mempool but wasn't processed in time",
+                    code=_NOT_IN_TIME,
+                    data=f"0x{tx_hash.hex()}",
+                )
+            seen = ctx.backend.wait_for_height(seen, remaining)
+    return found
 
 
 def _refused(text: str) -> EvmError:

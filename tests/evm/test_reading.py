@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,22 @@ _UNPROTECTED = {"nonce": 9, "gas": 21000, "to": TO, "value": 0, "gasPrice": 1}
 )
 def test_what_can_not_be_sent_is_refused_in_geths_words(ask: Ask, raw: str, text: str) -> None:
     assert ask("eth_sendRawTransaction", raw) == {"code": -32000, "message": text}
+
+
+def test_a_sent_transaction_can_be_waited_for(tmp_path: Path) -> None:
+    chain = ethereum_chain(tmp_path)
+    try:
+        ask = asking(chain)
+        with ThreadPoolExecutor(1) as pool:
+            receipt = pool.submit(ask, "eth_sendRawTransactionSync", "0x" + transfer(3).hex())
+            while not chain.pending_count().total:
+                assert not receipt.done(), receipt.result()
+            chain.produce()
+            assert receipt.result()["blockNumber"] == "0x4"
+
+        late = ask("eth_sendRawTransactionSync", "0x" + transfer(4).hex(), "0x1")
+
+        assert late["code"] == 4
+        assert ask("eth_getTransactionByHash", late["data"])["blockHash"] is None
+    finally:
+        chain.close()

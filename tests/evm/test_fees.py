@@ -1,0 +1,142 @@
+"""What gas costs, from the base fees and tips of the latest blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc.domain.ethereum import Header
+from flask_noderpc.evm.fees import next_base_fee
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
+
+from .chain import ethereum_chain
+
+GWEI = 10**9
+HISTORY = "eth_feeHistory"
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
+    made = ethereum_chain(tmp_path_factory.mktemp("fees"))
+    yield made
+    made.close()
+
+
+def ask(chain: Any, method: str, *params: Any) -> Any:
+    client = app_for(chain, json_rpc_enable=True).test_client()
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+    reply = client.post("/evm", json=call).get_json()
+    return reply["result"] if "result" in reply else reply["error"]
+
+
+def header(fee: int | None, used: int, limit: int = 30_000_000) -> Header:
+    zeros = bytes(32)
+    return Header(
+        number=1,
+        hash=zeros,
+        parent_hash=zeros,
+        transactions_root=zeros,
+        state_root=zeros,
+        receipts_root=zeros,
+        miner=bytes(20),
+        gas_limit=limit,
+        gas_used=used,
+        timestamp=1,
+        base_fee=fee,
+    )
+
+
+# EIP-1559: the example vectors of its rule.
+@pytest.mark.parametrize(
+    ("fee", "used", "limit", "following"),
+    [
+        (GWEI, 10_000_000, 20_000_000, GWEI),
+        (GWEI, 9_000_000, 20_000_000, 987_500_000),
+        (GWEI, 11_000_000, 20_000_000, 1_012_500_000),
+        (GWEI, 0, 20_000_000, 875_000_000),
+        (7, 10_000_001, 20_000_000, 8),
+        (None, 5, 20_000_000, 0),
+        (GWEI, 5, 0, GWEI),
+    ],
+)
+def test_the_base_fee_follows_how_full_a_block_was(
+    fee: int | None, used: int, limit: int, following: int
+) -> None:
+    assert next_base_fee(header(fee, used, limit)) == following
+
+
+def test_a_price_is_the_next_base_fee_and_a_tip(chain: EmbeddedChain) -> None:
+    fee = int(ask(chain, "eth_baseFee"), 16)
+    tip = int(ask(chain, "eth_maxPriorityFeePerGas"), 16)
+
+    assert 0 < fee <= GWEI
+    assert tip == fee // 8
+    assert int(ask(chain, "eth_gasPrice"), 16) == fee + tip
+
+
+def test_without_a_fee_market_gas_costs_nothing() -> None:
+    made = make_chain(3)
+    backend = MemoryBackend(made.genesis, made.blocks, state=made.state)
+
+    assert ask(backend, "eth_gasPrice") == ask(backend, "eth_baseFee") == "0x0"
+
+
+def test_a_history_tells_of_fees_gas_and_tips(chain: EmbeddedChain) -> None:
+    history = ask(chain, HISTORY, "0x2", "latest", [0, 50, 100])
+
+    assert history["oldestBlock"] == "0x2"
+    assert len(history["baseFeePerGas"]) == 3
+    assert history["baseFeePerGas"][:2] == [hex(GWEI)] * 2
+    assert all(0 < ratio < 1 for ratio in history["gasUsedRatio"])
+    # All of them pay a tip of one gwei.
+    assert history["reward"] == [[hex(GWEI)] * 3] * 2
+
+
+def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
+    history = ask(chain, HISTORY, 100, "latest")
+
+    assert history["oldestBlock"] == "0x0"
+    assert len(history["gasUsedRatio"]) == 4
+    assert "reward" not in history
+    assert ask(chain, HISTORY, "0", "latest", []) == {
+        "oldestBlock": "0x0",
+        "gasUsedRatio": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "text"),
+    [
+        (["0x1", "0x99"], -32000, "request beyond head block: requested 153, head 3"),
+        (["0x1", "latest", [101]], -32000, "invalid reward percentile: 101.000000"),
+        (
+            ["0x1", "latest", [5, 5]],
+            -32000,
+            "invalid reward percentile: #0:5.000000 >= #1:5.000000",
+        ),
+        (
+            ["0x1", "latest", list(range(101))],
+            -32000,
+            "invalid reward percentile: over the query limit 100",
+        ),
+        (
+            ["0x1", "latest", ["a"]],
+            -32602,
+            "invalid argument 2: json: cannot unmarshal string into Go value of type float64",
+        ),
+        (
+            [True, "latest"],
+            -32602,
+            "invalid argument 0: json: cannot unmarshal bool into Go value of type"
+            " math.HexOrDecimal64",
+        ),
+    ],
+)
+def test_what_can_not_be_told_is_refused(
+    chain: EmbeddedChain, params: list[Any], code: int, text: str
+) -> None:
+    assert ask(chain, HISTORY, *params) == {"code": code, "message": text}
