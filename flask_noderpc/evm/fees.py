@@ -91,7 +91,10 @@ class Percentiles(ParamField):
         for each in value:
             if not isinstance(each, int | float) or isinstance(each, bool):
                 raise mismatch(each, "float64")
-        return tuple(map(float, value))
+        try:
+            return tuple(map(float, value))
+        except OverflowError:
+            raise mismatch(value[0], "float64") from None
 
 
 @dataclass(frozen=True, slots=True)

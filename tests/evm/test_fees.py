@@ -129,6 +129,11 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
             "invalid argument 2: json: cannot unmarshal string into Go value of type float64",
         ),
         (
+            ["0x1", "latest", [10**400]],
+            -32602,
+            "invalid argument 2: json: cannot unmarshal number into Go value of type float64",
+        ),
+        (
             [True, "latest"],
             -32602,
             "invalid argument 0: json: cannot unmarshal bool into Go value of type"
