@@ -130,3 +130,21 @@ def test_the_namespaces_are_those_of_the_setting() -> None:
 def test_an_unknown_namespace_is_refused_at_start() -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_EVM_API: no namespace 'admin'"):
         app(evm_api="eth,admin")
+
+
+def test_a_batch_that_is_too_long_is_not_read_to_its_end(client: FlaskClient) -> None:
+    batch: list[object] = [{}, {}, {}, {}, {"jsonrpc": "2.0", "id": 7, "method": "eth_chainId"}]
+
+    (answer,) = client.post("/evm", json=batch).get_json()
+
+    assert answer["id"] is None
+    assert "NODERPC_EVM_MAX_BATCH" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("params", [[[]] * 50_000, [{"address": [{}] * 50_000}]])
+def test_a_call_has_only_so_many_lists(client: FlaskClient, params: list[Any]) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": params}
+
+    error = client.post("/evm", json=call).get_json()["error"]
+
+    assert error == {"code": -32602, "message": "more than 50000 lists and objects"}
