@@ -85,10 +85,12 @@ class Reader:
             return self.pending()
         return self.at(self.height(wanted))
 
-    def pending(self) -> Block:
-        """What waits for a block, on top of the latest."""
+    def pending(self) -> Block | None:
+        """What waits for a block, on top of the latest; ``None`` where that can't be read."""
         latest = self.at(self.latest)
-        assert latest is not None
+        if latest is None:
+            # A foreign node may have the results a little later.
+            return None
         waiting = self._backend.pending(_MOST_PENDING).txs
         return pending_block(latest.header, waiting, latest.header.timestamp)
 
