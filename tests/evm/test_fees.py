@@ -11,6 +11,7 @@ from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.domain.ethereum import Header
 from flask_noderpc.evm.fees import next_base_fee
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
 from .chain import ethereum_chain
@@ -106,6 +107,16 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
         "oldestBlock": "0x0",
         "gasUsedRatio": None,
     }
+
+
+def test_a_history_has_no_gap_behind_block_0() -> None:
+    maker = ChainMaker(initial_height=50)
+    backend = MemoryBackend(maker.genesis, [maker.block(), maker.block()], state=maker.state)
+
+    history = ask(backend, HISTORY, 100, "latest")
+
+    assert history["oldestBlock"] == "0x32"
+    assert len(history["gasUsedRatio"]) == 2
 
 
 @pytest.mark.parametrize(
