@@ -17,7 +17,8 @@ from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.execution import ethereum_transactions
 from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm import transactions
+from flask_noderpc.evm import reader, transactions
+from flask_noderpc.evm.reader import Reader
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
@@ -263,3 +264,15 @@ def test_looking_for_a_transaction_reads_no_senders(
         assert read == []
         assert ask("eth_getTransactionByHash", "0x" + keccak(waiting).hex())["nonce"] == "0x3"
         assert read == [waiting]
+
+
+def test_large_blocks_are_kept_as_far_as_there_is_room(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Reader(chain)
+    assert kept.at(2) is kept.at(2)
+
+    monkeypatch.setattr(reader, "_KEPT_BYTES", 1)
+    before = kept.at(2)
+    assert kept.at(3) is kept.at(3)
+    assert kept.at(2) is not before
