@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from eth_hash.auto import keccak as _keccak
+# Not eth_hash.auto: it looks for a backend at its first hash, and says too late that there is
+# none.
+from eth_hash.backends.pycryptodome import keccak256
 
 
 def keccak(data: bytes) -> bytes:
     """Keccak-256: SHA-3 as it was submitted, before NIST changed its padding."""
-    digest: bytes = _keccak(data)
+    digest: bytes = keccak256(data)
     return digest

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any
 
+from ..errors import OriginRefused
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
 from ..wire.schema import Dump
@@ -50,7 +52,7 @@ EVM = EvmDialect(
     node_version="",
     schemas=SCHEMAS,
     events={},
-    statuses={},
+    statuses={OriginRefused: HTTPStatus.FORBIDDEN},
     envelope=GethEnvelope(),
     params=GETH_PARAMS,
 )

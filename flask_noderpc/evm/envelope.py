@@ -6,7 +6,7 @@ geth: rpc/json.go, rpc/handler.go. Every reply is a 200; ids are echoed as they 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
@@ -54,12 +54,13 @@ class GethEnvelope(Envelope):
         document = _first_value(body)
         if document[:1] != b"[":
             return Calls((_call(document),), is_batch=False)
-        elements = [bytes(element) for element in json.decode(document, list[json.Raw])]
+        elements = json.decode(document, list[json.Raw])
         if not elements:
             raise InvalidRequest("empty batch")
         if len(elements) > max_batch:
-            raise _TooManyCalls(max_batch, _first_id(elements))
-        return Calls(tuple(map(_call, elements)), is_batch=True)
+            # No further than a batch goes: there may be a million that are no calls.
+            raise _TooManyCalls(max_batch, _first_id(_called(elements[:max_batch])))
+        return Calls(tuple(_called(elements)), is_batch=True)
 
     def parse_one(self, body: bytes) -> Call | BadCall:
         """The one call of a body."""
@@ -90,7 +91,7 @@ class GethEnvelope(Envelope):
 def _told(error: RPCError) -> tuple[int, str]:
     match error:
         case BatchTooLarge():
-            return error.code, f"batch too large ({error.cure})"
+            return error.code, "batch too large (NODERPC_EVM_MAX_BATCH raises it)"
         case AnswerTooLarge():
             return RESPONSE_TOO_LARGE, f"response too large ({error.cure})"
         case CallFailed():
@@ -112,8 +113,12 @@ def _first_value(body: bytes) -> bytes:
         return body[: int(cut[1]) - 1].strip()
 
 
-def _first_id(elements: list[bytes]) -> bytes | None:
-    calls = (item for item in map(_call, elements) if isinstance(item, Call))
+def _called(elements: Sequence[json.Raw]) -> Iterator[Call | BadCall]:
+    return (_call(bytes(element)) for element in elements)
+
+
+def _first_id(items: Iterable[Call | BadCall]) -> bytes | None:
+    calls = (item for item in items if isinstance(item, Call))
     return next((call.id for call in calls if call.id is not None), None)
 
 

@@ -91,7 +91,10 @@ class Percentiles(ParamField):
         for each in value:
             if not isinstance(each, int | float) or isinstance(each, bool):
                 raise mismatch(each, "float64")
-        return tuple(map(float, value))
+        try:
+            return tuple(map(float, value))
+        except OverflowError:
+            raise mismatch(value[0], "float64") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,16 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
     span = range(max(0, newest - min(params.count, _MOST_BLOCKS) + 1), newest + 1)
     if not params.count:
         return {"oldestBlock": 0, "gasUsedRatio": None}
-    budget, blocks = Budget(ctx.settings), []
+    budget = Budget(ctx.settings)
+    blocks: list[Block] = []
     with turn(ctx, span):
         for height in span:
             block = chain.at(height)
             if block is not None:
                 budget.spend(1 + len(block.transactions))
+                if blocks and blocks[-1].header.number != height - 1:
+                    # Block 0 is always there, and the first blocks need not be.
+                    blocks.clear()
                 blocks.append(block)
     if not blocks:
         raise EvmError("header not found", code=_SERVER_ERROR)

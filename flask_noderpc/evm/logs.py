@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..domain.ethereum import Block, Log, LogSearch
-from ..errors import InvalidParams
+from ..errors import InvalidParams, ResultNotFound
 from ..ethereum.bloom import may_have
 from ..rpc.context import Context
 from ..rpc.params import Params, param
@@ -18,6 +18,8 @@ from .params import Tag
 from .reader import Reader, reader
 
 _SERVER_ERROR = -32000
+# execution-apis: history that the node no longer has.
+_PRUNED = 4444
 _REVERSED = "invalid block range params"
 
 
@@ -42,6 +44,8 @@ def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
             raise EvmError("unknown block", code=_SERVER_ERROR)
         return _capped(ctx, [_matching(block, wanted)])
     span = heights(ctx, chain, wanted)
+    if not span:
+        return ()
     with turn(ctx, span):
         return _capped(ctx, (logs for _, logs in logs_by_height(ctx, wanted, span)))
 
@@ -60,9 +64,11 @@ def logs_by_height(
     search = LogSearch(wanted.addresses, wanted.topics, span[0], span[-1])
     for height in ctx.backend.log_heights(search, budget.effort):
         block = chain.at(height)
-        if block is not None:
-            budget.spend(1 + len(block.transactions))
-            yield height, _matching(block, wanted)
+        if block is None:
+            # Whoever was told of no logs would not ask for this block again.
+            raise ResultNotFound(f"the block at height {height} can't be read yet")
+        budget.spend(1 + len(block.transactions))
+        yield height, _matching(block, wanted)
 
 
 def _matching(block: Block, wanted: LogFilter) -> tuple[Log, ...]:
@@ -94,6 +100,10 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
     if last > chain.latest:
         raise InvalidParams("block range extends beyond current head block")
     _refuse_long(ctx, first, last)
+    # Before the first block there is block 0 alone, which has no logs.
+    first = max(first, ctx.backend.genesis().initial_height)
+    if first < ctx.backend.base_height():
+        raise EvmError("pruned history unavailable", code=_PRUNED)
     return range(first, last + 1)
 
 

@@ -14,6 +14,9 @@ from . import hexes
 
 _MAX_INT64 = (1 << 63) - 1
 
+# No call needs as many; a million of them in one body would keep the whole process busy.
+_MOST_LISTS = 50_000
+
 
 class Tag(Enum):
     """A block that is named by what it is."""
@@ -198,13 +201,21 @@ def _kind(value: Any) -> str:
             return "object"
 
 
-def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+def positional(raw: bytes) -> list[Any]:
+    """The parameters of a call; raise :exc:`ValueError` with geth's text."""
+    if raw.count(b"[") + raw.count(b"{") > _MOST_LISTS:
+        raise ValueError(f"more than {_MOST_LISTS} lists and objects")
     try:
         values = json.decode(raw)
     except json.NotJSON as error:
         raise ValueError(str(error)) from None
     if not isinstance(values, list):
         raise ValueError("non-array args")
+    return values
+
+
+def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    values = positional(raw)
     if len(values) > len(names):
         raise ValueError(f"too many arguments, want at most {len(names)}")
     given = zip(names, values, strict=False)

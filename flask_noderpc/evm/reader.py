@@ -13,6 +13,10 @@ from ..rpc.context import Context
 from .params import ByHash, Height, Tag
 
 _KEPT_BLOCKS = 128
+# Blocks of thousands of logs are large, and so a hundred of them are not kept.
+_KEPT_BYTES = 64 << 20
+# What objects weigh beside the bytes they hold, about.
+_TX_BYTES, _LOG_BYTES = 2048, 512
 _MOST_PENDING = 100
 
 
@@ -28,6 +32,7 @@ class Reader:
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
         self._kept: OrderedDict[int, Block] = OrderedDict()
+        self._kept_bytes = 0
         self._genesis: Block | None = None
         self._lock = threading.Lock()
 
@@ -85,10 +90,12 @@ class Reader:
             return self.pending()
         return self.at(self.height(wanted))
 
-    def pending(self) -> Block:
-        """What waits for a block, on top of the latest."""
+    def pending(self) -> Block | None:
+        """What waits for a block, on top of the latest; ``None`` where that can't be read."""
         latest = self.at(self.latest)
-        assert latest is not None
+        if latest is None:
+            # A foreign node may have the results a little later.
+            return None
         waiting = self._backend.pending(_MOST_PENDING).txs
         return pending_block(latest.header, waiting, latest.header.timestamp)
 
@@ -104,7 +111,21 @@ class Reader:
 
     def _keep(self, height: int, block: Block) -> Block:
         with self._lock:
-            self._kept[height] = block
-            while len(self._kept) > _KEPT_BLOCKS:
-                self._kept.popitem(last=False)
+            # Another thread may have made it meanwhile.
+            if height not in self._kept:
+                self._kept[height] = block
+                self._kept_bytes += _weight(block)
+            while len(self._kept) > 1 and self._is_full():
+                _, dropped = self._kept.popitem(last=False)
+                self._kept_bytes -= _weight(dropped)
         return block
+
+    def _is_full(self) -> bool:
+        return len(self._kept) > _KEPT_BLOCKS or self._kept_bytes > _KEPT_BYTES
+
+
+def _weight(block: Block) -> int:
+    """How many bytes a block takes in memory, about."""
+    logs = (log for receipt in block.receipts for log in receipt.logs)
+    transactions = block.size + _TX_BYTES * len(block.transactions)
+    return transactions + sum(_LOG_BYTES + len(log.data) for log in logs)

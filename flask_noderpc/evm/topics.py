@@ -17,7 +17,7 @@ from ..rpc.context import Context
 from ..rpc.params import Params, param
 from . import hexes
 from .filters import FilterObject, LogFilter
-from .params import Anything, Bool, Tag
+from .params import Anything, Bool, Tag, positional
 
 
 class TalkOfBlock:
@@ -168,11 +168,9 @@ KINDS: dict[str, type[Wanted]] = {
 def kind_of(raw: bytes) -> type[Wanted]:
     """The kind that parameters name; raise ``InvalidParams`` or ``MethodNotFound``."""
     try:
-        values = json.decode(raw) if raw else None
-    except json.NotJSON as error:
+        values = positional(raw or b"null")
+    except ValueError as error:
         raise InvalidParams(str(error)) from None
-    if not isinstance(values, list):
-        raise InvalidParams("non-array args")
     name = values[0] if values else None
     if not isinstance(name, str):
         raise InvalidParams("expected subscription name as first argument")

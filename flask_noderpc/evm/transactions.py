@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..domain.ethereum import Block, Log, PlacedTransaction, Receipt
 from ..errors import TxRejected
 from ..ethereum.blocks import pending_transaction
-from ..ethereum.execution import ethereum_transactions
+from ..ethereum.execution import ethereum_transactions, transaction_hashes
 from ..ethereum.transactions import decode
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -39,9 +39,17 @@ def by_hash(ctx: Context, params: OfTransaction) -> PlacedTransaction | None:
     """A transaction by its Ethereum hash, committed or waiting."""
     receipt = find(ctx, params.hash)
     if receipt is None:
-        found = (tx for tx in waiting(ctx) if tx.transaction.hash == params.hash)
-        return next(found, None)
+        return _waiting_with(ctx, params.hash)
     return PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+
+
+def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
+    for raw in ctx.backend.pending(_MOST_PENDING).txs:
+        # Clients ask again and again for what is not there; senders cost more than hashes.
+        if tx_hash in transaction_hashes(raw):
+            found = (tx for tx in ethereum_transactions(raw) if tx.hash == tx_hash)
+            return next(map(pending_transaction, found), None)
+    return None
 
 
 def receipt(ctx: Context, params: OfTransaction) -> Receipt | None:

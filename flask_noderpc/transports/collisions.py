@@ -24,5 +24,6 @@ def refuse_collisions(app: Flask) -> None:
                 raise ConfigurationError(
                     f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
                     " mount the node under a url_prefix, or leave the path to the app with"
-                    " NODERPC_INDEX = False or NODERPC_EXCLUDE_ROUTES"
+                    " NODERPC_INDEX = False or NODERPC_EXCLUDE_ROUTES, /evm with"
+                    " NODERPC_JSON_RPC_ENABLE = False"
                 )

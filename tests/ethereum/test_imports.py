@@ -21,3 +21,24 @@ def test_the_package_loads_no_library_of_the_extra() -> None:
         [sys.executable, "-c", _LOADS_NONE], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+_WITHOUT_A_HASH = """
+import sys
+sys.modules["Crypto"] = None
+from flask_noderpc import ConfigurationError, MemoryBackend
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
+chain = make_chain(1)
+try:
+    app_for(MemoryBackend(chain.genesis, chain.blocks, state=chain.state), json_rpc_enable=True)
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+def test_half_an_extra_is_told_at_start() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_A_HASH], capture_output=True, text=True, timeout=60
+    )
+    assert "pip install 'flask-noderpc[evm]'" in done.stdout, done.stderr

@@ -11,6 +11,7 @@ from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.domain.ethereum import Header
 from flask_noderpc.evm.fees import next_base_fee
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
 from .chain import ethereum_chain
@@ -108,6 +109,16 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
     }
 
 
+def test_a_history_has_no_gap_behind_block_0() -> None:
+    maker = ChainMaker(initial_height=50)
+    backend = MemoryBackend(maker.genesis, [maker.block(), maker.block()], state=maker.state)
+
+    history = ask(backend, HISTORY, 100, "latest")
+
+    assert history["oldestBlock"] == "0x32"
+    assert len(history["gasUsedRatio"]) == 2
+
+
 @pytest.mark.parametrize(
     ("params", "code", "text"),
     [
@@ -127,6 +138,11 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
             ["0x1", "latest", ["a"]],
             -32602,
             "invalid argument 2: json: cannot unmarshal string into Go value of type float64",
+        ),
+        (
+            ["0x1", "latest", [10**400]],
+            -32602,
+            "invalid argument 2: json: cannot unmarshal number into Go value of type float64",
         ),
         (
             [True, "latest"],

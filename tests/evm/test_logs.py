@@ -13,6 +13,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import MemoryBackend, SQLiteBackend
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.hexadecimal import to_checksum
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
@@ -169,3 +171,61 @@ def test_a_cap_counts_the_difference(client: FlaskClient) -> None:
 
     assert len(ask(client_of(scanned(), evm_block_range_cap=3), "eth_getLogs", wanted)) == 5
     assert len(ask(client_of(scanned(), evm_logs_cap=5), "eth_getLogs", wanted)) == 5
+
+
+class Pruned(MemoryBackend):
+    """A node that forgot its first two blocks."""
+
+    def base_height(self) -> int:
+        return 3
+
+
+class Late(MemoryBackend):
+    """A foreign node that has the results of its last block late."""
+
+    is_late = True
+
+    def results(self, height: int) -> BlockResults:
+        if self.is_late and height == self.latest_height():
+            raise ResultNotFound("not yet")
+        return super().results(height)
+
+
+@pytest.mark.parametrize("last", ["0x1", "0x3"])
+def test_logs_of_forgotten_blocks_are_not_left_out(last: str) -> None:
+    pruned = Pruned(sample().genesis, sample().blocks, state=sample().state)
+
+    refused = ask(client_of(pruned), "eth_getLogs", {"fromBlock": "0x0", "toBlock": last})
+
+    assert refused == {"code": 4444, "message": "pruned history unavailable"}
+
+
+def test_logs_that_can_not_be_read_yet_are_not_left_out() -> None:
+    late = Late(sample().genesis, sample().blocks, state=sample().state)
+
+    refused = ask(client_of(late), "eth_getLogs", {"fromBlock": "0x0"})
+
+    assert refused["code"] == -32000
+    assert refused["message"].endswith("can't be read yet")
+
+
+def test_a_filter_waits_for_logs_that_can_not_be_read_yet() -> None:
+    maker = ChainMaker(application=EthermintDouble)
+    late = Late(maker.genesis, [maker.block()], state=maker.state)
+    client = client_of(late)
+    own_id = ask(client, "eth_newFilter", {})
+    logs = log_calldata(EmittedLog((A,)))
+    call = transfer(0, to=to_checksum(log_contract(1)), value=0, data=logs, gas=200_000)
+
+    late.append_block(maker.block(call))
+    assert ask(client, "eth_getFilterChanges", own_id)["code"] == -32000
+    late.is_late = False
+    assert len(ask(client, "eth_getFilterChanges", own_id)) == 1
+
+
+def test_a_chain_that_begins_later_has_no_logs_before() -> None:
+    maker = ChainMaker(application=EthermintDouble, initial_height=50)
+    client = client_of(MemoryBackend(maker.genesis, [maker.block()], state=maker.state))
+
+    assert ask(client, "eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x5"}) == []
+    assert ask(client, "eth_getLogs", {"fromBlock": "earliest"}) == []

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flask_noderpc import EmbeddedChain
+from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc.backend.base import ChainBackend
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.ethereum import Transaction
+from flask_noderpc.errors import ResultNotFound
+from flask_noderpc.ethereum.execution import ethereum_transactions
 from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.evm import reader, transactions
+from flask_noderpc.evm.reader import Reader
+from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
 
@@ -33,7 +42,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
     made.close()
 
 
-def asking(chain: EmbeddedChain) -> Ask:
+def asking(chain: ChainBackend) -> Ask:
     client = app_for(
         chain, json_rpc_enable=True, evm_api="eth,net,web3,txpool,debug"
     ).test_client()
@@ -219,3 +228,51 @@ def test_a_sent_transaction_can_be_waited_for(tmp_path: Path) -> None:
         assert ask("eth_getTransactionByHash", late["data"])["blockHash"] is None
     finally:
         chain.close()
+
+
+class NotYet(MemoryBackend):
+    """A foreign node that has a block before its results."""
+
+    def results(self, height: int) -> BlockResults:
+        raise ResultNotFound("not yet")
+
+
+def test_a_pending_block_on_what_can_not_be_read_yet_is_null() -> None:
+    sample = make_chain(3)
+    ask = asking(NotYet(sample.genesis, sample.blocks, state=sample.state))
+
+    assert ask("eth_getBlockByNumber", "pending", False) is None
+    assert ask("eth_getBlockByNumber", "latest", False) is None
+
+
+def test_looking_for_a_transaction_reads_no_senders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(ethereum_chain(tmp_path)) as chain:
+        waiting = transfer(3)
+        chain.submit(waiting)
+        ask = asking(chain)
+        read: list[bytes] = []
+
+        def reading(raw: bytes) -> tuple[Transaction, ...]:
+            read.append(raw)
+            return ethereum_transactions(raw)
+
+        monkeypatch.setattr(transactions, "ethereum_transactions", reading)
+
+        assert ask("eth_getTransactionByHash", "0x" + "ab" * 32) is None
+        assert read == []
+        assert ask("eth_getTransactionByHash", "0x" + keccak(waiting).hex())["nonce"] == "0x3"
+        assert read == [waiting]
+
+
+def test_large_blocks_are_kept_as_far_as_there_is_room(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Reader(chain)
+    assert kept.at(2) is kept.at(2)
+
+    monkeypatch.setattr(reader, "_KEPT_BYTES", 1)
+    before = kept.at(2)
+    assert kept.at(3) is kept.at(3)
+    assert kept.at(2) is not before

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from flask_noderpc import ConfigurationError, MemoryBackend
+from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
@@ -130,3 +130,41 @@ def test_the_namespaces_are_those_of_the_setting() -> None:
 def test_an_unknown_namespace_is_refused_at_start() -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_EVM_API: no namespace 'admin'"):
         app(evm_api="eth,admin")
+
+
+def test_a_batch_that_is_too_long_is_not_read_to_its_end(client: FlaskClient) -> None:
+    batch: list[object] = [{}, {}, {}, {}, {"jsonrpc": "2.0", "id": 7, "method": "eth_chainId"}]
+
+    (answer,) = client.post("/evm", json=batch).get_json()
+
+    assert answer["id"] is None
+    assert "NODERPC_EVM_MAX_BATCH" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("params", [[[]] * 50_000, [{"address": [{}] * 50_000}]])
+def test_a_call_has_only_so_many_lists(client: FlaskClient, params: list[Any]) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": params}
+
+    error = client.post("/evm", json=call).get_json()["error"]
+
+    assert error == {"code": -32602, "message": "more than 50000 lists and objects"}
+
+
+def test_a_page_that_may_not_read_is_refused_as_on_other_paths() -> None:
+    client = app(read_origins=()).test_client()
+
+    answer = client.post(
+        "/evm", data=CALL, content_type="application/json", headers={"Origin": "https://a.b"}
+    )
+
+    assert answer.status_code == 403
+    assert "NODERPC_READ_ORIGINS" in answer.get_json()["error"]["message"]
+
+
+def test_a_rule_of_the_host_for_the_layer_is_told_its_setting() -> None:
+    host = Flask("host")
+    host.add_url_rule("/evm", "own", lambda: "own", methods=["POST"])
+    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+
+    with pytest.raises(ConfigurationError, match="NODERPC_JSON_RPC_ENABLE"):
+        NodeRPC(host, backend=backend, json_rpc_enable=True)
