@@ -20,6 +20,8 @@ class EvmHub(Rings[Topic]):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.settings.event_buffer, ctx.settings.event_buffer_bytes)
         self._ctx = ctx
+        # eth_subscribe is of a namespace that a mount may leave out.
+        self.is_open = "eth" in ctx.settings.evm_api
 
     def _now(self) -> tuple[Ring[Topic], ...]:
         with self._lock:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .. import json
-from ..rpc.dispatch import Dispatcher
+from ..rpc.dispatch import Dispatcher, OwnMethods
 from ..rpc.held import Held, Subscription
 from ..rpc.params import Params, param
 from .errors import EvmError
@@ -56,10 +56,12 @@ class EvmSession:
         self._drop = drop
         self._may_write = may_write
         self._held = Held[str](hub, wake)
-        self._own = {
-            "eth_subscribe": self._subscribe,
-            "eth_unsubscribe": self._unsubscribe,
-        }
+        self._own: OwnMethods = {}
+        if hub.is_open:
+            self._own = {
+                "eth_subscribe": self._subscribe,
+                "eth_unsubscribe": self._unsubscribe,
+            }
 
     def receive(self, body: bytes) -> None:
         """Answer one message, of one call or many."""

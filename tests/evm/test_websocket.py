@@ -289,3 +289,11 @@ def test_whoever_falls_behind_is_hung_up_on(chain: EmbeddedChain) -> None:
 def test_without_the_setting_there_is_no_websocket(serving: Serve) -> None:
     with pytest.raises(ConnectionRefusedError, match="404"):
         serving(json_rpc_enable=False)()
+
+
+@pytest.mark.parametrize("method", ["eth_subscribe", "eth_unsubscribe", "eth_chainId"])
+def test_without_its_namespace_nothing_is_subscribed_to(serving: Serve, method: str) -> None:
+    client = serving(evm_api="net")()
+
+    assert client.asked("net_version", [])["result"] == "9000"
+    assert client.asked(method, ["newHeads"])["error"]["code"] == -32601
