@@ -33,7 +33,7 @@
     └── RPCError(code, message, text)   what goes on the wire
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
         ├── InternalError -32603
-        │   └── CallFailed · AnswerTooLarge
+        │   └── CallFailed · AnswerTooLarge · BatchTimedOut
         └── InvalidRequest -32600
             └── BatchTooLarge(limit) · BodyTooLarge(limit) · BodyEncoded
 """
@@ -332,6 +332,15 @@ class InternalError(RPCError):
 
 class CallFailed(InternalError):
     """The call failed for a reason that the caller is told."""
+
+
+class BatchTimedOut(InternalError):
+    """The calls of a batch have taken the time that they may take together."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the batch was not done within {seconds:g} s", "NODERPC_BATCH_TIMEOUT raises it"
+        )
 
 
 class AnswerTooLarge(InternalError):

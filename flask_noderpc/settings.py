@@ -122,6 +122,9 @@ class Settings:
         "Largest request body; the host's ``MAX_CONTENT_LENGTH`` if lower.",
     )
     max_batch: int = setting(10, _whole(1), "Most calls in one JSON-RPC batch.")
+    batch_timeout: float = setting(
+        30.0, _seconds, "Seconds that a batch may take; calls that come later get an error."
+    )
     max_batch_response_bytes: int = setting(
         25_000_000,
         _whole(1),

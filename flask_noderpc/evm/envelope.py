@@ -13,6 +13,7 @@ from typing import ClassVar
 from .. import json
 from ..errors import (
     AnswerTooLarge,
+    BatchTimedOut,
     BatchTooLarge,
     CallFailed,
     InvalidRequest,
@@ -25,6 +26,7 @@ from .errors import EvmError
 
 # geth: rpc/errors.go.
 SERVER_ERROR = -32000
+TIMED_OUT = -32002
 RESPONSE_TOO_LARGE = -32003
 # geth: rpc/handler.go, maxMethodNameLength.
 _LONGEST_METHOD = 2048
@@ -94,6 +96,8 @@ def _told(error: RPCError) -> tuple[int, str]:
             return error.code, "batch too large (NODERPC_EVM_MAX_BATCH raises it)"
         case AnswerTooLarge():
             return RESPONSE_TOO_LARGE, f"response too large ({error.cure})"
+        case BatchTimedOut():
+            return TIMED_OUT, f"request timed out ({error.cure})"
         case CallFailed():
             return SERVER_ERROR, error.said
         case _:

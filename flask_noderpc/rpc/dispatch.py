@@ -12,6 +12,7 @@ the only place that catches everything but for what servers raise while a body i
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,6 +21,7 @@ from typing import Any
 from ..errors import (
     AnswerTooLarge,
     BackendError,
+    BatchTimedOut,
     CallFailed,
     ConfigurationError,
     InternalError,
@@ -27,6 +29,7 @@ from ..errors import (
     RPCError,
     StoreError,
 )
+from ..settings import Settings
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import Context
@@ -75,6 +78,26 @@ class _Caller:
 
 
 _NO_METHODS: OwnMethods = {}
+
+
+class _Allowance:
+    """The bytes and the time that the calls of a batch may have together."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._seconds = settings.batch_timeout
+        self._until = time.monotonic() + settings.batch_timeout
+        self._bytes = settings.max_batch_response_bytes
+
+    def spent(self) -> RPCError | None:
+        """Why no further call is answered."""
+        if self._bytes <= 0:
+            return AnswerTooLarge()
+        return BatchTimedOut(self._seconds) if time.monotonic() > self._until else None
+
+    def takes(self, size: int) -> bool:
+        """Whether an answer of this size still fits."""
+        self._bytes -= size
+        return self._bytes > 0
 
 
 class Dispatcher:
@@ -169,22 +192,27 @@ class Dispatcher:
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
-        room = self._context.settings.max_batch_response_bytes
+        allowance = _Allowance(self._context.settings)
         for item in calls.items:
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
-            elif item.id is None:
+            elif item.id is not None:
+                answers.append(self._within(allowance, item, item.id, caller))
+            elif allowance.spent() is None:
                 self._notified(item, caller)
-            else:
-                answer = Answer(b"")
-                if room > 0:
-                    answer = self._answer(item, item.id, caller)
-                room -= len(answer.body)
-                if room <= 0:
-                    # From here on nothing more is worked out, to be thrown away.
-                    room, answer = 0, Answer(self.envelope.failure(item.id, AnswerTooLarge()))
-                answers.append(answer)
         return answers
+
+    def _within(
+        self, allowance: _Allowance, call: Call, own_id: bytes, caller: _Caller
+    ) -> Answer:
+        refusal = allowance.spent()
+        if refusal is not None:
+            # Nothing more is worked out, to be thrown away.
+            return Answer(self.envelope.failure(own_id, refusal))
+        answer = self._answer(call, own_id, caller)
+        if allowance.takes(len(answer.body)):
+            return answer
+        return Answer(self.envelope.failure(own_id, AnswerTooLarge()))
 
     def _notified(self, call: Call, caller: _Caller) -> None:
         if self.envelope.runs_notifications:

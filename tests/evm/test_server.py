@@ -115,6 +115,15 @@ def test_calls_beyond_the_size_of_an_answer_are_refused() -> None:
     assert codes == [None, None, -32003, -32003, -32003]
 
 
+def test_calls_beyond_the_time_of_a_batch_are_refused() -> None:
+    client = app(batch_timeout=1e-9).test_client()
+
+    answers = client.post("/evm", json=[json.loads(CALL)] * 2).get_json()
+
+    error = {"code": -32002, "message": "request timed out (NODERPC_BATCH_TIMEOUT raises it)"}
+    assert [answer["error"] for answer in answers] == [error] * 2
+
+
 def test_the_namespaces_are_those_of_the_setting() -> None:
     client = app(evm_api="net").test_client()
 

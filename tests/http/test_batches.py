@@ -163,3 +163,14 @@ def test_the_limit_is_a_setting(backend: PeeredBackend) -> None:
 
     assert len(replies(client, health(1), health(2))) == 2
     assert sent(client, json.dumps([health(1)] * 3)).status == 400
+
+
+def test_calls_beyond_the_time_of_a_batch_are_refused(backend: PeeredBackend) -> None:
+    client = app_for(backend, batch_timeout=1e-9).test_client()
+
+    replies = sent(client, '[{"id":1,"method":"health"},{"method":"x"},{"id":2}]').json
+
+    assert replies[0]["error"]["code"] == -32603
+    assert "NODERPC_BATCH_TIMEOUT" in replies[0]["error"]["data"]
+    assert replies[1]["error"]["code"] == -32600
+    assert len(replies) == 2
