@@ -22,10 +22,9 @@ from ..errors import (
     RPCError,
 )
 from ..wire.envelope import BadCall, Call, Calls, Envelope, Message
-from .errors import EvmError
+from .errors import SERVER_ERROR, EvmError
 
 # geth: rpc/errors.go.
-SERVER_ERROR = -32000
 TIMED_OUT = -32002
 RESPONSE_TOO_LARGE = -32003
 # geth: rpc/handler.go, maxMethodNameLength.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..errors import RPCError
 
+# geth: rpc/errors.go, of every error without a code of its own.
+SERVER_ERROR = -32000
 # EIP-1474: method not supported.
 NOT_SUPPORTED = -32004
 
@@ -11,6 +13,6 @@ NOT_SUPPORTED = -32004
 class EvmError(RPCError):
     """An error object with a code of its own, and ``data`` that is no text of ours."""
 
-    def __init__(self, text: str, *, code: int, data: object = None) -> None:
+    def __init__(self, text: str, *, code: int = SERVER_ERROR, data: object = None) -> None:
         super().__init__(text, code=code)
         self.data = data

@@ -25,7 +25,6 @@ _CHANGE_DENOMINATOR = 8
 # geth: eth/gasprice/feehistory.go.
 _MOST_BLOCKS = 1024
 _MOST_PERCENTILES = 100
-_SERVER_ERROR = -32000
 
 
 def gas_price(ctx: Context, params: NoParams) -> int:
@@ -114,10 +113,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
     chain = reader(ctx)
     newest = chain.height(params.newest)
     if newest > chain.latest:
-        raise EvmError(
-            f"request beyond head block: requested {newest}, head {chain.latest}",
-            code=_SERVER_ERROR,
-        )
+        raise EvmError(f"request beyond head block: requested {newest}, head {chain.latest}")
     span = range(max(0, newest - min(params.count, _MOST_BLOCKS) + 1), newest + 1)
     if not params.count:
         return {"oldestBlock": 0, "gasUsedRatio": None}
@@ -133,7 +129,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
                     blocks.clear()
                 blocks.append(block)
     if not blocks:
-        raise EvmError("header not found", code=_SERVER_ERROR)
+        raise EvmError("header not found")
     return _history(blocks, params.percentiles)
 
 
@@ -148,7 +144,7 @@ def _check(percentiles: Sequence[float]) -> None:
 
 
 def _invalid(reason: str) -> EvmError:
-    return EvmError(f"invalid reward percentile: {reason}", code=_SERVER_ERROR)
+    return EvmError(f"invalid reward percentile: {reason}")
 
 
 def _history(blocks: Sequence[Block], percentiles: Sequence[float]) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from .filters import FilterObject, LogFilter
 from .params import Tag
 from .reader import Reader, reader
 
-_SERVER_ERROR = -32000
 # execution-apis: history that the node no longer has.
 _PRUNED = 4444
 _REVERSED = "invalid block range params"
@@ -41,7 +40,7 @@ def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
     if wanted.block_hash is not None:
         block = chain.by_hash(wanted.block_hash)
         if block is None:
-            raise EvmError("unknown block", code=_SERVER_ERROR)
+            raise EvmError("unknown block")
         return _capped(ctx, [_matching(block, wanted)])
     span = heights(ctx, chain, wanted)
     if not span:
@@ -85,8 +84,7 @@ def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
         found += logs
         if len(found) > most:
             raise EvmError(
-                f"query returned more than {most} results (NODERPC_EVM_LOGS_CAP raises it)",
-                code=_SERVER_ERROR,
+                f"query returned more than {most} results (NODERPC_EVM_LOGS_CAP raises it)"
             )
     return tuple(found)
 

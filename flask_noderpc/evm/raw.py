@@ -12,8 +12,6 @@ from .errors import EvmError
 from .reader import reader
 from .transactions import OfTransaction, raw_by_hash
 
-_SERVER_ERROR = -32000
-
 
 def header(ctx: Context, params: OfBlock) -> bytes:
     """A header's RLP; its hash is not that of the block, which is the node's."""
@@ -44,5 +42,5 @@ def _block(ctx: Context, params: OfBlock) -> Block:
     found = reader(ctx).block(params.block)
     if found is None:
         # geth: eth/api_debug.go.
-        raise EvmError("block not found", code=_SERVER_ERROR)
+        raise EvmError("block not found")
     return found

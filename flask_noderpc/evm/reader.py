@@ -12,6 +12,7 @@ from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..rpc.context import Context
 from .params import ByHash, Height, Tag
 
+_MEMO = "evm reader"
 _KEPT_BLOCKS = 128
 # Blocks of thousands of logs are large, and so a hundred of them are not kept.
 _KEPT_BYTES = 64 << 20
@@ -22,7 +23,10 @@ _MOST_PENDING = 100
 
 def reader(ctx: Context) -> Reader:
     """The reader of a mount."""
-    found: Reader = ctx.memo.setdefault("evm reader", Reader(ctx.backend))
+    if _MEMO not in ctx.memo:
+        # Two threads may each make one; only the first is kept.
+        ctx.memo.setdefault(_MEMO, Reader(ctx.backend))
+    found: Reader = ctx.memo[_MEMO]
     return found
 
 

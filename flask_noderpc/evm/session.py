@@ -18,7 +18,6 @@ from .hub import EvmHub
 from .params import Id
 from .topics import Topic, kind_of
 
-_SERVER_ERROR = -32000
 _TOO_SLOW = "too slow: NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
 
 
@@ -89,7 +88,7 @@ class EvmSession:
 
     def _unsubscribe(self, params: bytes) -> bytes:
         if not self._held.end(self._dispatcher.loader(_ById).from_json(params).id):
-            raise EvmError("subscription not found", code=_SERVER_ERROR)
+            raise EvmError("subscription not found")
         return b"true"
 
     def pull(self) -> Iterator[bytes]:

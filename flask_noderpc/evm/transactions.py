@@ -21,7 +21,6 @@ from .reader import reader
 
 # How many waiting transactions are looked through.
 _MOST_PENDING = 100
-_SERVER_ERROR = -32000
 
 # geth: eth_sendRawTransactionSync, --rpc.txsync.
 _DEFAULT_WAIT_S, _LONGEST_WAIT_S = 20.0, 60.0
@@ -132,19 +131,19 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     tx = decode(params.raw)
     if tx.chain_id is None:
         # geth: internal/ethapi.
-        raise _refused("only replay-protected (EIP-155) transactions allowed over RPC")
+        raise EvmError("only replay-protected (EIP-155) transactions allowed over RPC")
     if tx.chain_id != ctx.settings.evm_chain_id:
-        raise _refused(
+        raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
     try:
         check = ctx.backend.submit(params.raw)
     except TxRejected as error:
-        raise _refused(
+        raise EvmError(
             "already known" if "already exists" in error.text else error.said
         ) from None
     if check.code != 0:
-        raise _refused(check.log or f"the application refuses it with code {check.code}")
+        raise EvmError(check.log or f"the application refuses it with code {check.code}")
     return tx.hash
 
 
@@ -174,7 +173,3 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                 )
             seen = ctx.backend.wait_for_height(seen, remaining)
     return found
-
-
-def _refused(text: str) -> EvmError:
-    return EvmError(text, code=_SERVER_ERROR)
