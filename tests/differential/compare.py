@@ -18,6 +18,8 @@ class Difference:
     where: str
     real: Any
     ours: Any
+    is_of_failure: bool = False
+    """Whether both nodes answer with an error."""
 
     def __str__(self) -> str:
         return f"{self.request}\n  {self.where}\n    real {self.real!r}\n    ours {self.ours!r}"
@@ -31,9 +33,10 @@ def differences(request: str, real: Told, ours: Told) -> Iterator[Difference]:
         "body": (_read(real.body), _read(ours.body)),
         "replies": (list(map(_read, real.replies)), list(map(_read, ours.replies))),
     }
+    failed = all('"error":' in told.body for told in (real, ours))
     for where, (one, other) in pairs.items():
         for at, left, right in _walk(where, one, other):
-            yield Difference(request, at, left, right)
+            yield Difference(request, at, left, right, failed)
 
 
 def _shown(told: Told) -> dict[str, str]:

@@ -59,3 +59,15 @@ def test_a_difference_without_a_reason_is_found() -> None:
 
     assert [one.where for one in found] == ["status", "body.a[1]", "body.b"]
     assert {explained.reason("0.38.25", one) for one in found} == {None}
+
+
+@pytest.mark.parametrize(
+    "request_name",
+    ['post block {"height": "2"}', "uri commit height=2", "uri block_by_hash hash=0x<block 3>"],
+)
+def test_an_answer_that_may_no_longer_be_kept_is_found(request_name: str) -> None:
+    kept = Told(200, {"Cache-Control": "public, max-age=86400"}, '{"result":{}}')
+
+    (found,) = differences(request_name, kept, Told(200, {}, '{"result":{}}'))
+
+    assert explained.reason("0.38.25", found) is None
