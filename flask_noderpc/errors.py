@@ -26,6 +26,8 @@
     │   ├── WaitTimedOut(what)
     │   ├── Busy(what, setting)     a cap of this server is reached
     │   ├── SearchTooCostly(reason) the search needs more than one may take
+    │   ├── ExecutionFailed         code was not run to its end
+    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied()
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
@@ -231,6 +233,33 @@ class SearchTooCostly(BackendError):
 
 class InvalidBlock(BackendError):
     """The block does not follow the chain or does not match its own hashes."""
+
+
+class ExecutionFailed(BackendError):
+    """Code was not run to its end, for no fault of its own."""
+
+
+class ExecutorsBusy(ExecutionFailed):
+    """All processes that run code have work, and enough waits already."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            "too many calls are being executed", f"NODERPC_EVM_EXECUTORS is {count}"
+        )
+
+
+class ExecutionTimedOut(ExecutionFailed):
+    """The code took longer than it may; its process was killed."""
+
+    def __init__(self) -> None:
+        super().__init__("execution aborted", "NODERPC_EVM_TIMEOUT gives it more seconds")
+
+
+class ExecutorDied(ExecutionFailed):
+    """The process that ran the code was killed, or ran out of memory."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that executed the call has ended")
 
 
 class LeaseLost(BackendError):

@@ -30,13 +30,14 @@ class _Executed:
     logs: Sequence[RawLog]
 
 
-def ethereum_transactions(tx: bytes) -> tuple[Transaction, ...]:
+def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
     """The Ethereum transactions in a node's transaction; none for one of another kind.
 
-    It is one itself, or a Cosmos SDK transaction with any number of them.
+    It is one itself, or a Cosmos SDK transaction with any number of them. Whether all must be
+    signed is for the chain to say, that has taken them.
     """
     try:
-        return tuple(map(decode, _raw_transactions(tx)))
+        return tuple(decode(raw, unsigned=unsigned) for raw in _raw_transactions(tx))
     except InvalidTransaction:
         return ()
 

@@ -7,7 +7,7 @@ from coincurve import PublicKey
 from ..errors import InvalidTransaction
 from .keccak import keccak
 
-_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
@@ -15,7 +15,7 @@ def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
 
     EIP-2: S is in the lower half, so that nobody can make a second signature of one.
     """
-    if parity not in (0, 1) or not 0 < r < _ORDER or not 0 < s <= _ORDER // 2:
+    if parity not in (0, 1) or not 0 < r < ORDER or not 0 < s <= ORDER // 2:
         raise InvalidTransaction("invalid transaction v, r, s values")
     signature = r.to_bytes(32) + s.to_bytes(32) + bytes((parity,))
     try:

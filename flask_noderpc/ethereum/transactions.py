@@ -5,6 +5,7 @@ EIP-2718: a transaction is a list (legacy), or its type in one byte and a list.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..domain.ethereum import BLOB, LEGACY, Transaction
@@ -17,11 +18,12 @@ from .signatures import signer
 _FIRST_NO_TYPE = 0x80
 
 
-def decode(raw: bytes) -> Transaction:
+def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
     """The transaction in its canonical bytes, with its hash and its sender.
 
     Raise :exc:`InvalidTransaction`, in geth's words, for anything else: also for a signature
     that nobody made. The chain id and what a block would want are not looked at.
+    ``unsigned`` takes those too that :func:`in_the_name_of` makes.
     """
     kind, body = _parted(raw)
     try:
@@ -29,7 +31,10 @@ def decode(raw: bytes) -> Transaction:
     except rlp.Malformed as error:
         raise InvalidTransaction(str(error)) from None
     digest, parity, chain_id = _signed(kind, body, values)
-    sender = signer(digest, parity, values["r"], values["s"])
+    if unsigned and values["s"] == 0 and 0 < values["r"].bit_length() <= 160:
+        sender = values["r"].to_bytes(20)
+    else:
+        sender = signer(digest, parity, values["r"], values["s"])
     _refuse_beyond_words(values)
     return Transaction(
         **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
@@ -41,6 +46,14 @@ def encode(tx: Transaction) -> bytes:
     fields = FORMS[tx.type].fields
     body = rlp.encode([field.item(getattr(tx, field.name)) for field in fields])
     return body if tx.type == LEGACY else bytes((tx.type,)) + body
+
+
+def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
+    """The bytes of a transaction that its sender has not signed, for chains of tests.
+
+    Its S is 0, which no signature has, and its R is the sender's address.
+    """
+    return encode(replace(tx, r=int.from_bytes(sender), s=0))
 
 
 def _parted(raw: bytes) -> tuple[int, bytes]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..domain.ethereum import Block, Header, Receipt
+from ..ethereum import fees
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import ParamField
@@ -17,10 +18,6 @@ from .errors import EvmError
 from .logs import turn
 from .params import BlockNumber, Height, Tag, mismatch
 from .reader import reader
-
-# EIP-1559: how much a block may have above its target, and by how much the fee may change.
-_ELASTICITY = 2
-_CHANGE_DENOMINATOR = 8
 
 # geth: eth/gasprice/feehistory.go.
 _MOST_BLOCKS = 1024
@@ -46,18 +43,12 @@ def base_fee(ctx: Context, params: NoParams) -> int:
 
 def _tip(fee: int) -> int:
     # Ethermint: as much as the base fee may rise in a block.
-    return fee * (_ELASTICITY - 1) // _CHANGE_DENOMINATOR
+    return fee * (fees.ELASTICITY - 1) // fees.CHANGE_DENOMINATOR
 
 
 def next_base_fee(header: Header) -> int:
     """EIP-1559: what the base fee becomes after a block."""
-    fee, target = header.base_fee or 0, header.gas_limit // _ELASTICITY
-    if not fee or not target:
-        return fee
-    change = fee * abs(header.gas_used - target) // target // _CHANGE_DENOMINATOR
-    if header.gas_used > target:
-        return fee + max(1, change)
-    return fee - change if header.gas_used < target else fee
+    return fees.next_base_fee(header.base_fee or 0, header.gas_used, header.gas_limit)
 
 
 class Count(ParamField):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..domain import evm
 from ..domain.ethereum import Transaction
 from ..ethereum import rlp
+from ..ethereum.ethermint_events import Run
 from ..ethereum.forms import WORD
+from ..ethereum.gas import intrinsic_gas
 
 _LOGS, _FAILS = b"\x10\x95", b"\xfa\x11"
 
-# EIP-2028 and the Yellow Paper's table of fees, as far as it goes without an EVM.
-_GAS_TX, _GAS_CREATE, _GAS_ZERO, _GAS_BYTE = 21_000, 32_000, 4, 16
+# The Yellow Paper's table of fees.
 _GAS_LOG, _GAS_TOPIC, _GAS_LOG_BYTE = 375, 375, 8
 
 
@@ -21,16 +23,6 @@ class EmittedLog:
 
     topics: tuple[bytes, ...] = ()
     data: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What running a transaction gave; ``error`` is the EVM's, and empty for success."""
-
-    tx: Transaction
-    gas_used: int
-    error: str = ""
-    logs: tuple[EmittedLog, ...] = ()
 
 
 def log_contract(number: int = 0) -> bytes:
@@ -48,16 +40,9 @@ def log_calldata(*logs: EmittedLog) -> bytes:
     return rlp.encode([[log.topics, log.data] for log in logs])
 
 
-def intrinsic_gas(tx: Transaction) -> int:
-    """What a transaction costs before anything runs."""
-    zeros = tx.data.count(0)
-    created = _GAS_CREATE if tx.to is None else 0
-    return _GAS_TX + created + _GAS_ZERO * zeros + _GAS_BYTE * (len(tx.data) - zeros)
-
-
 def run(tx: Transaction) -> Run:
     """Run a transaction; to any other address a call does nothing."""
-    gas = intrinsic_gas(tx)
+    gas = intrinsic_gas(tx.data, tx.to is None)
     if tx.to is None or tx.to[:2] not in (_LOGS, _FAILS):
         return Run(tx, gas)
     if tx.to[:2] == _FAILS:
@@ -67,7 +52,10 @@ def run(tx: Transaction) -> Run:
     except rlp.Malformed:
         return Run(tx, gas, "execution reverted")
     gas += sum(_log_gas(log) for log in logs)
-    return Run(tx, tx.gas, "out of gas") if gas > tx.gas else Run(tx, gas, logs=logs)
+    if gas > tx.gas:
+        return Run(tx, tx.gas, "out of gas")
+    said = tuple(evm.EmittedLog(tx.to, log.topics, log.data) for log in logs)
+    return Run(tx, gas, logs=said)
 
 
 def _log_gas(log: EmittedLog) -> int:

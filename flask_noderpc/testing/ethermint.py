@@ -13,13 +13,15 @@ from ..backend.application import (
     BlockRequest,
     Changes,
     InitChain,
+    Room,
 )
 from ..domain.abci import AppInfo, Event, QueryResult, TxResult
 from ..domain.ethereum import Transaction
 from ..domain.genesis import Genesis
+from ..ethereum.ethermint_events import Layout, Run, event, tx_events
 from ..ethereum.execution import created_address, ethereum_transactions
-from .calls import Run, intrinsic_gas, run
-from .ethermint_events import Layout, event, tx_events
+from ..ethereum.gas import intrinsic_gas
+from .calls import run
 
 FUNDS = 10**24
 """Wei that every account begins with."""
@@ -75,7 +77,7 @@ class EthermintDouble(Application):
 
     def check_tx(self, tx: bytes) -> TxResult:
         """Whether it is signed, can be paid, and may come next or later."""
-        transactions = ethereum_transactions(tx)
+        transactions = ethereum_transactions(tx, unsigned=False)
         try:
             _check_known(transactions)
             for each in transactions:
@@ -87,9 +89,11 @@ class EthermintDouble(Application):
             return refused.result
         return TxResult(gas_wanted=sum(each.gas for each in transactions))
 
-    def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         """Those whose turn it is, each sender's in the order of its nonces; others wait."""
-        known = [(found, tx) for tx in txs if (found := ethereum_transactions(tx))]
+        known = [
+            (found, tx) for tx in txs if (found := ethereum_transactions(tx, unsigned=False))
+        ]
         next_nonces: dict[bytes, int] = {}
         ready = []
         for found, tx in sorted(known, key=lambda pair: pair[0][0].nonce):
@@ -106,7 +110,7 @@ class EthermintDouble(Application):
         count = 0
         for tx in block.txs:
             try:
-                runs = tuple(self._run_all(ethereum_transactions(tx), accounts))
+                runs = tuple(self._run_all(ethereum_transactions(tx, unsigned=False), accounts))
             except _Refused as refused:
                 results.append(refused.result)
                 continue
@@ -158,7 +162,7 @@ class EthermintDouble(Application):
         changed[address] = Account(payee.nonce, payee.balance + value)
 
     def _check_paid(self, tx: Transaction, account: Account) -> None:
-        if tx.gas < intrinsic_gas(tx):
+        if tx.gas < intrinsic_gas(tx.data, tx.to is None):
             raise _Refused(_OUT_OF_GAS, "intrinsic gas too low")
         if tx.value + tx.gas * tx.gas_price_at(self._base_fee) > account.balance:
             text = "insufficient funds for gas * price + value"

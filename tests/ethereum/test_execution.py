@@ -16,6 +16,7 @@ from flask_noderpc import json
 from flask_noderpc.canonical.protobuf import blob, integer, message, string
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, TxResult
 from flask_noderpc.domain.ethereum import EMPTY_BLOOM, Receipt
+from flask_noderpc.ethereum.ethermint_events import Layout, event, tx_events
 from flask_noderpc.ethereum.execution import created_address, receipts
 from flask_noderpc.ethereum.transactions import decode
 from flask_noderpc.testing.calls import (
@@ -25,7 +26,6 @@ from flask_noderpc.testing.calls import (
     log_contract,
     run,
 )
-from flask_noderpc.testing.ethermint_events import Layout, event, tx_events
 
 from .cosmos_txs import any_of, bank_message, cosmos_evm_message, ethermint_message, wrapped
 from .signing import CHAIN_ID, sender, signed, transfer

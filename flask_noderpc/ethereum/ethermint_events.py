@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from .. import json
 from ..domain.abci import Event, EventAttribute
-from ..ethereum.hexadecimal import to_checksum
-from .calls import Run
+from ..domain.ethereum import Transaction
+from ..domain.evm import EmittedLog
+from .hexadecimal import to_checksum
 
 
 class Layout(Enum):
@@ -18,6 +20,16 @@ class Layout(Enum):
     SINGLE = "one event with everything"
     """Ethermint until 0.20."""
     SPLIT = "hash and index before execution, the rest after"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What running a transaction gave; ``error`` is the EVM's, and empty for success."""
+
+    tx: Transaction
+    gas_used: int
+    error: str = ""
+    logs: tuple[EmittedLog, ...] = ()
 
 
 def tx_events(
@@ -69,10 +81,9 @@ def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
 
 
 def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:
-    address = to_checksum(run.tx.to or b"")
     for number, log in enumerate(run.logs):
         text = {
-            "address": address,
+            "address": to_checksum(log.address),
             "topics": [_hex(topic) for topic in log.topics],
             "data": b64encode(log.data).decode(),
             "blockNumber": height,

@@ -1,0 +1,1 @@
+"""The EVM: what runs messages on a state that is kept by roots and hashes."""

@@ -1,0 +1,48 @@
+"""What an executor's process does: one job after the other, until its parent has gone."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import threading
+
+from .base import EvmEngine, Job
+from .executors import receive, send
+
+# A thousand calls inside one another, each of a dozen Python frames.
+_STACK_BYTES = 512 << 20
+
+
+def serve(engine: EvmEngine, descriptor: int) -> None:
+    """Answer what comes over a socket; ends the process with the other side."""
+    # A terminal's Ctrl-C is for the parent, which ends us in its own time.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    jobs: queue.SimpleQueue[Job[object]] = queue.SimpleQueue()
+    with socket.socket(fileno=descriptor) as parent:
+        threading.stack_size(_STACK_BYTES)
+        threading.Thread(target=_work, args=(engine, jobs, parent), daemon=True).start()
+        try:
+            while True:
+                jobs.put(receive(parent, lambda: None))
+        except (EOFError, OSError):
+            # Also in the middle of a job: nobody waits for it any more.
+            os._exit(0)
+
+
+def _work(
+    engine: EvmEngine, jobs: queue.SimpleQueue[Job[object]], parent: socket.socket
+) -> None:
+    while True:
+        job = jobs.get()
+        try:
+            answer = True, job(engine)
+        except Exception as error:
+            answer = False, error
+        try:
+            send(parent, answer)
+        except OSError:
+            os._exit(0)
+        except Exception as error:
+            send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))

@@ -1,0 +1,149 @@
+"""What is asked of an engine, each thing whole: it goes to another process and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..domain.ethereum import Transaction
+from ..domain.evm import (
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+    StateChange,
+    message_of,
+)
+from ..errors import InvalidTransaction
+from ..ethereum import validity
+from ..ethereum.transactions import decode
+from .base import EvmEngine, Job, World
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(Job[StateChange]):
+    """Change accounts by hand, as a genesis does."""
+
+    root: bytes
+    overrides: Overrides
+
+    def __call__(self, engine: EvmEngine) -> StateChange:
+        world = engine.world(self.root)
+        world.patch(self.overrides)
+        return world.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a transaction of a block did not run."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a block's transactions did, in their order."""
+
+    change: StateChange
+    outcomes: tuple[tuple[Transaction, Outcome] | Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteBlock(Job[Executed]):
+    """Run a block's transactions on the state before it."""
+
+    root: bytes
+    environment: Environment
+    txs: tuple[bytes, ...]
+
+    def __call__(self, engine: EvmEngine) -> Executed:
+        world = engine.world(self.root)
+        outcomes = tuple(self._run(world, raw) for raw in self.txs)
+        return Executed(world.commit(), outcomes)
+
+    def _run(self, world: World, raw: bytes) -> tuple[Transaction, Outcome] | Refused:
+        try:
+            tx = decode(raw, unsigned=True)
+            check(world, self.environment, tx)
+        except InvalidTransaction as error:
+            return Refused(str(error))
+        message = message_of(tx, self.environment.base_fee)
+        return tx, world.run(self.environment, message)
+
+
+def check(world: World, environment: Environment, tx: Transaction) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for one that must not run now."""
+    validity.check_form(tx, environment.chain_id, environment.gas_limit)
+    account = world.account(tx.sender)
+    validity.check_turn(tx, account)
+    validity.check_sender(tx, world.code(tx.sender))
+    validity.check_funds(tx, account)
+    validity.check_fee(tx, environment.base_fee)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Job[Outcome]):
+    """Run a message and forget what it did."""
+
+    root: bytes
+    environment: Environment
+    message: Message
+    overrides: Overrides = field(default_factory=dict)
+
+    def __call__(self, engine: EvmEngine) -> Outcome:
+        world = self.world(engine)
+        self.check_funds(world)
+        return world.run(self.environment, self.message)
+
+    def world(self, engine: EvmEngine) -> World:
+        """The state it runs on."""
+        world = engine.world(self.root)
+        if self.overrides:
+            world.patch(self.overrides)
+        return world
+
+    def check_funds(self, world: World) -> None:
+        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` where nobody could pay."""
+        message = self.message
+        balance = world.account(message.sender).balance
+        validity.check_message_funds(message, balance)
+        validity.check_message_form(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Call):
+    """Find the least gas with which a message gets through; its outcome with that as limit."""
+
+    def __call__(self, engine: EvmEngine) -> Outcome:
+        first = Call.__call__(self, engine)
+        if first.error:
+            return first
+        # geth: eth/gasestimator: what it used says about where to look.
+        low, high = first.gas_used - 1, self.message.gas
+        for guess in self._guesses(first):
+            if low < guess < high:
+                if self._with(engine, guess).error:
+                    low = guess
+                else:
+                    high = guess
+        while low + 1 < high and (high - low) / high > _GOOD_ENOUGH:
+            middle = min((low + high) // 2, 2 * low)
+            if self._with(engine, middle).error:
+                low = middle
+            else:
+                high = middle
+        return replace(first, gas_used=high)
+
+    @staticmethod
+    def _guesses(first: Outcome) -> Iterator[int]:
+        # EIP-150: a call keeps a 64th back.
+        yield first.most_gas
+        yield (first.most_gas + 2300) * 64 // 63
+
+    def _with(self, engine: EvmEngine, gas: int) -> Outcome:
+        world = self.world(engine)
+        return world.run(self.environment, replace(self.message, gas=gas))
+
+
+# geth: eth/gasestimator, the error ratio that eth_estimateGas asks for.
+_GOOD_ENOUGH = 0.015

@@ -1,0 +1,251 @@
+"""Code as py-evm runs it, with a tracer beside it and errors in geth's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from eth import exceptions
+from eth.exceptions import Halt, VMError
+from eth.vm.forks.prague.computation import PragueComputation
+from eth.vm.logic.invalid import InvalidOpcode
+from eth_typing import Address
+
+from ..domain.evm import REVERTED
+from .base import Tracer
+
+_SELFDESTRUCT = 0xFF
+_CREATE2 = 0xF5
+_CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
+
+# geth: core/vm/errors.go.
+_TEXTS: dict[type[VMError], str] = {
+    exceptions.Revert: REVERTED,
+    exceptions.InsufficientStack: "stack underflow",
+    exceptions.FullStack: "stack limit reached 1024 (1023)",
+    exceptions.InvalidJumpDestination: "invalid jump destination",
+    exceptions.InsufficientFunds: "insufficient balance for transfer",
+    exceptions.StackDepthLimit: "max call depth exceeded",
+    exceptions.ContractCreationCollision: "contract address collision",
+    exceptions.WriteProtection: "write protection",
+    exceptions.OutOfBoundsRead: "return data out of bounds",
+    exceptions.ReservedBytesInCode: "invalid code: must not begin with 0xef",
+}
+_OUT_OF_GAS = {
+    "Contract code size exceeds": "max code size exceeded",
+    "Write contract code": "contract creation code storage out of gas",
+    "Contract init code size": "max initcode size exceeded",
+}
+_OPCODE = re.compile(r"0x[0-9a-f]+")
+
+
+def error_text(error: VMError) -> str:
+    """What geth says of an error."""
+    if isinstance(error, exceptions.OutOfGas):
+        found = (text for start, text in _OUT_OF_GAS.items() if start in str(error))
+        return next(found, "out of gas")
+    if isinstance(error, exceptions.InvalidInstruction):
+        opcode = _OPCODE.search(str(error))
+        code = int(opcode.group(), 16) if opcode else 0xFE
+        return "invalid opcode: INVALID" if code == 0xFE else f"invalid opcode: {_name(code)}"
+    return _TEXTS.get(type(error), str(error))
+
+
+def _name(code: int) -> str:
+    return f"opcode {code:#x} not defined"
+
+
+class Computation(PragueComputation):
+    """py-evm's, except for what a message counts as its first, and for the tracer."""
+
+    step: _Step | None = None
+    frame: Frame
+    opcode = 0
+
+    @property
+    def is_origin_computation(self) -> bool:
+        """Whether it is the transaction's own.
+
+        py-evm asks who sent it; EIP-7702 lets contracts call in the sender's name.
+        """
+        return bool(self.msg.depth == 0)
+
+    @property
+    def precompiles(self) -> dict[Any, Any]:
+        """By address; some may have been moved."""
+        moved: dict[Any, Any] | None = self.state.precompiles  # type: ignore[attr-defined]
+        return self.get_precompiles() if moved is None else moved
+
+    @classmethod
+    def apply_message(
+        cls, state: Any, message: Any, transaction_context: Any, parent_computation: Any = None
+    ) -> Any:
+        run = super().apply_message
+        if state.tracer is None or message.is_create:
+            return run(state, message, transaction_context, parent_computation)
+        return _traced(run, state, message, transaction_context, parent_computation)
+
+    @classmethod
+    def apply_create_message(
+        cls, state: Any, message: Any, transaction_context: Any, parent_computation: Any = None
+    ) -> Any:
+        run = super().apply_create_message
+        if state.tracer is None:
+            return run(state, message, transaction_context, parent_computation)
+        return _traced(run, state, message, transaction_context, parent_computation)
+
+    @classmethod
+    def apply_computation(
+        cls, state: Any, message: Any, transaction_context: Any, parent_computation: Any = None
+    ) -> Any:
+        tracer: Tracer | None = state.tracer
+        if tracer is None:
+            return super().apply_computation(
+                state, message, transaction_context, parent_computation
+            )
+        # py-evm: BaseComputation.apply_computation, with a look at each instruction.
+        own: Any
+        with cls(state, message, transaction_context) as own:
+            own.frame = Frame(message, parent_computation)
+            if own.is_origin_computation:
+                own.contracts_created = []
+                if message.is_create:
+                    cls.consume_initcode_gas_cost(own)
+            if parent_computation is not None:
+                own.contracts_created = parent_computation.contracts_created
+            if message.is_create:
+                own.contracts_created.append(message.storage_address)
+            precompile = own.precompiles.get(message.code_address)
+            if precompile is not None:
+                if not message.is_delegation:
+                    precompile(own)
+            else:
+                own._run(tracer)
+        return own
+
+    def _run(self, tracer: Tracer) -> None:
+        opcodes = self.opcodes
+        for opcode in self.code:
+            self.step = _Step(self, opcode)
+            tracer.step(self.step)
+            if opcode == _SELFDESTRUCT:
+                self._tell_end(tracer)
+            try:
+                (opcodes.get(opcode) or InvalidOpcode(opcode))(computation=self)
+            except Halt:
+                self.settle()
+                return
+            except VMError as error:
+                self.settle(error_text(error))
+                raise
+            self.settle()
+
+    def settle(self, error: str = "") -> None:
+        """Tell what the instruction at hand took, unless it was told."""
+        step, self.step = self.step, None
+        if step is not None:
+            cost = step.gas - self._gas_meter.gas_remaining
+            self.state.tracer.stepped(step, cost, error)  # type: ignore[attr-defined]
+
+    def _tell_end(self, tracer: Tracer) -> None:
+        address = self.msg.storage_address
+        values = self._values()
+        if values and not self.msg.is_static:
+            kind, top = values[-1]
+            heir = (top if kind is bytes else top.to_bytes(32))[-20:].rjust(20, b"\0")
+            tracer.selfdestruct(address, heir, self.state.get_balance(address))
+
+    def _values(self) -> list[tuple[type, Any]]:
+        """py-evm's stack: each value with the type that it is kept as."""
+        stack: Any = self._stack
+        found: list[tuple[type, Any]] = stack.values
+        return found
+
+    def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
+        """Keep what a contract reports."""
+        super().add_log_entry(account, topics, data)
+        tracer: Tracer | None = self.state.tracer  # type: ignore[attr-defined]
+        if tracer is not None:
+            words = tuple(topic.to_bytes(32) for topic in topics)
+            tracer.log(bytes(account), words, bytes(data))
+
+
+def _traced(
+    run: Callable[..., Any], state: Any, message: Any, context: Any, parent: Any
+) -> Any:
+    """Run a message between a tracer's ``enter`` and ``exit``."""
+    if parent is not None:
+        parent.settle()
+    frame = Frame(message, parent)
+    state.tracer.enter(frame)
+    try:
+        done = run(state, message, context, parent)
+    except VMError as error:
+        state.tracer.exit(frame, b"", message.gas, error_text(error))
+        raise
+    used = message.gas - done.get_gas_remaining()
+    failure = error_text(done.error) if done.is_error else ""
+    state.tracer.exit(frame, bytes(done.output), used, failure)
+    return done
+
+
+class Frame:
+    """A message that runs."""
+
+    def __init__(self, message: Any, parent: Any) -> None:
+        self.depth: int = message.depth
+        self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
+        self.code_address = bytes(message.code_address or b"")
+        self.value, self.gas = message.value, message.gas
+        self.data = bytes(message.code if message.is_create else message.data)
+        self.kind = _kind(message, parent)
+
+
+def _kind(message: Any, parent: Any) -> str:
+    opcode = 0 if parent is None else parent.opcode
+    if message.is_create:
+        return "CREATE2" if opcode == _CREATE2 else "CREATE"
+    return _CALLS.get(opcode, "CALL")
+
+
+class _Step:
+    """An instruction, as it finds its computation."""
+
+    __slots__ = ("_own", "gas", "op", "pc")
+
+    def __init__(self, own: Computation, opcode: int) -> None:
+        self._own, self.op = own, opcode
+        own.opcode = opcode
+        self.pc = own.code.program_counter - 1
+        self.gas = own._gas_meter.gas_remaining
+
+    @property
+    def frame(self) -> Frame:
+        """The message it runs for."""
+        return self._own.frame
+
+    @property
+    def refund(self) -> int:
+        """Gas that will be given back."""
+        return int(self._own._gas_meter.gas_refunded)
+
+    def stack(self) -> list[int]:
+        """All of it, the top last."""
+        return [
+            int.from_bytes(value) if kind is bytes else value
+            for kind, value in self._own._values()
+        ]
+
+    def memory(self) -> bytes:
+        """All of it."""
+        memory: Any = self._own._memory
+        return bytes(memory._bytes)
+
+    def return_data(self) -> bytes:
+        """What the last call gave."""
+        return bytes(self._own.return_data)
+
+    def storage(self, address: bytes, slot: int) -> int:
+        """A word of storage as it is now."""
+        return int(self._own.state.get_storage(Address(address), slot))

@@ -1,0 +1,52 @@
+"""Accounts and their storage as the state has them: by a root, and by the hashes of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..domain.evm import NO_CODE, Account, AccountProof, SlotProof
+from .rlp import Reader
+from .trie import NodeMissing, Record, find
+
+
+def account(record: Record, root: bytes, address: bytes) -> Account:
+    """What is known of an address; raise :exc:`~.trie.NodeMissing`."""
+    value, _ = find(record, root, address)
+    return _decoded(value)
+
+
+def _decoded(value: bytes) -> Account:
+    if not value:
+        return Account()
+    items = Reader(value).list("account")
+    nonce, balance = (int.from_bytes(items.string("number")) for _ in range(2))
+    return Account(nonce, balance, items.string("root"), items.string("hash"))
+
+
+def code(record: Record, root: bytes, address: bytes) -> bytes:
+    """The code at an address."""
+    digest = account(record, root, address).code_hash
+    if digest == NO_CODE:
+        return b""
+    found = record(digest)
+    if found is None:
+        raise NodeMissing(digest.hex())
+    return found
+
+
+def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
+    """A word of an account's storage."""
+    value, _ = find(record, storage_root, slot)
+    return int.from_bytes(Reader(value).string("word")) if value else 0
+
+
+def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -> AccountProof:
+    """An account and slots of its storage, with the nodes that prove them."""
+    value, nodes = find(record, root, address)
+    known = _decoded(value)
+    found = []
+    for slot in slots:
+        word, path = find(record, known.storage_root, slot)
+        number = int.from_bytes(Reader(word).string("word")) if word else 0
+        found.append(SlotProof(slot, number, path))
+    return AccountProof(address, known, nodes, tuple(found))

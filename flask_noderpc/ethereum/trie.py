@@ -1,0 +1,73 @@
+"""Reads a Merkle Patricia tree whose nodes are kept by their hashes.
+
+Yellow Paper, appendix D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .keccak import keccak
+from .rlp import Reader
+from .roots import EMPTY_ROOT
+
+Record = Callable[[bytes], bytes | None]
+"""A node by its hash."""
+
+_BRANCH = 17
+
+
+class NodeMissing(LookupError):
+    """A node is not kept, and so nothing below it is known."""
+
+
+def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    """What stands under the hash of a key, empty for nothing, and the nodes down to there.
+
+    The nodes prove both: what is there and that nothing is. Raise :exc:`NodeMissing`.
+    """
+    if root == EMPTY_ROOT:
+        return b"", ()
+    digits = keccak(key).hex()
+    proof = [_load(record, root)]
+    node = _items(Reader(proof[0]).list("node"))
+    while True:
+        if len(node) == _BRANCH:
+            below, digits = node[int(digits[0], 16)], digits[1:]
+        else:
+            path, is_leaf = _path(node[0])
+            if is_leaf or not digits.startswith(path):
+                found = node[1] if is_leaf and digits == path else b""
+                assert isinstance(found, bytes)
+                return found, tuple(proof)
+            below, digits = node[1], digits[len(path) :]
+        if isinstance(below, bytes):
+            if not below:
+                return b"", tuple(proof)
+            proof.append(_load(record, below))
+            below = Reader(proof[-1]).list("node")
+        # A node shorter than a hash stands in its parent.
+        node = _items(below)
+
+
+def _load(record: Record, digest: bytes) -> bytes:
+    found = record(digest)
+    if found is None:
+        raise NodeMissing(digest.hex())
+    return found
+
+
+def _items(node: Reader) -> list[bytes | Reader]:
+    items: list[bytes | Reader] = []
+    while not node.done:
+        is_list, _ = node.peek()
+        items.append(node.list("node") if is_list else node.string("item"))
+    return items
+
+
+def _path(item: bytes | Reader) -> tuple[str, bool]:
+    """The digits of a path, and whether a leaf ends it; as ``roots`` writes them."""
+    assert isinstance(item, bytes)
+    text = item.hex()
+    flag = int(text[0], 16)
+    return text[1 if flag & 1 else 2 :], flag >= 2
