@@ -12,6 +12,7 @@ from ..domain.block import Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParamsUpdate
 from ..domain.validator import ValidatorSet, ValidatorUpdate
+from .evm_state import EvmState
 
 
 class AppState(Protocol):
@@ -66,7 +67,32 @@ class BlockExecution:
     changes: Changes = field(default_factory=dict)
 
 
-class Application(ABC):
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a block has room for; -1 is no limit."""
+
+    max_bytes: int
+    max_gas: int
+
+    def fits(self, size: int, gas: int) -> bool:
+        """Whether so many bytes and so much gas do."""
+        return not 0 <= self.max_bytes < size and not 0 <= self.max_gas < gas
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of a transaction that its sender can use once: another there replaces it."""
+
+    sender: bytes
+    nonce: int
+    next_nonce: int
+    """The first that the sender has not used."""
+    fee_cap: int
+    """The most that a unit of gas may cost."""
+    tip: int
+
+
+class Application(EvmState, ABC):
     """A state machine in ABCI's terms.
 
     It reads its committed state from an :class:`AppState` and hands its writes back, so
@@ -75,6 +101,9 @@ class Application(ABC):
 
     rechecks = True
     """Whether waiting transactions are checked again after each block."""
+
+    chooses = False
+    """Whether it is shown all that wait and chooses, and not what is oldest and fits."""
 
     @abstractmethod
     def info(self) -> AppInfo:
@@ -88,7 +117,11 @@ class Application(ABC):
     def check_tx(self, tx: bytes) -> TxResult:
         """Whether the transaction may wait for a block: code 0 says yes."""
 
-    def prepare_proposal(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
+    def slot(self, tx: bytes) -> Slot | None:
+        """The place of a transaction that :meth:`check_tx` takes, where there are places."""
+        return None
+
+    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         """The transactions of a block that is about to be proposed.
 
         Those that are left out wait for another block, unless others are brought in:
@@ -109,3 +142,6 @@ class Application(ABC):
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """An answer from the committed state."""
+
+    def close(self) -> None:
+        """Let go of processes; they begin again when they are needed."""

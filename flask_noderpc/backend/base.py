@@ -11,6 +11,7 @@ from ..domain.block import Evidence, LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, Validator
 from ..errors import NotFound
 from .evm_index import EvmIndex
+from .evm_state import EvmState
 from .filters import FilterStore
 from .roles import (
     ApplicationAccess,
@@ -31,6 +32,7 @@ class ChainBackend(
     ApplicationAccess,
     Network,
     FilterStore,
+    EvmState,
 ):
     """Everything the routes ask for."""
 

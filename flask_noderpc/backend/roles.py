@@ -122,6 +122,11 @@ class Mempool:
         """At most ``limit`` waiting transactions, oldest first."""
         return PendingTxs(0, 0, ())
 
+    def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        """At most ``limit`` waiting transactions of a sender who can use each place once, in
+        the order of the places; the default knows no senders."""
+        return ()
+
     def pending_count(self) -> PendingCount:
         """How many wait, and their bytes."""
         return PendingCount(0, 0)

@@ -10,7 +10,7 @@ from ..canonical.head import Head
 from ..domain.abci import BlockResults
 from ..domain.block import Block, Commit, Evidence
 from ..domain.genesis import Genesis
-from .application import AppState, Changes, InitChain
+from .application import AppState, Changes, InitChain, Room
 from .base import ChainBackend
 
 
@@ -61,8 +61,8 @@ class BlockWriter(ABC):
         """The application's committed state."""
 
     @abstractmethod
-    def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
-        """Waiting transactions that fit a block, oldest first; -1 is no limit."""
+    def reap(self, room: Room) -> tuple[bytes, ...]:
+        """Waiting transactions that fit a block, oldest first."""
 
     @abstractmethod
     def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:

@@ -26,6 +26,7 @@ _CHANNELS = bytes.fromhex("40202122233038606100")
 class EmbeddedChain(SQLiteBackend):
     """A :class:`SQLiteBackend` that makes its own blocks.
 
+    ``chain_id`` and ``app_state`` are for the genesis that it writes where there is none.
     Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
     process makes no block by itself; :meth:`produce` still makes one by hand.
     """
@@ -37,6 +38,7 @@ class EmbeddedChain(SQLiteBackend):
         home: str | os.PathLike[str] | None = None,
         application: Callable[[AppState], Application] = KVStore,
         chain_id: str | None = None,
+        app_state: bytes = b"",
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
         clock: Clock | None = None,
@@ -56,6 +58,7 @@ class EmbeddedChain(SQLiteBackend):
         self.home = Path(home) if home is not None else self._store.folder
         self.clock = clock or SystemClock()
         self._chain_id_wanted = chain_id
+        self._app_state_wanted = app_state
         self._moniker = moniker
         self._rpc_address = rpc_address
         self._pace = pace or Pace()
@@ -116,7 +119,9 @@ class EmbeddedChain(SQLiteBackend):
                 f"{self.path} holds a chain, and its keys are not in {self.home}/config:"
                 " point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
             )
-        return homes.create(self.home, self._chain_id_wanted, self.clock.now())
+        return homes.create(
+            self.home, self._chain_id_wanted, self.clock.now(), self._app_state_wanted
+        )
 
     def _introduce(self, home: homes.Home) -> None:
         """Fill in the node's card from its keys and its application."""

@@ -47,7 +47,7 @@ def exists(folder: Path) -> bool:
     return (folder / "config" / _GENESIS).exists()
 
 
-def create(folder: Path, chain_id: str | None, now: int) -> Home:
+def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"") -> Home:
     """Write what is missing, and load it; a file that is there is never changed.
 
     Several processes may do this at once: each file appears whole, and once.
@@ -55,7 +55,7 @@ def create(folder: Path, chain_id: str | None, now: int) -> Home:
     config = folder / "config"
     try:
         config.mkdir(parents=True, exist_ok=True)
-        _write_missing(folder, chain_id, now)
+        _write_missing(folder, chain_id, now, app_state)
     except OSError as error:
         raise ConfigurationError(
             f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
@@ -69,7 +69,7 @@ def create(folder: Path, chain_id: str | None, now: int) -> Home:
     return home
 
 
-def _write_missing(folder: Path, chain_id: str | None, now: int) -> None:
+def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: bytes) -> None:
     config = folder / "config"
     if exists(folder) and not (config / _VALIDATOR_KEY).exists():
         # A new key would be no validator of this chain.
@@ -84,6 +84,7 @@ def _write_missing(folder: Path, chain_id: str | None, now: int) -> None:
             chain_id=chain_id or random_chain_id(),
             genesis_time=now,
             validators=(GenesisValidator(own.address, own.public, _POWER),),
+            app_state=app_state,
         )
         _write_once(config / _GENESIS, files.genesis_document(genesis), mode=0o644)
 

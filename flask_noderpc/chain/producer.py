@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..backend.application import Application
+from ..backend.application import Application, Room
 from ..backend.base import ChainBackend
 from ..backend.store import ChainStore, CommittedBlock, Lease
 from ..canonical import hashes
@@ -29,6 +29,8 @@ log = logging.getLogger("flask_noderpc.producer")
 
 # How long a block may take before its producer counts as hung.
 _LONGEST_BLOCK_S = 60.0
+
+_ALL = Room(-1, -1)
 
 # How many waiting transactions are looked at in one go.
 _RECHECK_SLICE = 20
@@ -100,12 +102,14 @@ class Producer:
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
         limits = head.params.block
         evidence = self._evidence(head, evidence)
-        room = max_data_bytes(limits, len(head.validators.validators), evidence)
-        reaped = self._store.reap(room, limits.max_gas)
-        txs = self._app.prepare_proposal(reaped)
+        room = Room(
+            max_data_bytes(limits, len(head.validators.validators), evidence), limits.max_gas
+        )
+        reaped = self._store.reap(_ALL if self._app.chooses else room)
+        txs = self._app.prepare_proposal(reaped, room)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
-        proposal.check_size(txs, room)
+        proposal.check_size(txs, room.max_bytes)
         execution = self._app.finalize_block(
             proposal.request(block, block_id.hash, head.validators, head.next_validators)
         )

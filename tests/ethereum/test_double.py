@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.application import Application, AppState
+from flask_noderpc.backend.application import Application, AppState, Room
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, TxResult
 from flask_noderpc.domain.params import ConsensusParams
 from flask_noderpc.ethereum.blocks import ethereum_block
+from flask_noderpc.ethereum.ethermint_events import Layout
 from flask_noderpc.ethereum.execution import created_address
 from flask_noderpc.testing.calls import (
     EmittedLog,
@@ -24,7 +25,6 @@ from flask_noderpc.testing.calls import (
 )
 from flask_noderpc.testing.chains import ChainMaker, DictState
 from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
-from flask_noderpc.testing.ethermint_events import Layout
 
 from .cosmos_txs import cosmos_evm_message, ethermint_message, wrapped
 from .signing import OTHER, TO, sample, sender, transfer
@@ -159,7 +159,7 @@ def test_a_check_lets_later_nonces_wait() -> None:
 def test_a_proposal_has_each_senders_in_their_turn() -> None:
     double = EthermintDouble(DictState())
     txs = [transfer(2), transfer(0), transfer(1, OTHER), b"key=value", transfer(1)]
-    assert double.prepare_proposal(txs) == (transfer(0), transfer(1), transfer(2))
+    assert double.prepare_proposal(txs, Room(-1, -1)) == (transfer(0), transfer(1), transfer(2))
 
 
 def test_without_a_base_fee_there_is_no_fee_market() -> None:

@@ -29,8 +29,9 @@ from ...errors import (
     StoreError,
     TxNotFound,
 )
-from ..application import Application, AppState, InitChain
+from ..application import Application, AppState, InitChain, Room
 from ..evidence import check_evidence
+from ..evm_state import Evm
 from ..filters import Filters
 from ..store import ChainStore, CommittedBlock, Lease
 from ..verify import verify_chain
@@ -108,6 +109,8 @@ class SQLiteBackend(ChainStore):
 
     def close(self) -> None:
         self._genesis = None
+        if self.application is not None:
+            self.application.close()
         files, self._files = self._files, None
         if files is not None and files.process == os.getpid():
             files.close()
@@ -263,8 +266,8 @@ class SQLiteBackend(ChainStore):
             mempool.refuse_unfit(at, tx, self._limits)
         result = self.check_tx(tx)
         if result.code == 0:
-            gas = result.gas_wanted
-            files.writer.run(lambda at: mempool.add(at, tx, gas, self._limits))
+            gas, slot = result.gas_wanted, self._app().slot(tx)
+            files.writer.run(lambda at: mempool.add(at, tx, gas, self._limits, slot))
             files.changes.notify()
         return result
 
@@ -272,13 +275,17 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.pending(at, limit)
 
+    def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.of_sender(at, sender, limit)
+
     def pending_count(self) -> PendingCount:
         with self._open().readers.snapshot() as at:
             return mempool.count(at)
 
-    def reap(self, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
+    def reap(self, room: Room) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
-            return mempool.reap(at, max_bytes, max_gas)
+            return mempool.reap(at, room)
 
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
@@ -332,6 +339,11 @@ class SQLiteBackend(ChainStore):
         """A value of the application's committed state."""
         row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
         return None if row is None else bytes(row[0])
+
+    # Ethereum's state.
+
+    def evm(self) -> Evm:
+        return super().evm() if self.application is None else self.application.evm()
 
     # Network.
 

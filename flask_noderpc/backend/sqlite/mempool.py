@@ -14,9 +14,18 @@ from ...canonical.blocksize import tx_bytes
 from ...canonical.hashes import tx_hash
 from ...domain.answers import PendingCount, PendingTxs
 from ...errors import MempoolFull, TxInCache, TxRejected, TxTooLarge
+from ..application import Room, Slot
 from . import state
 
 Connection = sqlite3.Connection
+
+# geth: how much more a replacement pays, in percent, and how many of a sender's may wait
+# behind a gap.
+_PRICE_BUMP = 10
+_MOST_QUEUED = 64
+
+# EIP-2681 has one bit more, and nobody comes so far.
+_LAST_NONCE = (1 << 63) - 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +74,96 @@ def refuse_unfit(connection: Connection, tx: bytes, limits: MempoolLimits) -> No
             raise TxInCache
 
 
-def add(connection: Connection, tx: bytes, gas_wanted: int, limits: MempoolLimits) -> None:
-    """Let a checked transaction wait; raise as :func:`refuse_unfit` does."""
+def add(
+    connection: Connection,
+    tx: bytes,
+    gas_wanted: int,
+    limits: MempoolLimits,
+    slot: Slot | None = None,
+) -> None:
+    """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
+
+    One that is in the same slot makes room for it, where it pays enough more.
+    """
+    if slot is not None:
+        _make_room(connection, slot)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     own = tx_hash(tx)
     connection.execute(
-        "INSERT INTO mempool (hash, size, gas_wanted, tx) VALUES (?, ?, ?, ?)",
-        (own, len(tx), gas_wanted, tx),
+        "INSERT INTO mempool (hash, size, gas_wanted, tx, sender, nonce, fee_cap, tip)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (own, len(tx), gas_wanted, tx, *_columns(slot)),
     )
     connection.execute("INSERT INTO tx_cache (hash) VALUES (?)", (own,))
 
 
-def reap(connection: Connection, max_bytes: int, max_gas: int) -> tuple[bytes, ...]:
-    """The oldest transactions that fit a block; -1 is no limit."""
+def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
+    if slot is None:
+        return None, None, None, None
+    # Up to 256 bits, and SQLite's integers have 64.
+    return slot.sender, slot.nonce, slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+
+
+def _make_room(connection: Connection, slot: Slot) -> None:
+    """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
+    if slot.nonce > _LAST_NONCE:
+        raise TxRejected("nonce has max value")
+    row = connection.execute(
+        "SELECT tx, fee_cap, tip FROM mempool WHERE sender = ? AND nonce = ?",
+        (slot.sender, slot.nonce),
+    ).fetchone()
+    if row is None:
+        _refuse_gap(connection, slot)
+        return
+    tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
+    if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
+        raise TxRejected("replacement transaction underpriced")
+    drop(connection, [tx])
+
+
+def _raised(price: int) -> int:
+    # geth: --txpool.pricebump, and more than before in any case.
+    return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
+
+
+def _refuse_gap(connection: Connection, slot: Slot) -> None:
+    """Refuse one more behind a gap where enough wait there already."""
+    if slot.nonce <= slot.next_nonce + _MOST_QUEUED:
+        return
+    found = connection.execute(
+        "SELECT nonce FROM mempool WHERE sender = ? AND nonce >= ? ORDER BY nonce",
+        (slot.sender, slot.next_nonce),
+    ).fetchall()
+    ready = sum(1 for at, (nonce,) in enumerate(found, slot.next_nonce) if nonce == at)
+    if slot.nonce > slot.next_nonce + ready and len(found) - ready >= _MOST_QUEUED:
+        raise TxRejected(
+            f"nonce too high: the sender's next is {slot.next_nonce + ready}, and"
+            f" {_MOST_QUEUED} transactions wait behind it already"
+        )
+
+
+def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
+    """The waiting transactions of a sender, in the order of their nonces."""
+    found = connection.execute(
+        "SELECT tx FROM mempool WHERE sender = ? ORDER BY nonce LIMIT ?", (sender, limit)
+    )
+    return tuple(tx for (tx,) in found)
+
+
+def reap(connection: Connection, room: Room) -> tuple[bytes, ...]:
+    """The oldest transactions that fit a block."""
     taken: list[bytes] = []
     size = gas = 0
     for tx, wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
-        if _over(tx_bytes(tx), max_bytes) or _over(wanted, max_gas):
+        if not room.fits(tx_bytes(tx), wanted):
             # No block takes this one, since the limits sank: it must not hold up the rest.
             continue
         size += tx_bytes(tx)
         gas += wanted
-        if _over(size, max_bytes) or _over(gas, max_gas):
+        if not room.fits(size, gas):
             break
         taken.append(tx)
     return tuple(taken)

@@ -218,6 +218,15 @@ def m006_filters(db: Database) -> None:
     )
 
 
+@migrations()
+def m007_slots(db: Database) -> None:
+    """Who sent what waits, where the application knows, and what it pays."""
+    waiting = db.table("mempool")
+    for name, kind in (("sender", bytes), ("nonce", int), ("fee_cap", bytes), ("tip", bytes)):
+        waiting.add_column(name, kind)
+    waiting.create_index(["sender", "nonce"], unique=True)
+
+
 def _create(
     db: Database,
     name: str,
@@ -231,7 +240,15 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_ethereum_keys, m006_filters)
+_STEPS = (
+    m001_chain,
+    m002_index,
+    m003_evidence,
+    m004_evm,
+    m005_ethereum_keys,
+    m006_filters,
+    m007_slots,
+)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 

@@ -1,0 +1,41 @@
+"""Where Ethereum's accounts are, and what runs code on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeVar
+
+from ..engine.base import Job
+from ..errors import NotSupported
+
+T = TypeVar("T")
+
+
+class Evm(ABC):
+    """The Ethereum state of a chain at its heights, and an engine beside it."""
+
+    @abstractmethod
+    def root(self, height: int) -> bytes:
+        """The root of the state after a block, 0 for the genesis; raise
+        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    @abstractmethod
+    def record(self, digest: bytes) -> bytes | None:
+        """A node of the state's trees, or a code, by its hash."""
+
+    @abstractmethod
+    def run(self, job: Job[T]) -> T:
+        """What comes of a job, within the time that one may take; raise
+        :exc:`~flask_noderpc.errors.ExecutionFailed`."""
+
+
+class EvmState:
+    """Role: Ethereum's accounts. The default has none."""
+
+    def evm(self) -> Evm:
+        """The state and its engine; raise :exc:`~flask_noderpc.errors.NotSupported`."""
+        raise NotSupported(
+            "the backend has no Ethereum state: accounts can't be read and no code can be run"
+            " here",
+            "NODERPC_APPLICATION = 'evm' is a chain that has",
+        )

@@ -1,0 +1,1 @@
+"""An embedded chain that runs Ethereum's transactions."""

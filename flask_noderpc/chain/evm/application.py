@@ -1,0 +1,190 @@
+"""The application of a chain that runs Ethereum's transactions.
+
+Its transactions are raw signed Ethereum bytes. It tells of them in Ethermint's events, so
+that whatever reads an Ethermint chain reads this one; the app hash is the state's root.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ...backend.application import (
+    Application,
+    AppState,
+    BlockExecution,
+    BlockRequest,
+    InitChain,
+    Room,
+    Slot,
+)
+from ...backend.evm_state import Evm
+from ...canonical.hashes import tx_hash
+from ...domain.abci import AppInfo, Event, QueryResult, TxResult
+from ...domain.ethereum import Transaction
+from ...domain.evm import NO_STORAGE, Account, Environment, Outcome, StateChange
+from ...domain.genesis import Genesis
+from ...domain.params import BlockParams, ConsensusParamsUpdate
+from ...domain.time import SECOND
+from ...engine.jobs import ExecuteBlock, Patch, Refused
+from ...errors import InvalidTransaction, StoreError
+from ...ethereum import accounts, validity
+from ...ethereum.ethermint_events import Layout, Run, event, tx_events
+from ...ethereum.transactions import decode
+from . import genesis as documents
+from .head import EvmHead, head, written
+from .machine import Machine
+from .pool import choose
+
+BLOCK_GAS = 15_000_000
+"""The gas limit of a block, unless the genesis has one: some seconds of the engine's time."""
+
+CODE_REFUSED = 1
+CODESPACE = "evm"
+
+_KEPT_DECODED = 10_000
+
+
+class EvmApplication(Application):
+    """Runs Ethereum's transactions; ``unsigned`` takes those in another's name too."""
+
+    chooses = True
+
+    def __init__(self, state: AppState, machine: Machine, chain_id: int) -> None:
+        self._state, self._machine, self._chain_id = state, machine, chain_id
+        self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
+        self.unsigned = False
+
+    def evm(self) -> Evm:
+        return self._machine
+
+    def close(self) -> None:
+        self._machine.close()
+
+    def info(self) -> AppInfo:
+        own = head(self._state)
+        return AppInfo(
+            data="evm",
+            version="1",
+            app_version=1,
+            last_block_height=own.height if own else 0,
+            last_block_app_hash=own.root if own else b"",
+        )
+
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        overrides = documents.accounts(genesis.app_state)
+        change = StateChange(NO_STORAGE)
+        if overrides:
+            change = self._machine.execute(Patch(NO_STORAGE, overrides))
+        limit = genesis.consensus_params.block.max_gas
+        update = None
+        if limit < 0:
+            limit = BLOCK_GAS
+            block = genesis.consensus_params.block
+            update = ConsensusParamsUpdate(block=BlockParams(block.max_bytes, limit))
+        first = EvmHead(0, change.root, 0, 0, limit)
+        return InitChain(
+            app_hash=change.root,
+            consensus_params=update,
+            changes={**change.written, **written(first)},
+        )
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        try:
+            found = self._decode(tx)
+            own = self._head()
+            validity.check_form(found, self._chain_id, own.gas_limit)
+            account = self._account(own, found.sender)
+            validity.check_nonce(found, account)
+            validity.check_funds(found, account)
+        except InvalidTransaction as error:
+            return _refusal(str(error))
+        return TxResult(gas_wanted=found.gas)
+
+    def slot(self, tx: bytes) -> Slot | None:
+        found = self._decode(tx)
+        following = self._account(self._head(), found.sender).nonce
+        if found.gas_price is not None:
+            return Slot(found.sender, found.nonce, following, found.gas_price, found.gas_price)
+        most, tip = found.max_fee_per_gas or 0, found.max_priority_fee_per_gas or 0
+        return Slot(found.sender, found.nonce, following, most, tip)
+
+    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+        own = self._head()
+        return choose(
+            map(self._decode, txs),
+            lambda sender: self._account(own, sender).nonce,
+            own.next_base_fee,
+            room,
+        )
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        own = self._head()
+        environment = Environment(
+            chain_id=self._chain_id,
+            number=block.height,
+            timestamp=block.time // SECOND,
+            coinbase=block.proposer_address,
+            gas_limit=own.gas_limit,
+            base_fee=own.next_base_fee,
+        )
+        executed = self._machine.execute(ExecuteBlock(own.root, environment, block.txs))
+        results: list[TxResult] = []
+        count = 0
+        for tx, found in zip(block.txs, executed.outcomes, strict=True):
+            if isinstance(found, Refused):
+                results.append(_refusal(found.reason))
+                continue
+            results.append(_result(tx, *found, count, block.height))
+            count += 1
+        gas = sum(result.gas_used for result in results)
+        made = EvmHead(
+            block.height, executed.change.root, environment.base_fee, gas, own.gas_limit
+        )
+        return BlockExecution(
+            tx_results=tuple(results),
+            app_hash=made.root,
+            begin_events=(event("fee_market", base_fee=str(environment.base_fee)),),
+            end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
+            changes={**executed.change.written, **written(made)},
+        )
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """Nothing is asked here: the EVM layer has its own methods."""
+        log = "nothing can be asked by abci_query: the methods of the EVM layer read the state"
+        return QueryResult(code=CODE_REFUSED, log=log, key=data, codespace=CODESPACE)
+
+    def _head(self) -> EvmHead:
+        own = head(self._state)
+        if own is None:
+            raise StoreError("the state is that of another application")
+        return own
+
+    def _account(self, own: EvmHead, address: bytes) -> Account:
+        return accounts.account(self._machine.record, own.root, address)
+
+    def _decode(self, raw: bytes) -> Transaction:
+        """A transaction; what waits is looked at for every block."""
+        found = self._decoded.get(raw)
+        if found is None:
+            found = self._decoded[raw] = decode(raw, unsigned=self.unsigned)
+            while len(self._decoded) > _KEPT_DECODED:
+                self._decoded.popitem(last=False)
+        return found
+
+
+def _refusal(reason: str) -> TxResult:
+    return TxResult(code=CODE_REFUSED, log=reason, codespace=CODESPACE)
+
+
+def _result(raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int) -> TxResult:
+    run = Run(tx, outcome.gas_used, outcome.error, outcome.logs)
+    return TxResult(
+        gas_wanted=tx.gas,
+        gas_used=outcome.gas_used,
+        events=_events(raw, run, index, height),
+    )
+
+
+def _events(raw: bytes, run: Run, index: int, height: int) -> tuple[Event, ...]:
+    return tx_events((run,), Layout.SINGLE, tx_hash(raw), index, height)

@@ -1,0 +1,45 @@
+"""A process that runs code: ``python -m flask_noderpc.chain.evm.executor STORE SOCKET``."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+
+from ...backend.sqlite import SQLiteBackend
+from ...engine.child import serve
+from ...engine.pyevm import PyEvm
+from ...errors import BlockNotFound, HeightNotAvailable
+
+_KEPT_RECORDS = 50_000
+
+
+class StoredRecords:
+    """What a store keeps of the state; records never change under their hashes."""
+
+    def __init__(self, store: SQLiteBackend) -> None:
+        self._store = store
+        self._record = lru_cache(_KEPT_RECORDS)(self._read)
+
+    def _read(self, digest: bytes) -> bytes:
+        found = self._store.get(digest)
+        if found is None:
+            raise KeyError(digest)
+        return found
+
+    def record(self, digest: bytes) -> bytes | None:
+        """A node or a code by its hash."""
+        try:
+            return self._record(digest)
+        except KeyError:
+            return None
+
+    def block_hash(self, height: int) -> bytes | None:
+        """The hash of a block."""
+        try:
+            return self._store.block_meta(height).block_id.hash
+        except (HeightNotAvailable, BlockNotFound):
+            return None
+
+
+if __name__ == "__main__":
+    serve(PyEvm(StoredRecords(SQLiteBackend(sys.argv[1]))), int(sys.argv[2]))

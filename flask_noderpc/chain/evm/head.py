@@ -1,0 +1,67 @@
+"""What an application keeps of each block for the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...backend.application import AppState
+from ...ethereum import rlp
+from ...ethereum.fees import next_base_fee
+
+INITIAL_BASE_FEE = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class EvmHead:
+    """Where the state stands after a block."""
+
+    height: int
+    root: bytes
+    base_fee: int
+    gas_used: int
+    gas_limit: int
+
+    @property
+    def next_base_fee(self) -> int:
+        """What a unit of gas costs in the next block at least, in wei."""
+        if self.height == 0:
+            return INITIAL_BASE_FEE
+        return next_base_fee(self.base_fee, self.gas_used, self.gas_limit)
+
+    def encode(self) -> bytes:
+        """As it is stored."""
+        return rlp.encode(
+            [self.height, self.root, self.base_fee, self.gas_used, self.gas_limit]
+        )
+
+    @classmethod
+    def decode(cls, stored: bytes) -> EvmHead:
+        """What :meth:`encode` stored."""
+        items = rlp.Reader(stored).list("head")
+
+        def number() -> int:
+            return int.from_bytes(items.string("number"))
+
+        return cls(number(), items.string("root"), number(), number(), number())
+
+
+LATEST = b"evm"
+_AT = b"evm:%d"
+
+
+def head(state: AppState) -> EvmHead | None:
+    """That of the latest block."""
+    stored = state.get(LATEST)
+    return None if stored is None else EvmHead.decode(stored)
+
+
+def head_at(state: AppState, height: int) -> EvmHead | None:
+    """That of a block; 0 is the genesis."""
+    stored = state.get(_AT % height)
+    return None if stored is None else EvmHead.decode(stored)
+
+
+def written(made: EvmHead) -> dict[bytes, bytes]:
+    """The records of a head."""
+    stored = made.encode()
+    return {LATEST: stored, _AT % made.height: stored}

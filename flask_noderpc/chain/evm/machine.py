@@ -1,0 +1,77 @@
+"""The state of an embedded chain, and the processes that run code on it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from ...backend.application import AppState
+from ...backend.evm_state import Evm
+from ...engine.base import Job
+from ...engine.executors import Executors
+from ...errors import ResultNotFound
+from .head import head_at
+
+T = TypeVar("T")
+
+# Nodes of trees have some hundred bytes.
+_KEPT_RECORDS = 20_000
+
+# A block may take as long as its gas lasts; the producer's lease is kept meanwhile.
+_BLOCK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionLimits:
+    """How many processes run calls, how many more calls may wait, and for how long."""
+
+    executors: int = 2
+    waiting: int = 32
+    call_s: float = 5.0
+
+
+class Machine(Evm):
+    """Reads the application's own records, and has code run in other processes.
+
+    ``store`` is the file that those open. Blocks have a process of their own: calls never
+    hold them up.
+    """
+
+    def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
+        self._state, self._limits = state, limits
+        command = (sys.executable, "-m", f"{__package__}.executor", store)
+        self._calls = Executors(command, limits.executors, limits.waiting)
+        self._blocks = Executors(command, 1, 1)
+        self._record = lru_cache(_KEPT_RECORDS)(self._read)
+
+    def _read(self, digest: bytes) -> bytes:
+        found = self._state.get(digest)
+        if found is None:
+            raise KeyError(digest)
+        return found
+
+    def root(self, height: int) -> bytes:
+        found = head_at(self._state, height)
+        if found is None:
+            raise ResultNotFound(f"the state of block {height} is not kept")
+        return found.root
+
+    def record(self, digest: bytes) -> bytes | None:
+        try:
+            return self._record(digest)
+        except KeyError:
+            return None
+
+    def run(self, job: Job[T]) -> T:
+        return self._calls.run(job, self._limits.call_s)
+
+    def execute(self, job: Job[T]) -> T:
+        """What comes of a job of the chain itself: a block."""
+        return self._blocks.run(job, _BLOCK_S)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._calls.close()
+        self._blocks.close()
