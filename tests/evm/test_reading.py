@@ -17,7 +17,7 @@ from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.execution import ethereum_transactions
 from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm import reader, transactions
+from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
@@ -245,20 +245,24 @@ def test_a_pending_block_on_what_can_not_be_read_yet_is_null() -> None:
     assert ask("eth_getBlockByNumber", "latest", False) is None
 
 
-def test_looking_for_a_transaction_reads_no_senders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The node transactions whose senders were found out, one each time."""
+    seen: list[bytes] = []
+
+    def reading(raw: bytes) -> tuple[Transaction, ...]:
+        seen.append(raw)
+        return ethereum_transactions(raw)
+
+    monkeypatch.setattr(reader, "ethereum_transactions", reading)
+    return seen
+
+
+def test_looking_for_a_transaction_reads_no_senders(tmp_path: Path, read: list[bytes]) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         waiting = transfer(3)
         chain.submit(waiting)
         ask = asking(chain)
-        read: list[bytes] = []
-
-        def reading(raw: bytes) -> tuple[Transaction, ...]:
-            read.append(raw)
-            return ethereum_transactions(raw)
-
-        monkeypatch.setattr(transactions, "ethereum_transactions", reading)
 
         assert ask("eth_getTransactionByHash", "0x" + "ab" * 32) is None
         assert read == []
@@ -266,13 +270,48 @@ def test_looking_for_a_transaction_reads_no_senders(
         assert read == [waiting]
 
 
+def test_what_waits_is_decoded_once(tmp_path: Path, read: list[bytes]) -> None:
+    with closing(ethereum_chain(tmp_path)) as chain:
+        ask = asking(chain)
+        polled = ask("eth_newPendingTransactionFilter")
+        waiting = [transfer(3), transfer(4)]
+        for raw in waiting:
+            chain.submit(raw)
+
+        shown = [tx["hash"] for tx in ask("eth_pendingTransactions")]
+
+        assert shown == ["0x" + keccak(raw).hex() for raw in waiting]
+        assert ask("eth_getBlockByNumber", "pending", False)["transactions"] == shown
+        assert ask("eth_getFilterChanges", polled) == shown
+        assert ask("txpool_status")["pending"] == "0x2"
+        assert ask("eth_getTransactionByHash", shown[1])["nonce"] == "0x4"
+        assert read == waiting
+
+
+@pytest.mark.parametrize("room", ["_KEPT_WAITING", "_KEPT_WAITING_BYTES"])
+def test_what_was_decoded_is_kept_as_far_as_there_is_room(
+    tmp_path: Path, read: list[bytes], monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    monkeypatch.setattr(reader, room, 1)
+    with closing(ethereum_chain(tmp_path)) as chain:
+        waiting = [transfer(3), transfer(4)]
+        for raw in waiting:
+            chain.submit(raw)
+        ask = asking(chain)
+
+        assert ask("eth_pendingTransactions") == ask("eth_pendingTransactions")
+        assert read == waiting * 2
+
+
 def test_large_blocks_are_kept_as_far_as_there_is_room(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Reader(chain)
-    assert kept.at(2) is kept.at(2)
+    before = kept.at(2)
+    assert [kept.at(3) is kept.at(3), kept.at(2) is before] == [True, True]
 
     monkeypatch.setattr(reader, "_KEPT_BYTES", 1)
+    kept = Reader(chain)
     before = kept.at(2)
     assert kept.at(3) is kept.at(3)
     assert kept.at(2) is not before
