@@ -49,6 +49,11 @@ class Reader:
         """Height of the newest block; 0 is the genesis."""
         return self._backend.latest_height()
 
+    @property
+    def first(self) -> int:
+        """Height of the chain's first block; before it there is block 0 alone."""
+        return self._backend.genesis().initial_height
+
     def genesis(self) -> Block:
         """Block 0."""
         if self._genesis is None:
@@ -63,7 +68,7 @@ class Reader:
             case Tag.EARLIEST:
                 # A node that forgot its first blocks begins at what it kept.
                 base = self._backend.base_height()
-                return 0 if base <= self._backend.genesis().initial_height else base
+                return 0 if base <= self.first else base
             case _:
                 return self.latest
 
