@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -21,7 +22,7 @@ from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, sample, signed
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, ethereum_chain, transfer
 
@@ -154,6 +155,70 @@ def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
         "code": -32000,
         "message": "unknown block",
     }
+
+
+def test_the_receipt_of_a_transaction_with_blobs_tells_what_they_took(tmp_path: Path) -> None:
+    with closing(ethereum_chain(tmp_path)) as chain:
+        ask = asking(chain)
+        sent = ask("eth_sendRawTransaction", "0x" + sample("blob").hex())
+        chain.produce()
+
+        receipt = ask("eth_getTransactionReceipt", sent)
+
+        assert (receipt["type"], receipt["status"]) == ("0x3", "0x1")
+        assert (receipt["blobGasUsed"], receipt["blobGasPrice"]) == (hex(1 << 17), "0x0")
+        (before, _) = ask("eth_getBlockReceipts", "0x3")
+        assert not {"blobGasUsed", "blobGasPrice"} & before.keys()
+
+
+def test_a_node_says_what_it_has(ask: Ask) -> None:
+    head = ask("eth_getBlockByNumber", "latest", False)
+    kept, gone = {"disabled": False, "oldestBlock": "0x0"}, {"disabled": True}
+
+    assert ask("eth_capabilities") == {
+        "head": {"number": head["number"], "hash": head["hash"]},
+        "blocks": kept,
+        "tx": kept,
+        "receipts": kept,
+        "logs": kept,
+        "state": gone,
+        "stateproofs": gone,
+    }
+
+
+def test_raw_forms_are_given_by_a_plain_number_too(ask: Ask) -> None:
+    assert ask("debug_getHeaderRlp", 3) == ask("debug_getRawHeader", "0x3")
+    assert ask("debug_getBlockRlp", 3) == ask("debug_getRawBlock", "0x3")
+    printed = ask("debug_printBlock", 3)
+    assert json.loads(printed) == ask("eth_getBlockByNumber", "0x3", True)
+    assert len(printed.splitlines()) > 20
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "text"),
+    [
+        (99, -32000, "block #99 not found"),
+        (
+            "0x1",
+            -32602,
+            "invalid argument 0: json: cannot unmarshal string into Go value of type uint64",
+        ),
+        (
+            -1,
+            -32602,
+            "invalid argument 0: json: cannot unmarshal number -1 into Go value of type uint64",
+        ),
+    ],
+)
+def test_a_plain_number_is_read_as_geth_reads_it(
+    ask: Ask, number: Any, code: int, text: str
+) -> None:
+    assert ask("debug_getBlockRlp", number) == {"code": code, "message": text}
+
+
+@pytest.mark.parametrize("method", ["eth_config", "debug_seedHash", "debug_stacks"])
+def test_what_would_not_be_true_here_is_not_there(ask: Ask, method: str) -> None:
+    assert ask(method)["code"] == -32601
 
 
 def test_uncles_are_counted_and_there_are_none(ask: Ask) -> None:
