@@ -62,13 +62,20 @@ def logs(ctx: Context, params: OfTransaction) -> tuple[Log, ...] | None:
 
 
 def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
-    """The committed transaction with an Ethereum hash, and what it gave."""
+    """The committed transaction with an Ethereum hash, and what it gave.
+
+    Of several places it is where the transaction succeeded, or else the newest: its nonce lets
+    it run once, and elsewhere it did not fit the block.
+    """
+    newest = None
     for height in ctx.backend.ethereum_tx_heights(tx_hash, Budget(ctx.settings).effort):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.transaction.hash == tx_hash:
-                return each
-    return None
+                if each.succeeded:
+                    return each
+                newest = newest or each
+    return newest
 
 
 def by_number_and_index(ctx: Context, params: NumberAndIndex) -> PlacedTransaction | None:

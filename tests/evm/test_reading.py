@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.backend.base import ChainBackend
-from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.abci import BlockResults, TxResult
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.execution import ethereum_transactions
@@ -21,7 +23,11 @@ from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint_events import event
 from flask_noderpc.testing.node import app_for
+from tests.ethereum.cosmos_txs import cosmos_evm_message, wrapped
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, sample, signed
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, ethereum_chain, transfer
@@ -219,6 +225,45 @@ def test_a_plain_number_is_read_as_geth_reads_it(
 @pytest.mark.parametrize("method", ["eth_config", "debug_seedHash", "debug_stacks"])
 def test_what_would_not_be_true_here_is_not_there(ask: Ask, method: str) -> None:
     assert ask(method)["code"] == -32601
+
+
+class Full(EthermintDouble):
+    """Its transaction does not fit the block at some heights."""
+
+    full_at: Container[int] = ()
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        if block.height not in self.full_at:
+            return super().finalize_block(block)
+        (tx,) = ethereum_transactions(block.txs[0])
+        told = event("ethereum_tx", ethereumTxHash=f"0x{tx.hash.hex()}", txIndex="0")
+        log = "out of gas in location: block gas meter; gasWanted: 100000"
+        unfit = TxResult(code=11, log=log, events=(told,))
+        return replace(super().finalize_block(replace(block, txs=())), tx_results=(unfit,))
+
+
+@pytest.mark.parametrize(
+    ("full_at", "found", "status"),
+    [({1}, "0x2", "0x1"), ({2}, "0x1", "0x1"), ({1, 2}, "0x2", "0x0")],
+)
+def test_of_a_hash_in_two_blocks_the_one_that_succeeded_counts_or_the_newest(
+    monkeypatch: pytest.MonkeyPatch, full_at: set[int], found: str, status: str
+) -> None:
+    monkeypatch.setattr(Full, "full_at", full_at)
+    raw = transfer(0)
+    maker = ChainMaker(application=Full)
+    # Wrapped anew, it is another transaction for the node.
+    blocks = [maker.block(raw), maker.block(wrapped(cosmos_evm_message(raw)))]
+    ask = asking(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    own_hash = "0x" + keccak(raw).hex()
+
+    receipt = ask("eth_getTransactionReceipt", own_hash)
+
+    assert (receipt["blockNumber"], receipt["status"]) == (found, status)
+    assert ask("eth_getTransactionByHash", own_hash)["blockNumber"] == found
+    for height in full_at:
+        (unfit,) = ask("eth_getBlockReceipts", hex(height))
+        assert (unfit["transactionHash"], unfit["status"]) == (own_hash, "0x0")
 
 
 def test_uncles_are_counted_and_there_are_none(ask: Ask) -> None:
