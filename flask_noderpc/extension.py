@@ -21,7 +21,7 @@ from .mount import Mount, View
 from .node.table import NODE_ROUTES
 from .rpc.route import RouteTable
 from .settings import Settings, read_settings
-from .transports.collisions import refuse_collisions
+from .transports.collisions import refuse_collisions, refuse_taken_names
 from .wire.dialects import dialect_named
 
 
@@ -83,11 +83,13 @@ class NodeRPC:
         state.url_prefix = (state.url_prefix or "").rstrip("/") or None
         # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
         asked, answers = (["OPTIONS"], True) if settings.cors_origins else ([], None)
-        for rule, endpoint, methods, view in mount.rules(bool(state.url_prefix)):
+        views, sockets = tuple(mount.rules(bool(state.url_prefix))), tuple(mount.websockets())
+        refuse_taken_names(endpoint for _, endpoint, *_ in views + sockets)
+        for rule, endpoint, methods, view in views:
             state.add_url_rule(
                 rule, endpoint, view, methods=methods + asked, provide_automatic_options=answers
             )
-        for rule, endpoint, handler in mount.websockets():
+        for rule, endpoint, handler in sockets:
             mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
         app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)

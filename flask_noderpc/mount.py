@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 View = Callable[..., Response | str]
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_EVM = "evm"
 
 
 class Talker(Protocol):
@@ -62,9 +63,7 @@ def evm_layer(context: Context, start: Callable[[], None]) -> EvmLayer:
         # Needs the extra, which only this layer does.
         from .evm.layer import EvmLayer
     except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"NODERPC_JSON_RPC_ENABLE needs {error.name}: pip install 'flask-noderpc[evm]'"
-        ) from None
+        raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
     return EvmLayer(context, start)
 
 
@@ -120,7 +119,7 @@ class Mount:
         self.shell = Shell(self._may_connect)
         self._connections = Connections()
         self._rules_are_ours = False
-        names = {*routes.by_name(), *self._websocket_names()}
+        names = {*routes.by_name(), *self._websocket_names(), *([_EVM] if self._evm else [])}
         for name in settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
@@ -140,7 +139,9 @@ class Mount:
                 if name not in self.settings.exclude_routes:
                     yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
         if self._evm is not None:
-            yield "/evm", "evm", _EVERY_METHOD, self._answer_evm
+            left = {"GET"} if _EVM in self.settings.exclude_routes else set()
+            methods = [method for method in _EVERY_METHOD if method not in left]
+            yield "/evm", _EVM, methods, self._answer_evm
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Where the dialect serves all paths, and the mark of each in names of endpoints."""

@@ -233,7 +233,10 @@ class Settings:
     )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
-        (), _names, "Routes whose GET path is left to the host; JSON-RPC still answers them."
+        (),
+        _names,
+        "Routes whose GET path is left to the host, ``evm`` among them; JSON-RPC still answers"
+        " them.",
     )
 
 

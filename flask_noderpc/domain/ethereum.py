@@ -17,6 +17,11 @@ NO_UNCLES = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a14
 # EIP-2718 and the EIPs that took a number of it.
 LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
+# EIP-4844: what one blob takes.
+GAS_PER_BLOB = 1 << 17
+# geth: eth/gasprice/feehistory.go, where a header does not count blobs; no node's does.
+NO_BLOB_FEE = 0
+
 
 @dataclass(frozen=True, slots=True)
 class AccessListEntry:
@@ -70,6 +75,11 @@ class Transaction:
     """The canonical bytes, the type in front from type 1 on."""
     hash: bytes
     sender: bytes
+
+    @property
+    def blob_gas(self) -> int | None:
+        """What the blobs take; ``None`` for a type without any."""
+        return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None
 
     def gas_price_at(self, base_fee: int | None) -> int:
         """What a unit of gas costs at a base fee: ``effectiveGasPrice``.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .ethereum import (
     LEGACY,
+    NO_BLOB_FEE,
     ZERO_ADDRESS,
     ZERO_HASH,
     AccessListEntry,
@@ -68,7 +69,7 @@ class Environment:
     gas_limit: int
     base_fee: int = 0
     prev_randao: bytes = ZERO_HASH
-    blob_base_fee: int = 1
+    blob_base_fee: int = NO_BLOB_FEE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

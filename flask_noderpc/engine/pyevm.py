@@ -16,7 +16,7 @@ from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, BlockNumber, Hash32
 
-from ..domain.ethereum import Authorization
+from ..domain.ethereum import NO_BLOB_FEE, Authorization
 from ..domain.evm import (
     Account,
     AccountOverride,
@@ -75,7 +75,7 @@ class _State(PragueState):
 
     computation_class = Computation
     tracer: Tracer | None = None
-    blob_fee = 1
+    blob_fee = NO_BLOB_FEE
     # Where precompiled contracts stand that were moved.
     precompiles: dict[Address, Any] | None = None
 

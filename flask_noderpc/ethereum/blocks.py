@@ -5,7 +5,7 @@ Whatever shows a block, a header or a hash of one has it from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..domain import block as node
@@ -25,7 +25,7 @@ from ..domain.time import SECOND
 from . import ethermint
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
-from .execution import ethereum_transactions, receipts
+from .execution import receipts
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
 
@@ -89,12 +89,11 @@ def genesis_block(genesis: Genesis) -> Block:
     return _block(replace(header, hash=keccak(encode_header(header))))
 
 
-def pending_block(latest: Header, txs: Iterable[bytes], timestamp: int) -> Block:
-    """The block after ``latest``, with node transactions that wait; in seconds.
+def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int) -> Block:
+    """The block after ``latest``, with transactions that wait; in seconds.
 
     It has no hash, nonce or miner yet, and nothing in it has run.
     """
-    waiting = [tx for raw in txs for tx in ethereum_transactions(raw)]
     header = Header(
         number=latest.number + 1,
         hash=None,

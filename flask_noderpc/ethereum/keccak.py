@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-# Not eth_hash.auto: it looks for a backend at its first hash, and says too late that there is
-# none.
-from eth_hash.backends.pycryptodome import keccak256
+from .extra import of_the_extra
+
+with of_the_extra():
+    # Not eth_hash.auto: it looks for a backend at its first hash, and says too late that there
+    # is none.
+    from eth_hash.backends.pycryptodome import keccak256
 
 
 def keccak(data: bytes) -> bytes:

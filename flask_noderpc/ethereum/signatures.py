@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from coincurve import PublicKey
-
 from ..errors import InvalidTransaction
+from .extra import of_the_extra
 from .keccak import keccak
+
+with of_the_extra():
+    from coincurve import PublicKey
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 

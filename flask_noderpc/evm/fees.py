@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..domain.ethereum import Block, Header, Receipt
+from ..domain.ethereum import NO_BLOB_FEE, Block, Header, Receipt
 from ..ethereum import fees
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -17,7 +17,7 @@ from .budget import Budget
 from .errors import EvmError
 from .logs import turn
 from .params import BlockNumber, Height, Tag, mismatch
-from .reader import reader
+from .reader import Reader, reader
 
 # geth: eth/gasprice/feehistory.go.
 _MOST_BLOCKS = 1024
@@ -39,6 +39,11 @@ def base_fee(ctx: Context, params: NoParams) -> int:
     """The base fee of the next block; 0 on a chain without a fee market."""
     latest = reader(ctx).block(Tag.LATEST)
     return 0 if latest is None else next_base_fee(latest.header)
+
+
+def blob_base_fee(ctx: Context, params: NoParams) -> int:
+    """What blob gas costs: nothing, as the chain's headers do not count it."""
+    return NO_BLOB_FEE
 
 
 def _tip(fee: int) -> int:
@@ -121,7 +126,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
                 blocks.append(block)
     if not blocks:
         raise EvmError("header not found")
-    return _history(blocks, params.percentiles)
+    return _history(blocks, _fee_behind(chain, blocks[-1].header), params.percentiles)
 
 
 def _check(percentiles: Sequence[float]) -> None:
@@ -138,13 +143,23 @@ def _invalid(reason: str) -> EvmError:
     return EvmError(f"invalid reward percentile: {reason}")
 
 
-def _history(blocks: Sequence[Block], percentiles: Sequence[float]) -> dict[str, Any]:
+def _fee_behind(chain: Reader, newest: Header) -> int:
+    """The base fee of the following block, which a chain may have made by rules of its own."""
+    following = chain.at(max(newest.number + 1, chain.first))
+    return next_base_fee(newest) if following is None else following.header.base_fee or 0
+
+
+def _history(
+    blocks: Sequence[Block], fee_behind: int, percentiles: Sequence[float]
+) -> dict[str, Any]:
     headers = [block.header for block in blocks]
     fees = [header.base_fee or 0 for header in headers]
     shown: dict[str, Any] = {
         "oldestBlock": headers[0].number,
-        "baseFeePerGas": (*fees, next_base_fee(headers[-1])),
+        "baseFeePerGas": (*fees, fee_behind),
         "gasUsedRatio": tuple(_ratio(header) for header in headers),
+        "baseFeePerBlobGas": (NO_BLOB_FEE,) * (len(blocks) + 1),
+        "blobGasUsedRatio": (0.0,) * len(blocks),
     }
     if percentiles:
         shown["reward"] = tuple(_rewards(block, percentiles) for block in blocks)

@@ -13,7 +13,6 @@ from ..domain.ethereum import Log, PlacedTransaction
 from ..domain.filters import FilterKind, PolledFilter
 from ..errors import SearchTooCostly
 from ..ethereum.blocks import pending_transaction
-from ..ethereum.execution import ethereum_transactions
 from ..rpc.context import Context
 from .criteria import criteria_of
 from .filters import LogFilter
@@ -95,7 +94,7 @@ def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransactio
         if not arrived:
             break
         for _, raw in arrived:
-            found += map(pending_transaction, ethereum_transactions(raw))
+            found += map(pending_transaction, reader(ctx).decoded(raw))
             room -= len(raw)
         cursor, _ = arrived[-1]
     return tuple(found), cursor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import Busy, ResultNotFound
-from ..ethereum.execution import ethereum_transactions
 from ..rpc.context import Context
 from ..rpc.params import NoParams
 from ..rpc.subscriptions import Ring, Rings
@@ -83,7 +82,7 @@ class EvmHub(Rings[Topic]):
 
     def tell_pending(self, raws: Sequence[bytes]) -> None:
         """Tell of node transactions that have come to wait."""
-        txs = [tx for raw in raws for tx in ethereum_transactions(raw)]
+        txs = [tx for raw in raws for tx in reader(self._ctx).decoded(raw)]
         if txs:
             self._hand_out(
                 {

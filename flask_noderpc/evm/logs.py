@@ -98,8 +98,8 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
     if last > chain.latest:
         raise InvalidParams("block range extends beyond current head block")
     _refuse_long(ctx, first, last)
-    # Before the first block there is block 0 alone, which has no logs.
-    first = max(first, ctx.backend.genesis().initial_height)
+    # Block 0 has no logs.
+    first = max(first, chain.first)
     if first < ctx.backend.base_height():
         raise EvmError("pruned history unavailable", code=_PRUNED)
     return range(first, last + 1)
@@ -129,7 +129,8 @@ def _refuse_pending(wanted: LogFilter) -> None:
 
 def _refuse_long(ctx: Context, first: int, last: int) -> None:
     most = ctx.settings.evm_block_range_cap
-    if last - first > most:
+    # Block 0 is the one before the chain's first block, whatever the height of that.
+    if last - max(first, reader(ctx).first - 1) > most:
         raise InvalidParams(
             f"exceed maximum block range {most}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
         )

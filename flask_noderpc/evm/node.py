@@ -5,12 +5,15 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 from ..canonical.keys import address
 from ..ethereum.keccak import keccak
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
-from .params import Data
+from .errors import EvmError
+from .params import Data, Tag
+from .reader import reader
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
@@ -84,6 +87,21 @@ def coinbase(ctx: Context, params: NoParams) -> bytes:
 def no_accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
     """None: no key is kept here."""
     return ()
+
+
+def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """The latest block, and from which one on there is what: all but Ethereum's state."""
+    chain = reader(ctx)
+    head = chain.block(Tag.LATEST)
+    if head is None:
+        raise EvmError("header not found")
+    kept = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
+    gone = {"disabled": True}
+    return {
+        "head": {"number": head.header.number, "hash": head.header.hash},
+        **dict.fromkeys(("blocks", "tx", "receipts", "logs"), kept),
+        **dict.fromkeys(("state", "stateproofs"), gone),
+    }
 
 
 def not_mining(ctx: Context, params: NoParams) -> bool:

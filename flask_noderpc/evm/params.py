@@ -72,6 +72,22 @@ class Quantity(GoParam):
         return hexes.read_quantity(text)
 
 
+class Uint64(ParamField):
+    """A number of 64 bits, as JSON has numbers."""
+
+    json_type = "integer"
+
+    def from_json(self, value: Any) -> int:
+        """The number."""
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise mismatch(value, "uint64")
+        if not isinstance(value, int) or not 0 <= value <= hexes.MAX_UINT64:
+            raise ValueError(
+                f"json: cannot unmarshal number {value} into Go value of type uint64"
+            )
+        return value
+
+
 class Index(Quantity):
     """A place in a list."""
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from .. import json
 from ..domain.ethereum import Block
 from ..ethereum.blocks import raw_block
 from ..ethereum.consensus import encode_header, encode_receipt
 from ..rpc.context import Context
-from ..rpc.params import NoParams
+from ..rpc.params import NoParams, Params, param
 from .blocks import OfBlock
 from .errors import EvmError
+from .params import Uint64
 from .reader import reader
 from .transactions import OfTransaction, raw_by_hash
+from .views import BlockView
 
 
 def header(ctx: Context, params: OfBlock) -> bytes:
@@ -33,9 +38,39 @@ def transaction(ctx: Context, params: OfTransaction) -> bytes:
     return raw_by_hash(ctx, params) or b""
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered(Params):
+    """For methods that take a block's height as a plain number."""
+
+    height: int = param(Uint64(), doc="Height of the block.")
+
+
+def header_at(ctx: Context, params: Numbered) -> bytes:
+    """A header's RLP, as Ethermint calls it."""
+    return encode_header(_at(ctx, params).header)
+
+
+def block_at(ctx: Context, params: Numbered) -> bytes:
+    """A block's RLP, as Ethermint calls it."""
+    return raw_block(_at(ctx, params))
+
+
+def printed(ctx: Context, params: Numbered) -> str:
+    """A block with its whole transactions as a text to read."""
+    return json.pretty(json.decode(ctx.encode(BlockView(_at(ctx, params), True)))).decode()
+
+
 def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
     """None: what does not follow the chain is never kept."""
     return ()
+
+
+def _at(ctx: Context, params: Numbered) -> Block:
+    found = reader(ctx).at(params.height)
+    if found is None:
+        # geth: internal/ethapi.
+        raise EvmError(f"block #{params.height} not found")
+    return found
 
 
 def _block(ctx: Context, params: OfBlock) -> Block:

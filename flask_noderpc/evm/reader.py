@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
 from ..backend.base import ChainBackend
-from ..domain.ethereum import Block
+from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound
 from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
+from ..ethereum.execution import ethereum_transactions
 from ..rpc.context import Context
+from .kept import Kept
 from .params import ByHash, Height, Tag
 
 _MEMO = "evm reader"
 _KEPT_BLOCKS = 128
 # Blocks of thousands of logs are large, and so a hundred of them are not kept.
 _KEPT_BYTES = 64 << 20
+# What waits is shown again and again, and finding out who signed it is dear.
+_KEPT_WAITING = 4096
+_KEPT_WAITING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
 _TX_BYTES, _LOG_BYTES = 2048, 512
 _MOST_PENDING = 100
@@ -35,15 +37,22 @@ class Reader:
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
-        self._kept: OrderedDict[int, Block] = OrderedDict()
-        self._kept_bytes = 0
+        self._blocks = Kept[int, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight)
+        # By the node transaction's own bytes, of which nothing else can be made.
+        self._decoded = Kept[bytes, tuple[Transaction, ...]](
+            _KEPT_WAITING, _KEPT_WAITING_BYTES, _weight_decoded
+        )
         self._genesis: Block | None = None
-        self._lock = threading.Lock()
 
     @property
     def latest(self) -> int:
         """Height of the newest block; 0 is the genesis."""
         return self._backend.latest_height()
+
+    @property
+    def first(self) -> int:
+        """Height of the chain's first block; before it there is block 0 alone."""
+        return self._backend.genesis().initial_height
 
     def genesis(self) -> Block:
         """Block 0."""
@@ -59,7 +68,7 @@ class Reader:
             case Tag.EARLIEST:
                 # A node that forgot its first blocks begins at what it kept.
                 base = self._backend.base_height()
-                return 0 if base <= self._backend.genesis().initial_height else base
+                return 0 if base <= self.first else base
             case _:
                 return self.latest
 
@@ -67,13 +76,11 @@ class Reader:
         """The block at a height; ``None`` where there is none."""
         if height == 0:
             return self.genesis()
-        with self._lock:
-            found = self._kept.get(height)
-            if found is not None:
-                self._kept.move_to_end(height)
-                return found
+        found = self._blocks.get(height)
+        if found is not None:
+            return found
         try:
-            return self._keep(height, self._made(height))
+            return self._blocks.keep(height, self._made(height))
         except (HeightNotAvailable, ResultNotFound):
             return None
 
@@ -100,8 +107,17 @@ class Reader:
         if latest is None:
             # A foreign node may have the results a little later.
             return None
-        waiting = self._backend.pending(_MOST_PENDING).txs
-        return pending_block(latest.header, waiting, latest.header.timestamp)
+        return pending_block(latest.header, self.waiting(), latest.header.timestamp)
+
+    def waiting(self) -> list[Transaction]:
+        """The Ethereum transactions that wait for a block, oldest first."""
+        raws = self._backend.pending(_MOST_PENDING).txs
+        return [tx for raw in raws for tx in self.decoded(raw)]
+
+    def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
+        """The Ethereum transactions in a node's transaction that waits."""
+        found = self._decoded.get(raw)
+        return self._decoded.keep(raw, ethereum_transactions(raw)) if found is None else found
 
     def _made(self, height: int) -> Block:
         block_id, block = self._backend.block(height)
@@ -113,23 +129,15 @@ class Reader:
             self.genesis().header.hash or b"",
         )
 
-    def _keep(self, height: int, block: Block) -> Block:
-        with self._lock:
-            # Another thread may have made it meanwhile.
-            if height not in self._kept:
-                self._kept[height] = block
-                self._kept_bytes += _weight(block)
-            while len(self._kept) > 1 and self._is_full():
-                _, dropped = self._kept.popitem(last=False)
-                self._kept_bytes -= _weight(dropped)
-        return block
-
-    def _is_full(self) -> bool:
-        return len(self._kept) > _KEPT_BLOCKS or self._kept_bytes > _KEPT_BYTES
-
 
 def _weight(block: Block) -> int:
     """How many bytes a block takes in memory, about."""
     logs = (log for receipt in block.receipts for log in receipt.logs)
     transactions = block.size + _TX_BYTES * len(block.transactions)
     return transactions + sum(_LOG_BYTES + len(log.data) for log in logs)
+
+
+def _weight_decoded(txs: tuple[Transaction, ...]) -> int:
+    """The same of transactions, with the bytes that they were read from."""
+    # Beside its bytes there are its data, or lists of twice their size.
+    return _TX_BYTES + sum(_TX_BYTES + 4 * len(tx.raw) for tx in txs)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..domain import ethereum
-from ..domain.ethereum import ACCESS_LIST, LEGACY, PlacedTransaction
+from ..domain.ethereum import ACCESS_LIST, LEGACY, NO_BLOB_FEE, PlacedTransaction
 from ..wire.fields import Flag, Json, WireField
 from ..wire.schema import ListOf, WireSchema, compiled
 from . import hexes
@@ -139,6 +139,15 @@ class Receipt(WireSchema):
     gas_used = Quantity(data_key="gasUsed")
     cumulative_gas_used = Quantity(data_key="cumulativeGasUsed")
     effective_gas_price = Quantity(data_key="effectiveGasPrice")
+    blob_gas_used = Quantity(
+        data_key="blobGasUsed", get=lambda r: r.transaction.blob_gas, omit_none=True
+    )
+    # As eth_blobBaseFee: no header has an excess of blob gas, of which its price is made.
+    blob_gas_price = Quantity(
+        data_key="blobGasPrice",
+        get=lambda r: None if r.transaction.blob_gas is None else NO_BLOB_FEE,
+        omit_none=True,
+    )
     contract_address = Data(data_key="contractAddress", nullable=True)
     logs = ListOf(Log)
     bloom = Data(data_key="logsBloom")

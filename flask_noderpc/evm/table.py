@@ -22,6 +22,8 @@ _NEED_STATE = (
     "eth_estimateGas",
     "eth_createAccessList",
     "eth_simulateV1",
+    "eth_getBlockAccessList",
+    "debug_getRawBlockAccessList",
     "debug_traceTransaction",
     "debug_traceBlock",
     "debug_traceBlockByNumber",
@@ -39,6 +41,7 @@ _NODE = (
     Route("eth_chainId", node.chain_id, NoParams, int),
     Route("eth_blockNumber", node.block_number, NoParams, int),
     Route("eth_syncing", node.syncing, NoParams, bool),
+    Route("eth_capabilities", node.capabilities, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", node.no_accounts, NoParams, tuple),
     Route("eth_mining", node.not_mining, NoParams, bool),
@@ -133,6 +136,7 @@ _FEES = (
     Route("eth_gasPrice", fees.gas_price, NoParams, int),
     Route("eth_maxPriorityFeePerGas", fees.priority_fee, NoParams, int),
     Route("eth_baseFee", fees.base_fee, NoParams, int),
+    Route("eth_blobBaseFee", fees.blob_base_fee, NoParams, int),
     Route("eth_feeHistory", fees.fee_history, fees.FeeHistory, dict),
 )
 
@@ -164,6 +168,9 @@ _DEBUG = (
     Route("debug_getRawHeader", raw.header, blocks.OfBlock, bytes),
     Route("debug_getRawBlock", raw.block, blocks.OfBlock, bytes),
     Route("debug_getRawReceipts", raw.receipts, blocks.OfBlock, tuple),
+    Route("debug_getHeaderRlp", raw.header_at, raw.Numbered, bytes),
+    Route("debug_getBlockRlp", raw.block_at, raw.Numbered, bytes),
+    Route("debug_printBlock", raw.printed, raw.Numbered, str),
     Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
     Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..domain.ethereum import Block, Log, PlacedTransaction, Receipt
 from ..errors import TxRejected
 from ..ethereum.blocks import pending_transaction
-from ..ethereum.execution import ethereum_transactions, transaction_hashes
+from ..ethereum.execution import transaction_hashes
 from ..ethereum.transactions import decode
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -46,7 +45,7 @@ def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
     for raw in ctx.backend.pending(_MOST_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
         if tx_hash in transaction_hashes(raw):
-            found = (tx for tx in ethereum_transactions(raw) if tx.hash == tx_hash)
+            found = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
             return next(map(pending_transaction, found), None)
     return None
 
@@ -63,20 +62,20 @@ def logs(ctx: Context, params: OfTransaction) -> tuple[Log, ...] | None:
 
 
 def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
-    """The committed transaction with an Ethereum hash, and what it gave."""
+    """The committed transaction with an Ethereum hash, and what it gave.
+
+    Of several places it is where the transaction succeeded, or else the newest: its nonce lets
+    it run once, and elsewhere it did not fit the block.
+    """
+    newest = None
     for height in ctx.backend.ethereum_tx_heights(tx_hash, Budget(ctx.settings).effort):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.transaction.hash == tx_hash:
-                return each
-    return None
-
-
-def waiting(ctx: Context) -> Iterator[PlacedTransaction]:
-    """The transactions that wait for a block, oldest first."""
-    for raw in ctx.backend.pending(_MOST_PENDING).txs:
-        for tx in ethereum_transactions(raw):
-            yield pending_transaction(tx)
+                if each.succeeded:
+                    return each
+                newest = newest or each
+    return newest
 
 
 def by_number_and_index(ctx: Context, params: NumberAndIndex) -> PlacedTransaction | None:
@@ -115,8 +114,8 @@ def _raw(placed: PlacedTransaction | None) -> bytes | None:
 
 
 def pending(ctx: Context, params: NoParams) -> tuple[PlacedTransaction, ...]:
-    """The transactions that wait for a block."""
-    return tuple(waiting(ctx))
+    """The transactions that wait for a block, oldest first."""
+    return tuple(map(pending_transaction, reader(ctx).waiting()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..domain.ethereum import PlacedTransaction, Transaction
+from ..ethereum.blocks import pending_transaction
 from ..ethereum.hexadecimal import to_checksum
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from .params import Address
-from .transactions import waiting
+from .reader import reader
 
 Pool = dict[str, Any]
 
@@ -55,8 +56,8 @@ _Senders = dict[bytes, list[PlacedTransaction]]
 def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
     """Those that can come next, one after the other, and those behind a gap."""
     by_sender: _Senders = defaultdict(list)
-    for placed in waiting(ctx):
-        by_sender[placed.transaction.sender].append(placed)
+    for tx in reader(ctx).waiting():
+        by_sender[tx.sender].append(pending_transaction(tx))
     pending: _Senders = {}
     queued: _Senders = {}
     for sender, found in by_sender.items():

@@ -1,6 +1,8 @@
-"""Rules of an app that want the same requests."""
+"""Rules of an app that want the same requests, or the same name."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from flask import Flask
 
@@ -27,3 +29,19 @@ def refuse_collisions(app: Flask) -> None:
                     " NODERPC_INDEX = False or NODERPC_EXCLUDE_ROUTES, /evm with"
                     " NODERPC_JSON_RPC_ENABLE = False"
                 )
+
+
+def refuse_taken_names(endpoints: Iterable[str]) -> None:
+    """Raise ``ConfigurationError`` when two rules of a mount would have the same name.
+
+    A row of the host's own may be called as what a mount has beside its table.
+    """
+    seen: set[str] = set()
+    for name in endpoints:
+        if name in seen:
+            raise ConfigurationError(
+                f"the node has an endpoint {name!r} of its own: give the route of your table"
+                " another name, or leave it to JSON-RPC with"
+                f" NODERPC_EXCLUDE_ROUTES = [{name!r}]"
+            )
+        seen.add(name)

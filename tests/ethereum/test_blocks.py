@@ -131,16 +131,14 @@ def test_a_strange_header_is_shown_as_far_as_it_goes() -> None:
 
 def test_the_pending_block_has_no_hash_nonce_or_miner() -> None:
     _, (latest,) = _chain((transfer(0),))
-    pending = pending_block(latest.header, [transfer(1), b"key=value", transfer(2)], 0)
+    waiting = [decode(transfer(1)), decode(transfer(2))]
+    pending = pending_block(latest.header, waiting, 0)
     header = pending.header
     assert (header.hash, header.nonce, header.miner) == (None, None, None)
     assert header.number == latest.header.number + 1
     assert header.parent_hash == latest.header.hash
     assert header.timestamp == latest.header.timestamp
     assert header.transactions_root == ordered_root([transfer(1), transfer(2)])
-    assert [tx.transaction for tx in pending.transactions] == [
-        decode(transfer(1)),
-        decode(transfer(2)),
-    ]
+    assert [tx.transaction for tx in pending.transactions] == waiting
     assert {(tx.place, tx.gas_price) for tx in pending.transactions} == {(None, 5 * 10**9)}
     assert pending.receipts == ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _LOADS_NONE = """
 import sys
 import flask_noderpc
@@ -42,3 +44,21 @@ def test_half_an_extra_is_told_at_start() -> None:
         [sys.executable, "-c", _WITHOUT_A_HASH], capture_output=True, text=True, timeout=60
     )
     assert "pip install 'flask-noderpc[evm]'" in done.stdout, done.stderr
+
+
+_A_DOUBLE_WITHOUT = """
+import sys
+sys.modules[{missing!r}] = None
+try:
+    import flask_noderpc.testing.ethermint
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("missing", ["coincurve", "eth_hash", "Crypto"])
+def test_a_double_says_what_it_needs(missing: str) -> None:
+    words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr
+    assert "pip install 'flask-noderpc[evm]'" in done.stdout

@@ -12,6 +12,7 @@ from flask_noderpc.domain.ethereum import Header
 from flask_noderpc.evm.fees import next_base_fee
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 
 from .chain import ethereum_chain
@@ -107,6 +108,38 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
         "oldestBlock": "0x0",
         "gasUsedRatio": None,
     }
+
+
+@pytest.mark.parametrize(("newest", "following"), [("0x0", "0x1"), ("0x1", "0x2")])
+def test_a_history_ends_with_the_next_block_s_own_fee(
+    chain: EmbeddedChain, newest: str, following: str
+) -> None:
+    # The rule would make less of it: no block of this chain is half full.
+    fee = ask(chain, "eth_getBlockByNumber", following, False)["baseFeePerGas"]
+
+    assert ask(chain, HISTORY, 1, newest)["baseFeePerGas"][-1] == fee == hex(GWEI)
+
+
+def test_what_comes_after_the_latest_block_is_foretold(chain: EmbeddedChain) -> None:
+    foretold = ask(chain, HISTORY, 1, "latest")["baseFeePerGas"][-1]
+
+    assert foretold == ask(chain, "eth_baseFee")
+    assert int(foretold, 16) < GWEI
+
+
+def test_after_block_0_comes_the_first_block_of_any_height() -> None:
+    maker = ChainMaker(initial_height=50, application=EthermintDouble)
+    backend = MemoryBackend(maker.genesis, [maker.block()], state=maker.state)
+
+    assert ask(backend, HISTORY, 1, "earliest")["baseFeePerGas"] == ["0x0", hex(GWEI)]
+
+
+def test_blobs_cost_nothing(chain: EmbeddedChain) -> None:
+    history = ask(chain, HISTORY, 2, "latest")
+
+    assert ask(chain, "eth_blobBaseFee") == "0x0"
+    assert history["baseFeePerBlobGas"] == ["0x0"] * 3
+    assert history["blobGasUsedRatio"] == [0, 0]
 
 
 def test_a_history_has_no_gap_behind_block_0() -> None:

@@ -229,3 +229,24 @@ def test_a_chain_that_begins_later_has_no_logs_before() -> None:
 
     assert ask(client, "eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x5"}) == []
     assert ask(client, "eth_getLogs", {"fromBlock": "earliest"}) == []
+
+
+@pytest.mark.parametrize("first", ["earliest", "0x0", "0x9", hex(1_000_000)])
+def test_only_heights_that_have_blocks_count_for_a_range(first: str) -> None:
+    maker = ChainMaker(application=EthermintDouble, initial_height=1_000_000)
+    logs = log_calldata(EmittedLog((A,)))
+    call = transfer(0, to=to_checksum(log_contract(1)), value=0, data=logs, gas=200_000)
+    blocks = [maker.block(call), maker.block(), maker.block()]
+    client = client_of(
+        MemoryBackend(maker.genesis, blocks, state=maker.state), evm_block_range_cap=3
+    )
+    wanted = {"fromBlock": first, "toBlock": hex(1_000_002)}
+
+    (log,) = ask(client, "eth_getLogs", wanted)
+    own_id = ask(client, "eth_newFilter", wanted)
+
+    assert log["blockNumber"] == hex(1_000_000)
+    assert ask(client, "eth_getFilterLogs", own_id) == [log]
+    assert ask(client, "eth_getBlockByNumber", "earliest", False)["number"] == "0x0"
+    too_long = {"fromBlock": first, "toBlock": hex(1_000_099)}
+    assert "exceed maximum" in ask(client, "eth_newFilter", too_long)["message"]

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.backend.base import ChainBackend
-from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.abci import BlockResults, TxResult
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
+from flask_noderpc.ethereum.ethermint_events import event
 from flask_noderpc.ethereum.execution import ethereum_transactions
 from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm import reader, transactions
+from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
+from tests.ethereum.cosmos_txs import cosmos_evm_message, wrapped
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, sample, signed
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, ethereum_chain, transfer
 
@@ -156,6 +163,109 @@ def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
     }
 
 
+def test_the_receipt_of_a_transaction_with_blobs_tells_what_they_took(tmp_path: Path) -> None:
+    with closing(ethereum_chain(tmp_path)) as chain:
+        ask = asking(chain)
+        sent = ask("eth_sendRawTransaction", "0x" + sample("blob").hex())
+        chain.produce()
+
+        receipt = ask("eth_getTransactionReceipt", sent)
+
+        assert (receipt["type"], receipt["status"]) == ("0x3", "0x1")
+        assert (receipt["blobGasUsed"], receipt["blobGasPrice"]) == (hex(1 << 17), "0x0")
+        (before, _) = ask("eth_getBlockReceipts", "0x3")
+        assert not {"blobGasUsed", "blobGasPrice"} & before.keys()
+
+
+def test_a_node_says_what_it_has(ask: Ask) -> None:
+    head = ask("eth_getBlockByNumber", "latest", False)
+    kept, gone = {"disabled": False, "oldestBlock": "0x0"}, {"disabled": True}
+
+    assert ask("eth_capabilities") == {
+        "head": {"number": head["number"], "hash": head["hash"]},
+        "blocks": kept,
+        "tx": kept,
+        "receipts": kept,
+        "logs": kept,
+        "state": gone,
+        "stateproofs": gone,
+    }
+
+
+def test_raw_forms_are_given_by_a_plain_number_too(ask: Ask) -> None:
+    assert ask("debug_getHeaderRlp", 3) == ask("debug_getRawHeader", "0x3")
+    assert ask("debug_getBlockRlp", 3) == ask("debug_getRawBlock", "0x3")
+    printed = ask("debug_printBlock", 3)
+    assert json.loads(printed) == ask("eth_getBlockByNumber", "0x3", True)
+    assert len(printed.splitlines()) > 20
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "text"),
+    [
+        (99, -32000, "block #99 not found"),
+        (
+            "0x1",
+            -32602,
+            "invalid argument 0: json: cannot unmarshal string into Go value of type uint64",
+        ),
+        (
+            -1,
+            -32602,
+            "invalid argument 0: json: cannot unmarshal number -1 into Go value of type uint64",
+        ),
+    ],
+)
+def test_a_plain_number_is_read_as_geth_reads_it(
+    ask: Ask, number: Any, code: int, text: str
+) -> None:
+    assert ask("debug_getBlockRlp", number) == {"code": code, "message": text}
+
+
+@pytest.mark.parametrize("method", ["eth_config", "debug_seedHash", "debug_stacks"])
+def test_what_would_not_be_true_here_is_not_there(ask: Ask, method: str) -> None:
+    assert ask(method)["code"] == -32601
+
+
+class Full(EthermintDouble):
+    """Its transaction does not fit the block at some heights."""
+
+    full_at: Container[int] = ()
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        if block.height not in self.full_at:
+            return super().finalize_block(block)
+        (tx,) = ethereum_transactions(block.txs[0])
+        told = event("ethereum_tx", ethereumTxHash=f"0x{tx.hash.hex()}", txIndex="0")
+        log = "out of gas in location: block gas meter; gasWanted: 100000"
+        unfit = TxResult(code=11, log=log, events=(told,))
+        return replace(super().finalize_block(replace(block, txs=())), tx_results=(unfit,))
+
+
+@pytest.mark.parametrize(
+    ("full_at", "found", "status"),
+    [({1}, "0x2", "0x1"), ({2}, "0x1", "0x1"), ({1, 2}, "0x2", "0x0")],
+)
+def test_of_a_hash_in_two_blocks_the_one_that_succeeded_counts_or_the_newest(
+    monkeypatch: pytest.MonkeyPatch, full_at: set[int], found: str, status: str
+) -> None:
+    monkeypatch.setattr(Full, "full_at", full_at)
+    raw = transfer(0)
+    maker = ChainMaker(application=Full)
+    # Wrapped anew, it is another transaction for the node.
+    blocks = [maker.block(raw), maker.block(wrapped(cosmos_evm_message(raw)))]
+    ask = asking(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    own_hash = "0x" + keccak(raw).hex()
+
+    receipt = ask("eth_getTransactionReceipt", own_hash)
+
+    assert (receipt["blockNumber"], receipt["status"]) == (found, status)
+    assert ask("eth_getTransactionByHash", own_hash)["blockNumber"] == found
+    for height in full_at:
+        (unfit,) = ask("eth_getBlockReceipts", hex(height))
+        assert (unfit["transactionHash"], unfit["status"]) == (own_hash, "0x0")
+
+
 def test_uncles_are_counted_and_there_are_none(ask: Ask) -> None:
     assert ask("eth_getUncleCountByBlockNumber", "0x1") == "0x0"
     assert ask("eth_getUncleCountByBlockNumber", "0x99") is None
@@ -245,20 +355,24 @@ def test_a_pending_block_on_what_can_not_be_read_yet_is_null() -> None:
     assert ask("eth_getBlockByNumber", "latest", False) is None
 
 
-def test_looking_for_a_transaction_reads_no_senders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The node transactions whose senders were found out, one each time."""
+    seen: list[bytes] = []
+
+    def reading(raw: bytes) -> tuple[Transaction, ...]:
+        seen.append(raw)
+        return ethereum_transactions(raw)
+
+    monkeypatch.setattr(reader, "ethereum_transactions", reading)
+    return seen
+
+
+def test_looking_for_a_transaction_reads_no_senders(tmp_path: Path, read: list[bytes]) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         waiting = transfer(3)
         chain.submit(waiting)
         ask = asking(chain)
-        read: list[bytes] = []
-
-        def reading(raw: bytes) -> tuple[Transaction, ...]:
-            read.append(raw)
-            return ethereum_transactions(raw)
-
-        monkeypatch.setattr(transactions, "ethereum_transactions", reading)
 
         assert ask("eth_getTransactionByHash", "0x" + "ab" * 32) is None
         assert read == []
@@ -266,13 +380,48 @@ def test_looking_for_a_transaction_reads_no_senders(
         assert read == [waiting]
 
 
+def test_what_waits_is_decoded_once(tmp_path: Path, read: list[bytes]) -> None:
+    with closing(ethereum_chain(tmp_path)) as chain:
+        ask = asking(chain)
+        polled = ask("eth_newPendingTransactionFilter")
+        waiting = [transfer(3), transfer(4)]
+        for raw in waiting:
+            chain.submit(raw)
+
+        shown = [tx["hash"] for tx in ask("eth_pendingTransactions")]
+
+        assert shown == ["0x" + keccak(raw).hex() for raw in waiting]
+        assert ask("eth_getBlockByNumber", "pending", False)["transactions"] == shown
+        assert ask("eth_getFilterChanges", polled) == shown
+        assert ask("txpool_status")["pending"] == "0x2"
+        assert ask("eth_getTransactionByHash", shown[1])["nonce"] == "0x4"
+        assert read == waiting
+
+
+@pytest.mark.parametrize("room", ["_KEPT_WAITING", "_KEPT_WAITING_BYTES"])
+def test_what_was_decoded_is_kept_as_far_as_there_is_room(
+    tmp_path: Path, read: list[bytes], monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    monkeypatch.setattr(reader, room, 1)
+    with closing(ethereum_chain(tmp_path)) as chain:
+        waiting = [transfer(3), transfer(4)]
+        for raw in waiting:
+            chain.submit(raw)
+        ask = asking(chain)
+
+        assert ask("eth_pendingTransactions") == ask("eth_pendingTransactions")
+        assert read == waiting * 2
+
+
 def test_large_blocks_are_kept_as_far_as_there_is_room(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Reader(chain)
-    assert kept.at(2) is kept.at(2)
+    before = kept.at(2)
+    assert [kept.at(3) is kept.at(3), kept.at(2) is before] == [True, True]
 
     monkeypatch.setattr(reader, "_KEPT_BYTES", 1)
+    kept = Reader(chain)
     before = kept.at(2)
     assert kept.at(3) is kept.at(3)
     assert kept.at(2) is not before

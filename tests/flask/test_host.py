@@ -8,7 +8,17 @@ import pytest
 from flask import Flask, Response, abort, g, request
 from flask_wtf import CSRFProtect
 
-from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, noderpc_bp
+from flask_noderpc import (
+    NODE_ROUTES,
+    ConfigurationError,
+    MemoryBackend,
+    NodeRPC,
+    Route,
+    RouteTable,
+    noderpc_bp,
+)
+from flask_noderpc.domain.answers import Empty
+from flask_noderpc.rpc.params import NoParams
 from flask_noderpc.testing import make_chain
 
 from .conftest import MakeApp
@@ -225,3 +235,48 @@ def test_single_routes_can_be_left_to_the_host(make_app: MakeApp) -> None:
     page = client.get("/").text
     assert 'href="/health"' in page
     assert ">status<" not in page
+
+
+def test_the_health_check_of_the_evm_layer_can_be_left_to_the_host(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_JSON_RPC_ENABLE=True, NODERPC_EXCLUDE_ROUTES=["evm"])
+    app.add_url_rule("/evm", "page", lambda: "mine")
+    app.register_blueprint(noderpc_bp)
+    client = app.test_client()
+
+    assert client.get("/evm").text == "mine"
+    assert client.post("/evm", json={**HEALTH, "method": "eth_chainId"}).get_json()["result"]
+    assert client.put("/evm").status_code == 405
+
+
+def test_without_the_evm_layer_there_is_nothing_of_it_to_leave(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_EXCLUDE_ROUTES=["evm"])
+
+    with pytest.raises(ConfigurationError, match="no route 'evm'"):
+        app.register_blueprint(noderpc_bp)
+
+
+def route_called(name: str) -> RouteTable:
+    """The node's table with a row of the host's own."""
+    return NODE_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
+
+
+@pytest.mark.parametrize("name", ["websocket", "rpc", "index", "rpc_bare", "evm"])
+def test_a_route_called_as_something_of_the_node_s_is_refused(
+    make_app: MakeApp, name: str
+) -> None:
+    mounted = NodeRPC(routes=route_called(name), json_rpc_enable=True, url_prefix="/node")
+
+    with pytest.raises(ConfigurationError) as caught:
+        mounted.init_app(make_app())
+
+    assert f"endpoint {name!r}" in str(caught.value)
+    assert f"NODERPC_EXCLUDE_ROUTES = [{name!r}]" in str(caught.value)
+
+
+def test_it_may_have_that_name_in_json_rpc(make_app: MakeApp) -> None:
+    app = make_app()
+    NodeRPC(app, routes=route_called("websocket"), exclude_routes=["websocket"])
+
+    answer = app.test_client().post("/", json={**HEALTH, "method": "websocket"})
+
+    assert answer.get_json()["result"] == {}
