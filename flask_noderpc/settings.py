@@ -66,6 +66,16 @@ def _seconds(value: object) -> float:
     return number
 
 
+def _amount(value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | str) else math.nan
+    except ValueError:
+        number = math.nan
+    if isinstance(value, bool) or not 0 <= number < math.inf:
+        raise ValueError("a number of at least 0 is needed")
+    return number
+
+
 def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
@@ -91,7 +101,9 @@ class Settings:
     )
     dialect: str = setting("document", _text, "Which node's wire shapes are served.")
     application: str = setting(
-        "kvstore", _text, "Application of the embedded chain: ``kvstore`` or ``merkle``."
+        "kvstore",
+        _text,
+        "Application of the embedded chain: ``kvstore``, ``merkle`` or ``evm``.",
     )
     chain_id: str | None = setting(
         None, _text, "Chain id of a new chain; ``test-chain-`` and six letters when not given."
@@ -208,6 +220,21 @@ class Settings:
         "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``.",
     )
     evm_chain_id: int = setting(9000, _whole(1), "Chain id that the EVM layer signs for.")
+    evm_gas_cap: int = setting(
+        25_000_000, _whole(21_000), "Most gas that a call or an estimate may use."
+    )
+    evm_timeout: float = setting(
+        5.0, _seconds, "Seconds that a call, an estimate or a trace may take."
+    )
+    evm_executors: int = setting(
+        2, _whole(1), "Processes in which a process of the server runs calls."
+    )
+    evm_max_waiting_calls: int = setting(
+        32, _whole(1), "Most calls that wait for such a process."
+    )
+    evm_txfee_cap: float = setting(
+        1.0, _amount, "Most ether that a transaction's fee may come to; 0 is no limit."
+    )
     evm_max_body_bytes: int = setting(
         5 * 1024 * 1024, _whole(1), "Largest request body of the EVM layer."
     )

@@ -14,6 +14,9 @@ T = TypeVar("T")
 class Evm(ABC):
     """The Ethereum state of a chain at its heights, and an engine beside it."""
 
+    initial_base_fee = 0
+    """That of the genesis, in wei for a unit of gas."""
+
     @abstractmethod
     def root(self, height: int) -> bytes:
         """The root of the state after a block, 0 for the genesis; raise

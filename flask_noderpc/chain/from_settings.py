@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..backend.application import Application, AppState
@@ -14,9 +15,33 @@ from .kvstore import KVStore
 from .merkle_kv import MerkleKV
 from .producer import Pace
 
-APPLICATIONS: dict[str, Callable[[AppState], Application]] = {
-    "kvstore": KVStore,
-    "merkle": MerkleKV,
+Make = Callable[[AppState], Application]
+
+
+def _evm(settings: Settings, path: Path) -> Make:
+    try:
+        # Needs the extra, which only this application does.
+        from .evm.application import EvmApplication
+        from .evm.machine import ExecutionLimits, Machine
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
+    if find_spec("eth") is None:
+        # It is loaded by the processes that run code, and missed here.
+        raise ConfigurationError(
+            "NODERPC_APPLICATION = 'evm' needs py-evm: pip install 'flask-noderpc[evm]'"
+        )
+    limits = ExecutionLimits(
+        settings.evm_executors, settings.evm_max_waiting_calls, settings.evm_timeout
+    )
+    return lambda state: EvmApplication(
+        state, Machine(state, str(path), limits), settings.evm_chain_id
+    )
+
+
+APPLICATIONS: dict[str, Callable[[Settings, Path], Make]] = {
+    "kvstore": lambda settings, path: KVStore,
+    "merkle": lambda settings, path: MerkleKV,
+    "evm": _evm,
 }
 """The applications that NODERPC_APPLICATION names."""
 
@@ -36,6 +61,10 @@ CHAIN_SETTINGS = (
     "mempool_cache",
     "rpc_laddr",
     "poll_interval",
+    "evm_chain_id",
+    "evm_executors",
+    "evm_max_waiting_calls",
+    "evm_timeout",
 )
 """The settings that a chain has, whichever mount serves it."""
 
@@ -52,10 +81,11 @@ def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
         raise ConfigurationError(
             f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
         )
+    path = chain_path(settings, folder)
     return EmbeddedChain(
-        chain_path(settings, folder),
+        path,
         home=settings.home,
-        application=APPLICATIONS[settings.application],
+        application=APPLICATIONS[settings.application](settings, path),
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ETHER = 10**18
+"""Wei."""
+
 ZERO_HASH = bytes(32)
 ZERO_ADDRESS = bytes(20)
 EMPTY_BLOOM = bytes(256)

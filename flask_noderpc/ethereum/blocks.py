@@ -26,6 +26,7 @@ from . import ethermint
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
 from .execution import receipts
+from .fees import next_base_fee
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
 
@@ -53,7 +54,8 @@ def ethereum_block(
         parent_hash=header.last_block_id.hash or genesis_hash,
         bloom=union(receipt.bloom for receipt in executed),
         transactions_root=_transactions_root([r.transaction for r in executed]),
-        state_root=_word(header.app_hash),
+        # Of the state after the block, as Ethereum has it; the node's header has that before.
+        state_root=_word(results.app_hash or header.app_hash),
         receipts_root=ordered_root([encode_receipt(receipt) for receipt in executed]),
         miner=_miner(header.proposer_address),
         gas_limit=_gas_limit(params),
@@ -68,23 +70,30 @@ def ethereum_block(
     return _block(made, placed, executed)
 
 
-def genesis_block(genesis: Genesis) -> Block:
+def genesis_block(
+    genesis: Genesis,
+    params: ConsensusParams | None = None,
+    state_root: bytes = b"",
+    base_fee: int | None = None,
+) -> Block:
     """Block 0, which no node has: the state in front of the first block.
 
-    Its hash is that of its RLP, so two chains do not share it.
+    Its hash is that of its RLP, so two chains do not share it. What the application made of
+    the genesis may be given: parameters, the root of its state, and a base fee.
     """
     header = Header(
         number=0,
         hash=None,
         parent_hash=ZERO_HASH,
         transactions_root=EMPTY_ROOT,
-        state_root=_word(genesis.app_hash),
+        state_root=_word(state_root or genesis.app_hash),
         receipts_root=EMPTY_ROOT,
         miner=ZERO_ADDRESS,
         # geth: no more than 32 bytes, or clients take the chain for one by authority.
         extra_data=genesis.chain_id.encode()[:32],
-        gas_limit=_gas_limit(genesis.consensus_params),
+        gas_limit=_gas_limit(params or genesis.consensus_params),
         timestamp=_seconds(genesis.genesis_time),
+        base_fee=base_fee,
     )
     return _block(replace(header, hash=keccak(encode_header(header))))
 
@@ -105,9 +114,16 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
         miner=None,
         gas_limit=latest.gas_limit,
         timestamp=max(timestamp, latest.timestamp),
-        base_fee=latest.base_fee,
+        base_fee=fee_after(latest),
     )
     return _block(header, tuple(map(pending_transaction, waiting)))
+
+
+def fee_after(header: Header) -> int | None:
+    """The base fee of the block after one, by EIP-1559."""
+    if header.base_fee is None:
+        return None
+    return next_base_fee(header.base_fee, header.gas_used, header.gas_limit)
 
 
 def pending_transaction(tx: Transaction) -> PlacedTransaction:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..domain.ethereum import NO_BLOB_FEE, Block, Header, Receipt
-from ..ethereum import fees
+from ..ethereum.blocks import fee_after
+from ..ethereum.fees import CHANGE_DENOMINATOR, ELASTICITY
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import ParamField
@@ -38,7 +39,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 def base_fee(ctx: Context, params: NoParams) -> int:
     """The base fee of the next block; 0 on a chain without a fee market."""
     latest = reader(ctx).block(Tag.LATEST)
-    return 0 if latest is None else next_base_fee(latest.header)
+    return 0 if latest is None else fee_after(latest.header) or 0
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
@@ -48,12 +49,7 @@ def blob_base_fee(ctx: Context, params: NoParams) -> int:
 
 def _tip(fee: int) -> int:
     # Ethermint: as much as the base fee may rise in a block.
-    return fee * (fees.ELASTICITY - 1) // fees.CHANGE_DENOMINATOR
-
-
-def next_base_fee(header: Header) -> int:
-    """EIP-1559: what the base fee becomes after a block."""
-    return fees.next_base_fee(header.base_fee or 0, header.gas_used, header.gas_limit)
+    return fee * (ELASTICITY - 1) // CHANGE_DENOMINATOR
 
 
 class Count(ParamField):
@@ -146,7 +142,7 @@ def _invalid(reason: str) -> EvmError:
 def _fee_behind(chain: Reader, newest: Header) -> int:
     """The base fee of the following block, which a chain may have made by rules of its own."""
     following = chain.at(max(newest.number + 1, chain.first))
-    return next_base_fee(newest) if following is None else following.header.base_fee or 0
+    return fee_after(newest) or 0 if following is None else following.header.base_fee or 0
 
 
 def _history(

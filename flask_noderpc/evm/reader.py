@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backend.base import ChainBackend
 from ..domain.ethereum import Block, Transaction
-from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound
+from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
 from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
 from ..rpc.context import Context
@@ -57,7 +57,7 @@ class Reader:
     def genesis(self) -> Block:
         """Block 0."""
         if self._genesis is None:
-            self._genesis = genesis_block(self._backend.genesis())
+            self._genesis = self._made_genesis()
         return self._genesis
 
     def height(self, wanted: Height) -> int:
@@ -118,6 +118,15 @@ class Reader:
         """The Ethereum transactions in a node's transaction that waits."""
         found = self._decoded.get(raw)
         return self._decoded.keep(raw, ethereum_transactions(raw)) if found is None else found
+
+    def _made_genesis(self) -> Block:
+        genesis = self._backend.genesis()
+        try:
+            evm = self._backend.evm()
+        except NotSupported:
+            return genesis_block(genesis)
+        params = self._backend.consensus_params(genesis.initial_height)
+        return genesis_block(genesis, params, evm.root(0), evm.initial_base_fee)
 
     def _made(self, height: int) -> Block:
         block_id, block = self._backend.block(height)

@@ -6,20 +6,24 @@ from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
-from . import blocks, fees, filter_methods, logs, node, raw, state, transactions, txpool
+from . import (
+    blocks,
+    calls,
+    fees,
+    filter_methods,
+    logs,
+    node,
+    raw,
+    state,
+    transactions,
+    txpool,
+)
+from .unsupported import Unread, needs_state
 from .views import BlockView
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
 _NEED_STATE = (
-    "eth_getBalance",
-    "eth_getTransactionCount",
-    "eth_getCode",
-    "eth_getStorageAt",
-    "eth_getStorageValues",
-    "eth_getProof",
-    "eth_call",
-    "eth_estimateGas",
     "eth_createAccessList",
     "eth_simulateV1",
     "eth_getBlockAccessList",
@@ -157,6 +161,17 @@ _LOGS = (
     Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.OfFilter, bool),
 )
 
+_STATE = (
+    Route("eth_getBalance", state.balance, state.OfAccount, int),
+    Route("eth_getTransactionCount", state.transaction_count, state.OfAccount, int),
+    Route("eth_getCode", state.code, state.OfAccount, bytes),
+    Route("eth_getStorageAt", state.storage_at, state.OfSlot, bytes),
+    Route("eth_getStorageValues", state.storage_values, state.OfSlots, dict),
+    Route("eth_getProof", state.proof, state.OfProof, dict),
+    Route("eth_call", calls.call, calls.OfCall, bytes),
+    Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
+)
+
 _TXPOOL = (
     Route("txpool_status", txpool.status, NoParams, dict),
     Route("txpool_content", txpool.content, NoParams, dict),
@@ -182,9 +197,10 @@ EVM_ROUTES = RouteTable(
         *_TRANSACTIONS,
         *_FEES,
         *_LOGS,
+        *_STATE,
         *_TXPOOL,
         *_DEBUG,
-        *(Route(name, state.needs_state, state.Unread, str) for name in _NEED_STATE),
+        *(Route(name, needs_state, Unread, str) for name in _NEED_STATE),
     )
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..domain.ethereum import Block, Log, PlacedTransaction, Receipt
+from ..domain.ethereum import ETHER, Block, Log, PlacedTransaction, Receipt, Transaction
 from ..errors import TxRejected
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import transaction_hashes
@@ -135,6 +135,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
+    _check_fee(ctx, tx)
     try:
         check = ctx.backend.submit(params.raw)
     except TxRejected as error:
@@ -144,6 +145,17 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     if check.code != 0:
         raise EvmError(check.log or f"the application refuses it with code {check.code}")
     return tx.hash
+
+
+def _check_fee(ctx: Context, tx: Transaction) -> None:
+    """Refuse a fee that can only be a mistake; geth: internal/ethapi, checkTxFee."""
+    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
+    fee, cap = tx.gas * (price or 0) / ETHER, ctx.settings.evm_txfee_cap
+    if cap and fee > cap:
+        raise EvmError(
+            f"tx fee ({fee:.2f} ether) exceeds the configured cap ({cap:.2f} ether)"
+            " (NODERPC_EVM_TXFEE_CAP raises it)"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.domain.ethereum import Header
-from flask_noderpc.evm.fees import next_base_fee
+from flask_noderpc.ethereum.blocks import fee_after
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble
@@ -68,7 +68,7 @@ def header(fee: int | None, used: int, limit: int = 30_000_000) -> Header:
 def test_the_base_fee_follows_how_full_a_block_was(
     fee: int | None, used: int, limit: int, following: int
 ) -> None:
-    assert next_base_fee(header(fee, used, limit)) == following
+    assert fee_after(header(fee, used, limit)) == following
 
 
 def test_a_price_is_the_next_base_fee_and_a_tip(chain: EmbeddedChain) -> None:

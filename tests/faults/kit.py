@@ -14,10 +14,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.chain.from_settings import APPLICATIONS
+from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.chain.merkle_kv import MerkleKV
 
 PATIENCE = 30.0
 ROOT = Path(__file__).parents[2]
+PAIR_APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKV}
 
 
 class Process:
@@ -98,7 +100,7 @@ def processes() -> Iterator[Callable[..., Process]]:
 
 @contextmanager
 def opened(database: Path, application: str = "kvstore") -> Iterator[SQLiteBackend]:
-    backend = SQLiteBackend(database, application=APPLICATIONS[application])
+    backend = SQLiteBackend(database, application=PAIR_APPLICATIONS[application])
     try:
         yield backend
     finally:

@@ -7,16 +7,17 @@ import os
 import sys
 
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.chain.producer import Pace
 from flask_noderpc.testing.node import app_for, serve
+
+from .kit import PAIR_APPLICATIONS
 
 
 def main(database: str, interval: str, lease: str, empty: str, application: str) -> None:
     """Serve until a line or the end of the input comes; say the address first."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     pace = Pace(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
-    chain = EmbeddedChain(database, application=APPLICATIONS[application], pace=pace)
+    chain = EmbeddedChain(database, application=PAIR_APPLICATIONS[application], pace=pace)
     chain.start()
     with serve(app_for(chain)) as url:
         print(url, os.getpid(), flush=True)

@@ -13,9 +13,8 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.chain.from_settings import APPLICATIONS
 
-from .kit import Process, is_long, opened, processes, until
+from .kit import PAIR_APPLICATIONS, Process, is_long, opened, processes, until
 
 MOMENTS = 100 if is_long() else 12
 CLIENTS = 4
@@ -90,7 +89,7 @@ def serve_until_killed(node: Process, name: str, randomness: random.Random) -> d
     return clients.committed
 
 
-@pytest.mark.parametrize("application", APPLICATIONS)
+@pytest.mark.parametrize("application", PAIR_APPLICATIONS)
 def test_a_killed_node_loses_nothing_that_it_answered_as_committed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], application: str
 ) -> None:

@@ -32,7 +32,7 @@ from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
 from . import genesis as documents
-from .head import EvmHead, head, written
+from .head import INITIAL_BASE_FEE, EvmHead, head, written
 from .machine import Machine
 from .pool import choose
 
@@ -82,7 +82,7 @@ class EvmApplication(Application):
             limit = BLOCK_GAS
             block = genesis.consensus_params.block
             update = ConsensusParamsUpdate(block=BlockParams(block.max_bytes, limit))
-        first = EvmHead(0, change.root, 0, 0, limit)
+        first = EvmHead(0, change.root, INITIAL_BASE_FEE, 0, limit)
         return InitChain(
             app_hash=change.root,
             consensus_params=update,

@@ -9,6 +9,7 @@ from ...ethereum import rlp
 from ...ethereum.fees import next_base_fee
 
 INITIAL_BASE_FEE = 10**9
+"""Wei for a unit of gas in the genesis, from which it falls or rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,6 @@ class EvmHead:
     @property
     def next_base_fee(self) -> int:
         """What a unit of gas costs in the next block at least, in wei."""
-        if self.height == 0:
-            return INITIAL_BASE_FEE
         return next_base_fee(self.base_fee, self.gas_used, self.gas_limit)
 
     def encode(self) -> bytes:

@@ -12,7 +12,7 @@ from ...backend.evm_state import Evm
 from ...engine.base import Job
 from ...engine.executors import Executors
 from ...errors import ResultNotFound
-from .head import head_at
+from .head import INITIAL_BASE_FEE, head_at
 
 T = TypeVar("T")
 
@@ -38,6 +38,8 @@ class Machine(Evm):
     ``store`` is the file that those open. Blocks have a process of their own: calls never
     hold them up.
     """
+
+    initial_base_fee = INITIAL_BASE_FEE
 
     def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
         self._state, self._limits = state, limits
