@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, transfer
+from .talking import TRANSPORTS, Say, posting, talking
 
 Ask = Callable[..., Any]
 
@@ -64,20 +67,20 @@ def chain(
         yield made
 
 
-@pytest.fixture
-def ask(chain: EmbeddedChain) -> Ask:
-    return asking(chain)
+@pytest.fixture(params=TRANSPORTS)
+def ask(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[Ask]:
+    with talking(app_for(chain, json_rpc_enable=True), request.param) as say:
+        yield partial(asked, say)
 
 
 def asking(chain: EmbeddedChain, **settings: Any) -> Ask:
-    client = app_for(chain, json_rpc_enable=True, **settings).test_client()
+    return partial(asked, posting(app_for(chain, json_rpc_enable=True, **settings)))
 
-    def ask(method: str, *params: Any) -> Any:
-        call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
-        reply = client.post("/evm", json=call).get_json()
-        return reply["result"] if "result" in reply else reply["error"]
 
-    return ask
+def asked(say: Say, method: str, *params: Any) -> Any:
+    call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
+    reply = json.loads(say(json.dumps(call)))
+    return reply["result"] if "result" in reply else reply["error"]
 
 
 def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:

@@ -40,7 +40,11 @@ def told(client: Client, subscription: str) -> Any:
     "exchange",
     [
         exchange
-        for exchange in (*exchanges("messages"), *exchanges("batches"))
+        for exchange in (
+            *exchanges("messages"),
+            *exchanges("batches"),
+            *exchanges("parameters"),
+        )
         if "eth_subscribe" not in exchange.sent
     ],
     ids=lambda exchange: exchange.name,
