@@ -16,9 +16,10 @@ Say = Callable[[str], str]
 """Sends a message that is answered; the answer."""
 
 
-def posting(app: Flask) -> Say:
-    """Talks to an app by POST."""
+def posting(app: Flask, address: str = "127.0.0.1") -> Say:
+    """Talks to an app by POST, from an address."""
     client = app.test_client()
+    client.environ_base["REMOTE_ADDR"] = address
     return lambda sent: client.post("/evm", data=sent, content_type="application/json").text
 
 

@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.filters import Clock, FilterStore
 from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm import filter_changes
-from flask_noderpc.testing.calls import EmittedLog
-from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 
-from .chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, transfer
-from .talking import TRANSPORTS, Say, posting, talking
-
-Ask = Callable[..., Any]
-
-NOT_FOUND = {"code": -32000, "message": "filter not found"}
-MINUTE = 60 * 10**9
-
-
-class InMemory(EmbeddedChain):
-    """Keeps its filters as a backend does that has no place for them."""
-
-    filters = FilterStore.filters
-
-
-class Time:
-    """A clock that tests turn."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        return self.now
-
-
-def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
-    chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
-    chain.filter_clock = clock
-    chain.start()
-    return chain
+from .chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
+from .polling import MINUTE, NOT_FOUND, Ask, InMemory, Time, asked, asking, data, emit, opened
+from .talking import TRANSPORTS, talking
 
 
 @pytest.fixture
@@ -71,26 +39,6 @@ def chain(
 def ask(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[Ask]:
     with talking(app_for(chain, json_rpc_enable=True), request.param) as say:
         yield partial(asked, say)
-
-
-def asking(chain: EmbeddedChain, **settings: Any) -> Ask:
-    return partial(asked, posting(app_for(chain, json_rpc_enable=True, **settings)))
-
-
-def asked(say: Say, method: str, *params: Any) -> Any:
-    call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
-    reply = json.loads(say(json.dumps(call)))
-    return reply["result"] if "result" in reply else reply["error"]
-
-
-def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
-    """A block with a log."""
-    chain.submit(emitting(nonce, EmittedLog(topics)))
-    chain.produce()
-
-
-def data(value: bytes) -> str:
-    return "0x" + value.hex()
 
 
 def test_a_block_filter_tells_the_hashes_of_new_blocks(chain: EmbeddedChain, ask: Ask) -> None:

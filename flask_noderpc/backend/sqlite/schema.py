@@ -218,6 +218,12 @@ def m006_filters(db: Database) -> None:
     )
 
 
+@migrations()
+def m007_filter_owners(db: Database) -> None:
+    """Whom a filter counts for."""
+    db.table("filters").add_column("owner", str, not_null_default="")
+
+
 def _create(
     db: Database,
     name: str,
@@ -231,7 +237,15 @@ def _create(
     )
 
 
-_STEPS = (m001_chain, m002_index, m003_evidence, m004_evm, m005_ethereum_keys, m006_filters)
+_STEPS = (
+    m001_chain,
+    m002_index,
+    m003_evidence,
+    m004_evm,
+    m005_ethereum_keys,
+    m006_filters,
+    m007_filter_owners,
+)
 _KNOWN = {step.__name__ for step in _STEPS}
 
 
