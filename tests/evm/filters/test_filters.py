@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,22 +13,9 @@ from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm import filter_changes
 from flask_noderpc.testing.node import app_for
 
-from .chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
-from .polling import MINUTE, NOT_FOUND, Ask, InMemory, Time, asked, asking, data, emit, opened
-from .talking import TRANSPORTS, talking
-
-
-@pytest.fixture
-def clock() -> Time:
-    return Time()
-
-
-@pytest.fixture(params=[EmbeddedChain, InMemory])
-def chain(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Time
-) -> Iterator[EmbeddedChain]:
-    with closing(opened(tmp_path, request.param, clock)) as made:
-        yield made
+from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
+from ..talking import TRANSPORTS, talking
+from .kit import MINUTE, NOT_FOUND, Ask, Time, asked, asking, data, emit
 
 
 @pytest.fixture(params=TRANSPORTS)
@@ -220,47 +203,3 @@ def test_a_poll_that_takes_too_long_goes_on_behind_what_it_told(
     narrow, wide = asking(chain, search_rows=1), asking(chain)
     assert "NODERPC_SEARCH_ROWS" in narrow("getFilterChanges", own)["message"]
     assert len(wide("getFilterChanges", own)) == 3
-
-
-def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:
-    with (
-        closing(opened(tmp_path, EmbeddedChain, clock)) as one,
-        closing(opened(tmp_path, EmbeddedChain, clock)) as other,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        workers = [asking(chain) for chain in (one, other)]
-        own = workers[0]("newBlockFilter")
-        polls = []
-        for _ in range(20):
-            one.produce()
-            polls += [pool.submit(ask, "getFilterChanges", own) for ask in workers * 2]
-        told = [each for poll in polls for each in poll.result()]
-        told += workers[1]("getFilterChanges", own)
-
-        assert sorted(told) == sorted(
-            data(one.block(height)[0].hash) for height in range(1, 21)
-        )
-
-
-def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        own = asking(chain)("newFilter", {"topics": [data(TOPIC_A)]})
-        emit(chain, 0, TOPIC_A)
-
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        (told,) = asking(chain)("getFilterChanges", own)
-        assert told["blockNumber"] == "0x1"
-
-
-def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        ask = asking(chain)
-        own = ask("newBlockFilter")
-        log = tmp_path / "noderpc.db-wal"
-        before = os.stat(log)
-
-        assert ask("getFilterChanges", own) == []
-        assert (os.stat(log).st_size, os.stat(log).st_mtime_ns) == (
-            before.st_size,
-            before.st_mtime_ns,
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,11 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing.node import app_for, serve
 from tests.websocket.client import Client
 
-from .polling import MINUTE, NOT_FOUND, Ask, InMemory, Time, asking, data, opened
-from .talking import posting
+from ..talking import posting
+from .kit import MINUTE, NOT_FOUND, Ask, Time, asking, data, opened
 
 CAP = 6
 HOG, GUEST = "10.0.0.1", "10.0.0.2"
-
-
-@pytest.fixture
-def clock() -> Time:
-    return Time()
-
-
-@pytest.fixture(params=[EmbeddedChain, InMemory])
-def chain(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Time
-) -> Iterator[EmbeddedChain]:
-    with closing(opened(tmp_path, request.param, clock)) as made:
-        yield made
 
 
 def client_at(chain: EmbeddedChain, address: str) -> Ask:

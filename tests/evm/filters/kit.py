@@ -14,8 +14,8 @@ from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 
-from .chain import emitting
-from .talking import Say, posting
+from ..chain import emitting
+from ..talking import Say, posting
 
 Ask = Callable[..., Any]
 
