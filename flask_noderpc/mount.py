@@ -21,6 +21,7 @@ from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub
 from .settings import Settings
+from .transports.client import sender_of
 from .transports.collisions import refuse_collisions
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
@@ -239,7 +240,7 @@ class Mount:
             send=connection.send,
             wake=connection.wake,
             drop=connection.drop,
-            may_write=self.standing().may_write,
+            sender=sender_of(self.standing()),
         )
         self._converse(connection, session)
 

@@ -243,7 +243,7 @@ class Settings:
     )
     evm_logs_cap: int = setting(10_000, _whole(1), "Most logs that one search may find.")
     evm_filter_cap: int = setting(
-        200, _whole(1), "Most filters that live at the same time, of all clients together."
+        200, _whole(1), "Most filters that live at the same time, shared out among all clients."
     )
     evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
     evm_max_subscriptions: int = setting(

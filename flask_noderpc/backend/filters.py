@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..domain.filters import PolledFilter
@@ -24,7 +25,11 @@ class Filters(ABC):
 
     @abstractmethod
     def add(self, added: PolledFilter, cap: int) -> None:
-        """Keep a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live."""
+        """Keep a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live.
+
+        But where an owner has more of them than this one will have, that owner's filter that
+        was not polled for longest gives way: nobody locks the others out.
+        """
 
     @abstractmethod
     def get(self, filter_id: str) -> PolledFilter:
@@ -56,8 +61,14 @@ class MemoryFilters(Filters):
         with self._lock:
             self._live = {name: kept for name, kept in self._live.items() if kept[1] >= now}
             if len(self._live) >= cap:
-                raise too_many(cap)
+                self._make_room(added.owner, cap)
             self._live[added.id] = added, now + DEADLINE
+
+    def _make_room(self, newcomer: str, cap: int) -> None:
+        owned = Counter(kept.owner for kept, _ in self._live.values())
+        owner = who_gives_way(owned, newcomer, cap)
+        theirs = (name for name, (kept, _) in self._live.items() if kept.owner == owner)
+        del self._live[min(theirs, key=lambda name: self._live[name][1])]
 
     def get(self, filter_id: str) -> PolledFilter:
         with self._lock:
@@ -84,9 +95,17 @@ class MemoryFilters(Filters):
 _NOBODY = (None, 0)
 
 
-def too_many(cap: int) -> Busy:
-    """The error of :meth:`Filters.add`."""
-    return Busy(f"{cap} filters live already", "NODERPC_EVM_FILTER_CAP raises this")
+def who_gives_way(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
+    """The owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` when the
+    newcomer would have as many."""
+    owner = max(owned, key=lambda name: owned[name])
+    own = owned.get(newcomer, 0)
+    if own + 1 >= owned[owner]:
+        raise Busy(
+            f"{cap} filters live already, {own} of this client",
+            "NODERPC_EVM_FILTER_CAP raises this",
+        )
+    return owner
 
 
 class FilterStore:

@@ -25,3 +25,5 @@ class PolledFilter:
     """What was told last: a height, or a transaction's cursor in the mempool."""
     criteria: str = ""
     """Which logs, as JSON."""
+    owner: str = ""
+    """Who made it, and for whom it counts; whoever knows the id may use it."""

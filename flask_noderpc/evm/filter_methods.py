@@ -55,7 +55,7 @@ def new_pending_filter(ctx: Context, params: Whole) -> str:
 def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str:
     # geth: 16 random bytes in hex, without zeros in front.
     own = hex(secrets.randbits(128))
-    added = PolledFilter(own, kind, cursor, criteria)
+    added = PolledFilter(own, kind, cursor, criteria, ctx.client)
     ctx.backend.filters().add(added, ctx.settings.evm_filter_cap)
     return own
 

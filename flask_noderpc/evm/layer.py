@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..events.feed import Feed, Heights, Waiting
-from ..rpc.context import Context
+from ..rpc.context import Context, Sender
 from ..rpc.dispatch import Dispatcher
 from .dialect import EVM
 from .hub import EvmHub
@@ -44,7 +44,7 @@ class EvmLayer:
         send: Callable[[bytes], None],
         wake: Callable[[], None],
         drop: Callable[[str], None],
-        may_write: bool,
+        sender: Sender,
     ) -> EvmSession:
         """What a websocket talks to."""
         return EvmSession(
@@ -54,7 +54,7 @@ class EvmLayer:
             send=send,
             wake=wake,
             drop=drop,
-            may_write=may_write,
+            sender=sender,
         )
 
     def _follow(self, topic: Topic) -> None:

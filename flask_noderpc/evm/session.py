@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .. import json
+from ..rpc.context import Sender
 from ..rpc.dispatch import Dispatcher, OwnMethods
 from ..rpc.held import Held, Subscription
 from ..rpc.params import Params, param
@@ -45,7 +46,7 @@ class EvmSession:
         send: Callable[[bytes], None],
         wake: Callable[[], None],
         drop: Callable[[str], None],
-        may_write: bool = True,
+        sender: Sender,
     ) -> None:
         self._dispatcher = dispatcher
         self._hub = hub
@@ -53,7 +54,7 @@ class EvmSession:
         self._send = send
         self._wake = wake
         self._drop = drop
-        self._may_write = may_write
+        self._sender = sender
         self._held = Held[str](hub, wake)
         self._own: OwnMethods = {}
         if hub.is_open:
@@ -64,7 +65,7 @@ class EvmSession:
 
     def receive(self, body: bytes) -> None:
         """Answer one message, of one call or many."""
-        reply = self._dispatcher.post(body, may_write=self._may_write, own=self._own)
+        reply = self._dispatcher.post(body, self._sender, self._own)
         if reply.body:
             self._send(reply.body)
         self._held.begin()

@@ -52,6 +52,17 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a message: what it may, and whom it counts for."""
+
+    may_write: bool = True
+    client: str = ""
+
+
+ANYBODY = Sender()
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """One mount as its handlers see it."""
 
@@ -63,5 +74,7 @@ class Context:
     """A result as the dialect's JSON; for documents that are served in slices."""
     seats: Seats
     turns: Turns
+    client: str = ""
+    """Who calls, where something is shared out among clients."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What is made once for a mount: documents that never change, readers of the backend."""

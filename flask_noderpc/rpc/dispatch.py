@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -32,7 +32,7 @@ from ..errors import (
 from ..settings import Settings
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
-from .context import Context
+from .context import ANYBODY, Context, Sender
 from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
@@ -71,8 +71,9 @@ OwnMethods = Mapping[str, Callable[[bytes], bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls: what it may, and what only its connection answers."""
+    """Who calls, as handlers see it: what it may, and what only its connection answers."""
 
+    context: Context
     may_write: bool
     own: OwnMethods
 
@@ -144,7 +145,8 @@ class Dispatcher:
         try:
             endpoint = self._endpoint(name, may_write)
             self._ready()
-            answer = self._call(endpoint, endpoint.loader.from_uri(values), URI_ID)
+            params = endpoint.loader.from_uri(values)
+            answer = self._call(self._context, endpoint, params, URI_ID)
             return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
         except Exception as error:
             return self.failed(URI_ID, error)
@@ -159,10 +161,13 @@ class Dispatcher:
         return Reply(self.envelope.status_of(error), self.envelope.failure(own_id, error))
 
     def post(
-        self, body: bytes, *, may_write: bool = True, own: OwnMethods = _NO_METHODS
+        self,
+        body: bytes,
+        sender: Sender = ANYBODY,
+        own: OwnMethods = _NO_METHODS,
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
-        caller = _Caller(may_write, own)
+        caller = _Caller(replace(self._context, client=sender.client), sender.may_write, own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -227,7 +232,8 @@ class Dispatcher:
     def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            return self._called(call, own_id, _Caller(may_write, _NO_METHODS)).body
+            caller = _Caller(self._context, may_write, _NO_METHODS)
+            return self._called(call, own_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
@@ -243,11 +249,14 @@ class Dispatcher:
             return Answer(self.envelope.success(own_id, own(call.params), error_member=False))
         endpoint = self._endpoint(call.method, caller.may_write)
         self._ready()
-        return self._call(endpoint, endpoint.loader.from_json(call.params), own_id)
+        params = endpoint.loader.from_json(call.params)
+        return self._call(caller.context, endpoint, params, own_id)
 
-    def _call(self, endpoint: Endpoint, params: Params, own_id: bytes) -> Answer:
+    def _call(
+        self, context: Context, endpoint: Endpoint, params: Params, own_id: bytes
+    ) -> Answer:
         route = endpoint.route
-        answer = route.call(self._context, params)
+        answer = route.call(context, params)
         return Answer(
             self.envelope.success(own_id, self._dialect.encode(answer), endpoint.error_member),
             route.cache.allows(params, answer),

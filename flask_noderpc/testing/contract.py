@@ -214,6 +214,20 @@ class ChainBackendContract(ABC):
         with pytest.raises(FilterNotFound):
             filters.get("0x1")
 
+    def test_room_for_filters_is_shared_out(self, backend: ChainBackend) -> None:
+        """Whoever has most of them gives way, until the newcomer has its share."""
+        filters = backend.filters()
+        made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
+        for own_id in ("0x1", "0x2", "0x3"):
+            filters.add(replace(made, id=own_id), 3)
+        filters.add(replace(made, id="0x4", owner="other"), 3)
+        for owner in ("one", "other"):
+            with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):
+                filters.add(replace(made, id="0x5", owner=owner), 3)
+        with pytest.raises(FilterNotFound):
+            filters.get("0x1")
+        assert filters.get("0x4").owner == "other"
+
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
         """The card names the chain; the key and the peers have their types."""
         assert backend.node_info().network == backend.genesis().chain_id

@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..rpc.dispatch import Dispatcher, Reply
 from ..wire.envelope import URI_ID
+from .client import sender_of
 from .origin import UNWANTED, Standing
 
 # CometBFT: what cacheable answers carry.
@@ -86,7 +87,7 @@ def answer_post(dispatcher: Dispatcher, body: bytes, standing: Standing) -> Resp
     """The answer to a JSON-RPC body; its content type does not matter."""
     if not standing.may_read:
         return _response(dispatcher.failed(None, OriginRefused(UNWANTED)))
-    return _response(dispatcher.post(body, may_write=standing.may_write))
+    return _response(dispatcher.post(body, sender_of(standing)))
 
 
 def read_body(max_body: int) -> bytes:

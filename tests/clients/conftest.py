@@ -10,6 +10,7 @@ from .light import Trust
 from .verified import write_chain
 
 GO = Path(__file__).parent / "go"
+ETHEREUM = Path(__file__).parent / "ethereum"
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,12 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
     """The file of a chain to verify, and the block that is trusted."""
     path = tmp_path_factory.mktemp("chain") / "chain.db"
     return path, write_chain(path)
+
+
+@pytest.fixture(scope="session")
+def ethereum_js() -> str:
+    """Node.js, with the libraries beside the scripts."""
+    program = require("node")
+    if not (ETHEREUM / "node_modules").is_dir():
+        do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
+    return program

@@ -23,6 +23,7 @@ from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 
+from .talking import TRANSPORTS, Say, talking
 from .transcript import Exchange, exchanges
 
 A, B = b"\xaa" * 32, b"\xbb" * 32
@@ -60,6 +61,12 @@ def client(
         return
     with closing(indexed(tmp_path_factory.mktemp("logs"))) as backend:
         yield client_of(backend)
+
+
+@pytest.fixture(scope="module", params=TRANSPORTS)
+def say(request: pytest.FixtureRequest, client: FlaskClient) -> Iterator[Say]:
+    with talking(client.application, request.param) as talk:
+        yield talk
 
 
 def indexed(folder: Path) -> SQLiteBackend:
@@ -109,15 +116,13 @@ def reduced(answer: str) -> str:
     ids=lambda exchange: exchange.name,
 )
 def test_a_filter_is_read_and_answered_as_geth_does(
-    client: FlaskClient, exchange: Exchange
+    client: FlaskClient, say: Say, exchange: Exchange
 ) -> None:
     sent = exchange.sent
     for name, own in hashes(client).items():
         sent = sent.replace(name, own)
 
-    answer = client.post("/evm", data=sent, content_type="application/json").text
-
-    assert reduced(answer) == exchange.answer
+    assert reduced(say(sent)) == exchange.answer
 
 
 @pytest.mark.parametrize("count", [1_001, 70_000])

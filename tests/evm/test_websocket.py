@@ -12,6 +12,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.ethereum.transactions import decode
 from flask_noderpc.extension import mounts
+from flask_noderpc.rpc.context import ANYBODY
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
 from tests.websocket.client import Client
@@ -40,7 +41,11 @@ def told(client: Client, subscription: str) -> Any:
     "exchange",
     [
         exchange
-        for exchange in (*exchanges("messages"), *exchanges("batches"))
+        for exchange in (
+            *exchanges("messages"),
+            *exchanges("batches"),
+            *exchanges("parameters"),
+        )
         if "eth_subscribe" not in exchange.sent
     ],
     ids=lambda exchange: exchange.name,
@@ -269,7 +274,7 @@ def test_whoever_falls_behind_is_hung_up_on(chain: EmbeddedChain) -> None:
     sent: list[bytes] = []
     dropped: list[str] = []
     session = layer.session(
-        send=sent.append, wake=lambda: None, drop=dropped.append, may_write=True
+        send=sent.append, wake=lambda: None, drop=dropped.append, sender=ANYBODY
     )
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
     layer.stop()

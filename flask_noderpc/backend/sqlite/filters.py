@@ -7,7 +7,7 @@ import sqlite3
 from ...domain.filters import FilterKind, PolledFilter
 from ...domain.time import SECOND
 from ...errors import FilterNotFound
-from ..filters import DEADLINE, Clock, Filters, too_many
+from ..filters import DEADLINE, Clock, Filters, who_gives_way
 from .files import Files
 
 Connection = sqlite3.Connection
@@ -27,14 +27,15 @@ class SQLiteFilters(Filters):
 
     def get(self, filter_id: str) -> PolledFilter:
         row = self._files.readers.one(
-            "SELECT id, kind, cursor, criteria FROM filters WHERE id = ? AND expires >= ?",
+            "SELECT id, kind, cursor, criteria, owner FROM filters"
+            " WHERE id = ? AND expires >= ?",
             filter_id,
             self._clock(),
         )
         if row is None:
             raise FilterNotFound
-        own, kind, cursor, criteria = row
-        return PolledFilter(own, FilterKind(kind), cursor, criteria)
+        own, kind, cursor, criteria, owner = row
+        return PolledFilter(own, FilterKind(kind), cursor, criteria, owner)
 
     def move(self, polled: PolledFilter, cursor: int) -> bool:
         if cursor == polled.cursor and self._is_fresh(polled):
@@ -58,10 +59,21 @@ def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:
     at.execute("DELETE FROM filters WHERE expires < ?", (now,))
     (live,) = at.execute("SELECT count(*) FROM filters").fetchone()
     if live >= cap:
-        raise too_many(cap)
+        _make_room(at, added.owner, cap)
+    expires = now + DEADLINE + _SLACK
     at.execute(
-        "INSERT INTO filters (id, kind, cursor, criteria, expires) VALUES (?, ?, ?, ?, ?)",
-        (added.id, added.kind.value, added.cursor, added.criteria, now + DEADLINE + _SLACK),
+        "INSERT INTO filters (id, kind, cursor, criteria, owner, expires)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (added.id, added.kind.value, added.cursor, added.criteria, added.owner, expires),
+    )
+
+
+def _make_room(at: Connection, newcomer: str, cap: int) -> None:
+    owned = dict(at.execute("SELECT owner, count(*) FROM filters GROUP BY owner"))
+    at.execute(
+        "DELETE FROM filters WHERE rowid ="
+        " (SELECT rowid FROM filters WHERE owner = ? ORDER BY expires, rowid LIMIT 1)",
+        (who_gives_way(owned, newcomer, cap),),
     )
 
 

@@ -219,7 +219,13 @@ def m006_filters(db: Database) -> None:
 
 
 @migrations()
-def m007_slots(db: Database) -> None:
+def m007_filter_owners(db: Database) -> None:
+    """Whom a filter counts for."""
+    db.table("filters").add_column("owner", str, not_null_default="")
+
+
+@migrations()
+def m008_slots(db: Database) -> None:
     """Who sent what waits, where the application knows, and what it pays."""
     waiting = db.table("mempool")
     for name, kind in (("sender", bytes), ("nonce", int), ("fee_cap", bytes), ("tip", bytes)):
@@ -247,7 +253,8 @@ _STEPS = (
     m004_evm,
     m005_ethereum_keys,
     m006_filters,
-    m007_slots,
+    m007_filter_owners,
+    m008_slots,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

@@ -2,92 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.filters import Clock, FilterStore
 from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm import filter_changes
-from flask_noderpc.testing.calls import EmittedLog
-from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 
-from .chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, transfer
-
-Ask = Callable[..., Any]
-
-NOT_FOUND = {"code": -32000, "message": "filter not found"}
-MINUTE = 60 * 10**9
+from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
+from ..talking import TRANSPORTS, talking
+from .kit import MINUTE, NOT_FOUND, Ask, Time, asked, asking, data, emit
 
 
-class InMemory(EmbeddedChain):
-    """Keeps its filters as a backend does that has no place for them."""
-
-    filters = FilterStore.filters
-
-
-class Time:
-    """A clock that tests turn."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        return self.now
-
-
-def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
-    chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
-    chain.filter_clock = clock
-    chain.start()
-    return chain
-
-
-@pytest.fixture
-def clock() -> Time:
-    return Time()
-
-
-@pytest.fixture(params=[EmbeddedChain, InMemory])
-def chain(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Time
-) -> Iterator[EmbeddedChain]:
-    with closing(opened(tmp_path, request.param, clock)) as made:
-        yield made
-
-
-@pytest.fixture
-def ask(chain: EmbeddedChain) -> Ask:
-    return asking(chain)
-
-
-def asking(chain: EmbeddedChain, **settings: Any) -> Ask:
-    client = app_for(chain, json_rpc_enable=True, **settings).test_client()
-
-    def ask(method: str, *params: Any) -> Any:
-        call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
-        reply = client.post("/evm", json=call).get_json()
-        return reply["result"] if "result" in reply else reply["error"]
-
-    return ask
-
-
-def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
-    """A block with a log."""
-    chain.submit(emitting(nonce, EmittedLog(topics)))
-    chain.produce()
-
-
-def data(value: bytes) -> str:
-    return "0x" + value.hex()
+@pytest.fixture(params=TRANSPORTS)
+def ask(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[Ask]:
+    with talking(app_for(chain, json_rpc_enable=True), request.param) as say:
+        yield partial(asked, say)
 
 
 def test_a_block_filter_tells_the_hashes_of_new_blocks(chain: EmbeddedChain, ask: Ask) -> None:
@@ -269,47 +203,3 @@ def test_a_poll_that_takes_too_long_goes_on_behind_what_it_told(
     narrow, wide = asking(chain, search_rows=1), asking(chain)
     assert "NODERPC_SEARCH_ROWS" in narrow("getFilterChanges", own)["message"]
     assert len(wide("getFilterChanges", own)) == 3
-
-
-def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:
-    with (
-        closing(opened(tmp_path, EmbeddedChain, clock)) as one,
-        closing(opened(tmp_path, EmbeddedChain, clock)) as other,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        workers = [asking(chain) for chain in (one, other)]
-        own = workers[0]("newBlockFilter")
-        polls = []
-        for _ in range(20):
-            one.produce()
-            polls += [pool.submit(ask, "getFilterChanges", own) for ask in workers * 2]
-        told = [each for poll in polls for each in poll.result()]
-        told += workers[1]("getFilterChanges", own)
-
-        assert sorted(told) == sorted(
-            data(one.block(height)[0].hash) for height in range(1, 21)
-        )
-
-
-def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        own = asking(chain)("newFilter", {"topics": [data(TOPIC_A)]})
-        emit(chain, 0, TOPIC_A)
-
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        (told,) = asking(chain)("getFilterChanges", own)
-        assert told["blockNumber"] == "0x1"
-
-
-def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        ask = asking(chain)
-        own = ask("newBlockFilter")
-        log = tmp_path / "noderpc.db-wal"
-        before = os.stat(log)
-
-        assert ask("getFilterChanges", own) == []
-        assert (os.stat(log).st_size, os.stat(log).st_mtime_ns) == (
-            before.st_size,
-            before.st_mtime_ns,
-        )

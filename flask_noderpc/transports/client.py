@@ -1,0 +1,32 @@
+"""Who counts as one client, where something is shared out among clients."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, IPv6Network
+
+from flask import request
+
+from ..rpc.context import Sender
+from .origin import Standing
+
+
+def sender_of(standing: Standing) -> Sender:
+    """Who sent the current request, known by its address.
+
+    Pages of other sites that are open at an address are a client of their own: they take
+    nothing from the programs beside them.
+    """
+    home = _home(request.remote_addr or "")
+    client = home if standing.may_write else f"pages at {home}"
+    return Sender(standing.may_write, client)
+
+
+def _home(address: str) -> str:
+    try:
+        wide = IPv6Address(address)
+    except ValueError:
+        # IPv4, or what a proxy or a socket of the system calls it.
+        return address
+    # RFC 4291: whoever has one address has the 64 bits behind the network's.
+    own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
+    return str(own)

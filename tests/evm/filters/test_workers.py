@@ -1,0 +1,102 @@
+"""Filters of one store, polled of several workers: what is told is told once, and kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.domain.filters import PolledFilter
+from flask_noderpc.evm import filter_changes, filter_methods
+from flask_noderpc.rpc.context import Context
+
+from ..chain import TOPIC_A, transfer
+from .kit import InMemory, Time, asking, data, emit, opened
+
+
+def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:
+    with (
+        closing(opened(tmp_path, EmbeddedChain, clock)) as one,
+        closing(opened(tmp_path, EmbeddedChain, clock)) as other,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        workers = [asking(chain) for chain in (one, other)]
+        own = workers[0]("newBlockFilter")
+        polls = []
+        for _ in range(20):
+            one.produce()
+            polls += [pool.submit(ask, "getFilterChanges", own) for ask in workers * 2]
+        told = [each for poll in polls for each in poll.result()]
+        told += workers[1]("getFilterChanges", own)
+
+        assert sorted(told) == sorted(
+            data(one.block(height)[0].hash) for height in range(1, 21)
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("newFilter", [{}]),
+        ("newBlockFilter", []),
+        ("newPendingTransactionFilter", []),
+        ("newPendingTransactionFilter", [True]),
+    ],
+)
+def test_of_two_polls_at_once_one_tells(
+    chain: EmbeddedChain,
+    tmp_path: Path,
+    clock: Time,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    params: list[Any],
+) -> None:
+    met = threading.Event()
+    meeting = threading.Barrier(2, met.set, timeout=30)
+
+    def together(ctx: Context, polled: PolledFilter) -> filter_changes.Changes:
+        """Both have seen the same before either tells it."""
+        found = filter_changes.changes(ctx, polled)
+        if not met.is_set():
+            meeting.wait()
+        return found
+
+    # Another worker over the same store, or the same one where it has none.
+    other = chain if isinstance(chain, InMemory) else opened(tmp_path, EmbeddedChain, clock)
+    with closing(other), ThreadPoolExecutor(2) as pool:
+        own = asking(chain)(method, *params)
+        emit(chain, 0, TOPIC_A)
+        chain.submit(transfer(1))
+        monkeypatch.setattr(filter_methods, "changes", together)
+        polls = [pool.submit(asking(each), "getFilterChanges", own) for each in (chain, other)]
+        assert sorted(len(poll.result()) for poll in polls) == [0, 1]
+
+
+def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        own = asking(chain)("newFilter", {"topics": [data(TOPIC_A)]})
+        emit(chain, 0, TOPIC_A)
+
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        (told,) = asking(chain)("getFilterChanges", own)
+        assert told["blockNumber"] == "0x1"
+
+
+def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
+    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
+        ask = asking(chain)
+        own = ask("newBlockFilter")
+        log = tmp_path / "noderpc.db-wal"
+        before = os.stat(log)
+
+        assert ask("getFilterChanges", own) == []
+        assert (os.stat(log).st_size, os.stat(log).st_mtime_ns) == (
+            before.st_size,
+            before.st_mtime_ns,
+        )
