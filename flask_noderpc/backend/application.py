@@ -12,6 +12,7 @@ from ..domain.block import Commit, Evidence
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParamsUpdate
 from ..domain.validator import ValidatorSet, ValidatorUpdate
+from ..errors import NotSupported
 from .evm_state import EvmState
 
 
@@ -138,6 +139,11 @@ class Application(EvmState, ABC):
 
     def commit(self, height: int) -> None:
         """The block is durable now; an application with a store of its own keeps it."""
+
+    def undone(self, height: int) -> Changes:
+        """What brings the state back to that after an earlier block; raise
+        :exc:`~flask_noderpc.errors.NotSupported` where that can't be had any more."""
+        raise NotSupported("the application keeps no earlier states, its blocks stay")
 
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..domain.block import Evidence, LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, Validator
 from ..errors import NotFound
+from .control import ControlledChain
 from .evm_index import EvmIndex
 from .evm_state import EvmState
 from .filters import FilterStore
@@ -33,6 +34,7 @@ class ChainBackend(
     Network,
     FilterStore,
     EvmState,
+    ControlledChain,
 ):
     """Everything the routes ask for."""
 

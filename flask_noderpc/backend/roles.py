@@ -51,6 +51,10 @@ class BlockStore(ABC):
     def height_of(self, block_hash: bytes) -> int:
         """Where this block stands; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
 
+    def hash_at(self, height: int) -> bytes:
+        """The hash of the block at a height; raise ``HeightNotAvailable``."""
+        return self.block_meta(height).block_id.hash
+
     @abstractmethod
     def commit(self, height: int) -> Commit:
         """The precommits for the block: those that the next block carries, or, at the

@@ -53,6 +53,11 @@ class BlockWriter(ABC):
         """
 
     @abstractmethod
+    def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
+        """Forget the blocks above a height; ``changes`` undo what they wrote into the
+        application's state. Raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+
+    @abstractmethod
     def head(self) -> Head:
         """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
 

@@ -23,6 +23,23 @@ class SystemClock:
         return time.time_ns()
 
 
+class ShiftedClock:
+    """Another clock, and how far this one is from it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.offset = 0
+        """Nanoseconds ahead."""
+
+    def now(self) -> int:
+        """The time."""
+        return self._clock.now() + self.offset
+
+    def set(self, time_ns: int) -> None:
+        """Let it be some time now."""
+        self.offset = time_ns - self._clock.now()
+
+
 class ManualClock:
     """A clock that moves when told to; for tests."""
 

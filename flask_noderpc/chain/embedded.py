@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backend.application import Application, AppState, InitChain
+from ..backend.control import Control
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import ConfigurationError, StoreError
 from . import home as homes
-from .clock import Clock, SystemClock
+from .clock import Clock, ShiftedClock, SystemClock
+from .control import DevControl
 from .kvstore import KVStore
 from .producer import Pace, Producer, replay
 
@@ -28,7 +30,8 @@ class EmbeddedChain(SQLiteBackend):
 
     ``chain_id`` and ``app_state`` are for the genesis that it writes where there is none.
     Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
-    process makes no block by itself; :meth:`produce` still makes one by hand.
+    process makes no block by itself; :meth:`produce` still makes one by hand. With ``dev``
+    the chain can be driven, see :meth:`control`.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -47,6 +50,7 @@ class EmbeddedChain(SQLiteBackend):
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
         poll_s: float = 0.05,
+        dev: bool = False,
     ) -> None:
         super().__init__(
             database,
@@ -57,6 +61,10 @@ class EmbeddedChain(SQLiteBackend):
         )
         self.home = Path(home) if home is not None else self._store.folder
         self.clock = clock or SystemClock()
+        self._control: DevControl | None = None
+        if dev:
+            self.clock = shifted = ShiftedClock(self.clock)
+            self._control = DevControl(self, self, shifted)
         self._chain_id_wanted = chain_id
         self._app_state_wanted = app_state
         self._moniker = moniker
@@ -90,7 +98,12 @@ class EmbeddedChain(SQLiteBackend):
         replay(self, self._app())
         self._introduce(home)
         self._producer = Producer(
-            self, self._app(), home.validator_keys, self.clock, self._pace
+            self,
+            self._app(),
+            home.validator_keys,
+            self.clock,
+            self._pace,
+            timely=self._control is not None,
         )
         if self._produces:
             self._producer.start()
@@ -138,13 +151,20 @@ class EmbeddedChain(SQLiteBackend):
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
+        return self.producer().produce(evidence)
+
+    def producer(self) -> Producer:
+        """What makes the blocks; raise :exc:`~flask_noderpc.errors.StoreError`."""
         self.start()
-        producer = self._producer
-        if producer is None:
+        if self._producer is None:
             raise StoreError(
                 "no block is made here: it is read-only, or has no keys", self.path
             )
-        return producer.produce(evidence)
+        return self._producer
+
+    def control(self) -> Control:
+        """What drives a chain of tests."""
+        return super().control() if self._control is None else self._control
 
     def close(self) -> None:
         """Stop producing, give the lease back, and close the files."""

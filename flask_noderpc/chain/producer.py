@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..backend.application import Application, Room
 from ..backend.base import ChainBackend
@@ -19,6 +19,7 @@ from ..canonical.blocksize import evidence_bytes, max_data_bytes
 from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
+from ..domain.time import SECOND
 from ..errors import BackendError, LeaseLost, StoreError
 from . import proposal
 from .clock import Clock
@@ -46,6 +47,8 @@ class Pace:
     """Whether a new hash of the application's state gets a block that carries it, even an
     empty one."""
     lease_s: float = 3.0
+    by_hand: bool = False
+    """Whether no block is made but by :meth:`Producer.produce`."""
 
 
 class Producer:
@@ -58,12 +61,19 @@ class Producer:
         keys: Sequence[PrivateKey],
         clock: Clock,
         pace: Pace,
+        *,
+        timely: bool = False,
     ) -> None:
+        """With ``timely`` a block has the time at which it is made, a second after the last
+        at least, and not that of the votes for the last."""
+        self._timely = timely
+        self.next_time: int | None = None
+        """The time of the next block, where it is to be this one."""
         self._store = store
         self._app = application
         self._keys = {key.address: key for key in keys}
         self._clock = clock
-        self._pace = pace
+        self.pace = pace
         # The lease is looked after this often; a stop need not wait longer either.
         self._patience = min(pace.lease_s / 3, _LONGEST_WAIT_S)
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -99,6 +109,8 @@ class Producer:
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
         self._bring_into_step(head)
+        if self._timely and not head.is_genesis:
+            head = self._retimed(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
         limits = head.params.block
         evidence = self._evidence(head, evidence)
@@ -132,6 +144,22 @@ class Producer:
         if self._app.rechecks:
             self._recheck()
         return height
+
+    def _retimed(self, head: Head) -> Head:
+        time, self.next_time = self.next_time, None
+        if time is None:
+            time = max(self._clock.now(), (head.time // SECOND + 1) * SECOND)
+        return replace(head, commit=proposal.signed_again(head, self._keys, time))
+
+    def rewind(self, height: int) -> None:
+        """Take back the blocks above a height; raise as :meth:`produce` does."""
+        with self._at_work:
+            if self._lease is None and not self._take_lease():
+                raise LeaseLost("another process produces blocks; it holds the lease")
+            assert self._lease is not None
+            self._store.rewind(height, self._app.undone(height), self._lease)
+            self._in_step_at = -1
+            self._recheck()
 
     def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """What was given by hand, and what waits and fits beside it."""
@@ -192,13 +220,13 @@ class Producer:
 
     def _keep_lease(self) -> None:
         """Renew the lease beside a block that takes long, though not beside one that hangs."""
-        while not self._stopping.wait(self._pace.lease_s / 3):
+        while not self._stopping.wait(self.pace.lease_s / 3):
             lease, since = self._lease, self._busy_since
             if lease is None or since is None:
                 continue
             if time.monotonic() - since < _LONGEST_BLOCK_S:
                 with suppress(BackendError):
-                    self._store.renew_lease(lease, self._pace.lease_s)
+                    self._store.renew_lease(lease, self.pace.lease_s)
 
     def _give_lease_back(self) -> None:
         lease, self._lease = self._lease, None
@@ -226,16 +254,16 @@ class Producer:
         """Let another process try, which may have what this one lacks."""
         with self._at_work:
             self._give_lease_back()
-        self._stopping.wait(max(self._pace.interval_s, self._patience))
+        self._stopping.wait(max(self.pace.interval_s, self._patience))
 
     def _turn(self) -> None:
         """One look at whether a block is due."""
         with self._at_work:
             held = self._hold_lease()
-        if not held:
+        if not held or self.pace.by_hand:
             self._stopping.wait(self._patience)
             return
-        early = self._last_block_at + self._pace.interval_s - time.monotonic()
+        early = self._last_block_at + self.pace.interval_s - time.monotonic()
         if early > 0:
             self._stopping.wait(min(early, self._patience))
             return
@@ -245,8 +273,8 @@ class Producer:
 
     def _owes_a_block(self) -> bool:
         """Whether a block is due though no transaction waits."""
-        if self._pace.empty_blocks or not self._pace.proof_blocks:
-            return self._pace.empty_blocks
+        if self.pace.empty_blocks or not self.pace.proof_blocks:
+            return self.pace.empty_blocks
         # CometBFT: consensus/state.go, needProofBlock.
         height = self._store.latest_height()
         if height == 0:
@@ -258,16 +286,16 @@ class Producer:
         """Whether the lease is ours, taken or renewed when a third of it is gone."""
         if self._lease is None:
             return self._take_lease()
-        if time.monotonic() > self._lease_until - self._pace.lease_s * 2 / 3:
-            if not self._store.renew_lease(self._lease, self._pace.lease_s):
+        if time.monotonic() > self._lease_until - self.pace.lease_s * 2 / 3:
+            if not self._store.renew_lease(self._lease, self.pace.lease_s):
                 self._lease = None
                 raise LeaseLost("another process took over; this one waits its turn")
-            self._lease_until = time.monotonic() + self._pace.lease_s
+            self._lease_until = time.monotonic() + self.pace.lease_s
         return True
 
     def _take_lease(self) -> bool:
-        self._lease = self._store.acquire_lease(self._owner, self._pace.lease_s)
-        self._lease_until = time.monotonic() + self._pace.lease_s
+        self._lease = self._store.acquire_lease(self._owner, self.pace.lease_s)
+        self._lease_until = time.monotonic() + self.pace.lease_s
         return self._lease is not None
 
     def _complain(self, complaint: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..backend.application import BlockExecution, BlockRequest
 from ..canonical import hashes, validators
@@ -118,6 +119,34 @@ def precommits(
         )
         signatures.append(sign_commit_vote(vote, header.chain_id, key))
     return Commit(header.height, round_number, block_id, tuple(signatures))
+
+
+def signed_again(head: Head, keys: Keys, now: int) -> Commit:
+    """The commit of the head with the votes of the keys at hand at another time.
+
+    The time of the next block is theirs.
+    """
+    signatures = [
+        sign_commit_vote(
+            Vote(
+                VoteType.PRECOMMIT,
+                head.height,
+                head.commit.round,
+                head.block_id,
+                now,
+                validator.address,
+                index,
+            ),
+            head.chain_id,
+            keys[validator.address],
+        )
+        if validator.address in keys
+        else signature
+        for index, (validator, signature) in enumerate(
+            zip(head.last_validators.validators, head.commit.signatures, strict=True)
+        )
+    ]
+    return replace(head.commit, signatures=tuple(signatures))
 
 
 def request(

@@ -45,7 +45,8 @@ class Executed:
     """What a block's transactions did, in their order."""
 
     change: StateChange
-    outcomes: tuple[tuple[Transaction, Outcome] | Refused, ...]
+    outcomes: tuple[tuple[Transaction, Outcome] | Refused | None, ...]
+    """``None`` of a change by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,21 @@ class ExecuteBlock(Job[Executed]):
 
     root: bytes
     environment: Environment
-    txs: tuple[bytes, ...]
+    txs: tuple[bytes | Overrides, ...]
+    """Signed transactions; on a chain of tests also changes by hand."""
 
     def __call__(self, engine: EvmEngine) -> Executed:
         world = engine.world(self.root)
-        outcomes = tuple(self._run(world, raw) for raw in self.txs)
+        outcomes = tuple(self._done(world, each) for each in self.txs)
         return Executed(world.commit(), outcomes)
+
+    def _done(
+        self, world: World, each: bytes | Overrides
+    ) -> tuple[Transaction, Outcome] | Refused | None:
+        if isinstance(each, bytes):
+            return self._run(world, each)
+        world.patch(each)
+        return None
 
     def _run(self, world: World, raw: bytes) -> tuple[Transaction, Outcome] | Refused:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -17,6 +18,8 @@ log = logging.getLogger("flask_noderpc.events")
 _LOOK_S = 0.25
 # How many waiting transactions are read in one go.
 _SLICE = 100
+# Blocks whose hashes are kept, to see whether they were taken back.
+_REMEMBERED = 256
 
 
 class Source(Protocol):
@@ -30,11 +33,15 @@ class Source(Protocol):
 
 
 class Heights:
-    """The committed heights, each handed on once it is there, in order, without a gap."""
+    """The committed heights, each handed on once it is there, in order, without a gap.
+
+    A chain of tests may take blocks back: what it has instead is handed on again.
+    """
 
     def __init__(self, backend: ChainBackend, hand_on: Callable[[int], None]) -> None:
         self._backend = backend
         self._hand_on = hand_on
+        self._told: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
 
     def now(self) -> int:
         """The latest height."""
@@ -42,12 +49,26 @@ class Heights:
 
     def turn(self, after: int, patience_s: float) -> int:
         """Hand on one more height, if there is one."""
-        if self._backend.wait_for_height(after, patience_s) <= after:
+        latest = self._backend.wait_for_height(after, patience_s)
+        after = self._still_there(after)
+        if latest <= after:
             return after
         # The first height of a chain need not be 1.
         height = max(after + 1, self._backend.base_height())
         self._hand_on(height)
+        self._told.append((height, self._backend.hash_at(height)))
         return height
+
+    def _still_there(self, after: int) -> int:
+        """The last height that was handed on and is still what it was."""
+        while self._told:
+            height, told = self._told[-1]
+            latest = self._backend.latest_height()
+            if latest >= height and self._backend.hash_at(height) == told:
+                return max(after, height)
+            self._told.pop()
+            after = height - 1
+        return after
 
 
 class Waiting:

@@ -29,7 +29,7 @@ from ...errors import (
     StoreError,
     TxNotFound,
 )
-from ..application import Application, AppState, InitChain, Room
+from ..application import Application, AppState, Changes, InitChain, Room
 from ..evidence import check_evidence
 from ..evm_state import Evm
 from ..filters import Filters
@@ -38,6 +38,7 @@ from ..verify import verify_chain
 from . import blocks as reading
 from . import evidence, evm_search, ledger, mempool, state
 from . import lease as leases
+from . import rewind as rewinding
 from . import search as searching
 from .connection import Store
 from .files import Files
@@ -145,6 +146,12 @@ class SQLiteBackend(ChainStore):
         chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
             return reading.metas(at, low, high, chain_id)
+
+    def hash_at(self, height: int) -> bytes:
+        row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
+        if row is None:
+            raise self._missing(height)
+        return bytes(row[0])
 
     def height_of(self, block_hash: bytes) -> int:
         row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
@@ -376,6 +383,16 @@ class SQLiteBackend(ChainStore):
             evidence.settle(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
+
+        files.writer.run(work)
+        files.changes.notify()
+
+    def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
+        files = self._open()
+
+        def work(at: sqlite3.Connection) -> None:
+            leases.fence(at, lease)
+            rewinding.rewind(at, height, changes)
 
         files.writer.run(work)
         files.changes.notify()

@@ -89,6 +89,22 @@ def rewrite_ethereum(at: Connection) -> None:
     write_stored(at)
 
 
+def forget(at: Connection, height: int) -> None:
+    """Take what is above a height out of the index."""
+    (last,) = at.execute(
+        "SELECT coalesce(max(seq), 0) FROM txs WHERE height <= ?", (height,)
+    ).fetchone()
+    for kind, place in ((TX, last), (BLOCK, height)):
+        at.execute(
+            f"UPDATE {kind}_values SET places = {kind}_values.places - gone.places FROM"
+            f" (SELECT value_id, count(DISTINCT place) AS places FROM {kind}_hits"
+            " WHERE place > ? GROUP BY value_id) AS gone WHERE id = gone.value_id",
+            (place,),
+        )
+        at.execute(f"DELETE FROM {kind}_hits WHERE place > ?", (place,))
+        at.execute(f"DELETE FROM {kind}_values WHERE places = 0")
+
+
 def _write_stored(at: Connection, height: int) -> None:
     stored = at.execute(
         "SELECT begin_events, end_events FROM blocks WHERE height = ?", (height,)

@@ -36,7 +36,7 @@ class StoredRecords:
     def block_hash(self, height: int) -> bytes | None:
         """The hash of a block."""
         try:
-            return self._store.block_meta(height).block_id.hash
+            return self._store.hash_at(height)
         except (HeightNotAvailable, BlockNotFound):
             return None
 

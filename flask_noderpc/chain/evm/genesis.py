@@ -12,8 +12,8 @@ from ...errors import ConfigurationError
 
 
 class _Account(json.Struct, forbid_unknown_fields=True):
-    balance: str | int = 0
-    nonce: str | int = 0
+    balance: str | int | None = None
+    nonce: str | int | None = None
     code: str = ""
     storage: dict[str, str] | None = None
 
@@ -41,7 +41,7 @@ def accounts(app_state: bytes) -> Overrides:
             for address, found in (document.alloc or {}).items()
         }
     except (ValueError, json.NotJSON) as error:
-        raise ConfigurationError(f"app_state of the genesis: {error}") from None
+        raise ConfigurationError(f"accounts in alloc: {error}") from None
 
 
 def app_state(balances: dict[bytes, int]) -> bytes:
@@ -53,7 +53,9 @@ def app_state(balances: dict[bytes, int]) -> bytes:
     return json.encode({"alloc": alloc})
 
 
-def _number(value: str | int) -> int:
+def _number(value: str | int | None) -> int | None:
+    if value is None:
+        return None
     number = int(value, 0) if isinstance(value, str) else value
     if not 0 <= number < 1 << 256:
         raise ValueError(f"{value!r} is no number of 256 bits")

@@ -60,6 +60,12 @@ def head_at(state: AppState, height: int) -> EvmHead | None:
     return None if stored is None else EvmHead.decode(stored)
 
 
+def undone(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
+    """What makes an earlier block the latest; 0 is the genesis."""
+    gone = range(height + 1, latest + 1)
+    return {**{_AT % each: None for each in gone}, LATEST: state.get(_AT % height)}
+
+
 def written(made: EvmHead) -> dict[bytes, bytes]:
     """The records of a head."""
     stored = made.encode()

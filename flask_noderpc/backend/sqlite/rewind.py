@@ -1,0 +1,37 @@
+"""Takes the last blocks back, as if they had never been made; for chains of tests."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ..application import Changes
+from . import evm_index, index
+from .ledger import write_changes
+
+Connection = sqlite3.Connection
+
+# What each table knows beyond the height of the last block: a validator set is known two
+# blocks ahead, parameters one.
+_BEYOND = (
+    ("blocks", "height", 0),
+    ("commits", "height", 0),
+    ("signatures", "height", 0),
+    ("txs", "height", 0),
+    ("evidence", "height", 0),
+    ("evm_unindexed", "height", 0),
+    ("consensus_params", "since", 1),
+    ("validators", "members_since", 2),
+    ("validator_heights", "height", 2),
+)
+
+
+def rewind(at: Connection, height: int, changes: Changes) -> None:
+    """Forget the blocks above a height; ``changes`` undo what they wrote into the state."""
+    at.execute(
+        "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE height > ?)", (height,)
+    )
+    index.forget(at, height)
+    at.execute("DELETE FROM evm_hits WHERE place > ?", (evm_index.last_place(height),))
+    for table, column, ahead in _BEYOND:
+        at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
+    write_changes(at, changes)

@@ -1,0 +1,126 @@
+"""Drives an embedded chain by hand."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ..backend.control import Control
+from ..backend.store import ChainStore
+from ..domain.evm import Overrides
+from ..domain.time import SECOND
+from ..errors import TxRejected, ValueNotAllowed
+from .clock import ShiftedClock
+from .evm.patches import patch_tx
+from .producer import Pace, Producer
+
+# How soon a block follows the last while somebody wants one for each transaction.
+_AT_ONCE_S = 0.001
+
+
+class Producing(Protocol):
+    """What has a producer, once it is started."""
+
+    def producer(self) -> Producer:
+        """The producer; raise :exc:`~flask_noderpc.errors.StoreError` where none may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    height: int
+    offset: int
+
+
+class DevControl(Control):
+    """Drives the chain whose blocks this process makes; snapshots last as long as it does."""
+
+    def __init__(self, store: ChainStore, chain: Producing, clock: ShiftedClock) -> None:
+        self._store, self._chain, self._clock = store, chain, clock
+        self._lock = threading.RLock()
+        self._snapshots: dict[int, _Snapshot] = {}
+        self._given = 0
+
+    def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
+        with self._lock:
+            if time is not None:
+                self.set_next_time(time)
+            height = 0
+            for number in range(count):
+                if number and step is not None:
+                    self.set_next_time(self._last_time() + step)
+                height = self._chain.producer().produce()
+            return height or self._store.latest_height()
+
+    def _last_time(self) -> int:
+        latest = self._store.latest_height()
+        return self._store.block_meta(latest).header.time // SECOND if latest else 0
+
+    def snapshot(self) -> int:
+        with self._lock:
+            self._given += 1
+            height = self._store.latest_height()
+            self._snapshots[self._given] = _Snapshot(height, self._clock.offset)
+            return self._given
+
+    def revert(self, number: int) -> bool:
+        with self._lock:
+            found = self._snapshots.get(number)
+            if found is None:
+                return False
+            self._chain.producer().rewind(found.height)
+            self._clock.offset = found.offset
+            self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
+            return True
+
+    def reset(self) -> None:
+        with self._lock:
+            self._chain.producer().rewind(0)
+            self._clock.offset = 0
+            self._snapshots.clear()
+
+    def shift(self, seconds: int) -> int:
+        with self._lock:
+            self._clock.offset += seconds * SECOND
+            return self._clock.offset // SECOND
+
+    def set_time(self, time: int) -> int:
+        with self._lock:
+            self._clock.set(time * SECOND)
+            return self._clock.offset // SECOND
+
+    def set_next_time(self, time: int) -> None:
+        with self._lock:
+            last = self._last_time()
+            if time <= last:
+                raise ValueNotAllowed(
+                    f"timestamp {time} is lower than or equal to the previous block's, {last}"
+                )
+            self._clock.set(time * SECOND)
+            self._chain.producer().next_time = time * SECOND
+
+    def set_interval(self, seconds: float | None) -> None:
+        self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or _AT_ONCE_S)
+
+    def set_automine(self, on: bool) -> None:
+        self._set(by_hand=not on, empty_blocks=False, interval_s=_AT_ONCE_S)
+
+    def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
+        producer = self._chain.producer()
+        producer.pace = replace(
+            producer.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
+        )
+
+    def automines(self) -> bool:
+        pace: Pace = self._chain.producer().pace
+        return not pace.by_hand and not pace.empty_blocks
+
+    def patch(self, overrides: Overrides) -> None:
+        with self._lock:
+            check = self._store.submit(patch_tx(overrides))
+            if check.code:
+                raise TxRejected(check.log)
+            self._chain.producer().produce()
+
+    def drop(self, txs: tuple[bytes, ...]) -> None:
+        self._store.drop_pending(txs)

@@ -1,0 +1,182 @@
+"""Chains of tests, driven by hand: time, past and accounts, on the chain itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.evm.application import EvmApplication
+from flask_noderpc.chain.evm.genesis import app_state
+from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.domain.evm import Account, AccountOverride
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.errors import NotSupported, ValueNotAllowed
+from flask_noderpc.ethereum import accounts
+
+from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
+
+SLOT, WORD = bytes(32), (9).to_bytes(32)
+SOMEBODY = b"\x77" * 20
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
+    path = tmp_path_factory.mktemp("control") / "chain.db"
+
+    chain = EmbeddedChain(
+        path,
+        clock=ManualClock(),
+        produce=False,
+        application=lambda state: EvmApplication(
+            state, Machine(state, str(path), ExecutionLimits()), CHAIN_ID, dev=True
+        ),
+        app_state=app_state({sender(): 10**22}),
+        dev=True,
+    )
+    chain.start()
+    chain.control().mine(3)
+    yield chain
+    chain.close()
+
+
+def time_of(chain: EmbeddedChain, height: int) -> int:
+    return chain.block_meta(height).header.time // SECOND
+
+
+def account(chain: EmbeddedChain, address: bytes) -> Account:
+    evm = chain.evm()
+    return accounts.account(evm.record, evm.root(chain.latest_height()), address)
+
+
+def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
+    """Every table but those that only grow: nodes of trees, numbers given out, the lease."""
+    left_out = {"app_state", "lease", "sqlite_sequence", "signatures", "commits"}
+    with closing(sqlite3.connect(path)) as at:
+        names = at.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: sorted(at.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+            for (name,) in names
+            if name not in left_out
+        }
+
+
+def test_blocks_are_a_second_apart_at_least(chain: EmbeddedChain) -> None:
+    first = chain.control().mine(3)
+    times = [time_of(chain, height) for height in range(first - 2, first + 1)]
+    assert times == [times[0], times[0] + 1, times[0] + 2]
+
+
+def test_time_passes_when_it_is_told_to(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    before = time_of(chain, control.mine())
+    ahead = control.shift(100_000)
+    assert time_of(chain, control.mine()) >= before + 90_000
+    assert control.shift(1) == ahead + 1
+
+
+def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
+    chain: EmbeddedChain,
+) -> None:
+    control = chain.control()
+    wanted = time_of(chain, chain.latest_height()) + 12_345
+    control.set_next_time(wanted)
+    assert time_of(chain, control.mine()) == wanted
+    assert wanted < time_of(chain, control.mine()) <= wanted + 1
+
+
+def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
+    with pytest.raises(ValueNotAllowed, match="lower than or equal to the previous"):
+        chain.control().set_next_time(time_of(chain, chain.latest_height()))
+
+
+def test_blocks_can_be_steps_apart(chain: EmbeddedChain) -> None:
+    last = chain.control().mine(4, step=600)
+    assert [time_of(chain, last - n) - time_of(chain, last - n - 1) for n in range(3)] == [
+        600
+    ] * 3
+
+
+def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> None:
+    height = chain.latest_height()
+    change = AccountOverride(balance=5, nonce=7, code=b"\x60\x00", state_diff={SLOT: WORD})
+    chain.control().patch({SOMEBODY: change})
+    found = account(chain, SOMEBODY)
+    assert (found.balance, found.nonce) == (5, 7)
+    assert accounts.storage(chain.evm().record, found.storage_root, SLOT) == 9
+    assert chain.latest_height() == height + 1
+    chain.control().patch({SOMEBODY: AccountOverride(balance=6)})
+    assert account(chain, SOMEBODY).nonce == 7
+    chain.verify()
+
+
+def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    nonce = account(chain, sender()).nonce
+    before, height = dump(chain.path), chain.latest_height()
+    number = control.snapshot()
+    chain.submit(transfer(nonce))
+    control.mine(2)
+    control.patch({SOMEBODY: AccountOverride(balance=10**9)})
+    assert account(chain, sender()).nonce == nonce + 1
+    assert dump(chain.path) != before
+
+    assert control.revert(number)
+
+    assert dump(chain.path) == before
+    assert chain.latest_height() == height
+    assert account(chain, sender()).nonce == nonce
+    chain.verify()
+
+
+def test_what_was_reverted_can_be_done_again(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    nonce = account(chain, sender()).nonce
+    for _ in range(2):
+        number = control.snapshot()
+        assert chain.submit(transfer(nonce)).code == 0
+        control.mine()
+        assert account(chain, sender()).nonce == nonce + 1
+        assert control.revert(number)
+    chain.verify()
+
+
+def test_what_waits_and_is_no_longer_possible_is_dropped(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    nonce = account(chain, sender()).nonce
+    number = control.snapshot()
+    control.patch({sender(OTHER): AccountOverride(balance=10**22)})
+    chain.submit(transfer(0, OTHER))
+    assert control.revert(number)
+    assert chain.pending_count().total == 0
+    assert account(chain, sender()).nonce == nonce
+
+
+def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    first, second = control.snapshot(), control.snapshot()
+    assert control.revert(first)
+    assert not control.revert(second)
+    assert not control.revert(first)
+    assert not control.revert(10**6)
+
+
+def test_a_chain_goes_back_to_its_genesis_and_begins_anew(chain: EmbeddedChain) -> None:
+    chain.control().reset()
+    assert chain.latest_height() == 0
+    assert account(chain, sender()) == Account(balance=10**22)
+    assert chain.control().mine(2) == 2
+    chain.verify()
+
+
+def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
+    with (
+        closing(EmbeddedChain(tmp_path / "chain.db")) as chain,
+        pytest.raises(NotSupported, match="NODERPC_DEV"),
+    ):
+        chain.control()
