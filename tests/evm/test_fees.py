@@ -61,12 +61,12 @@ def header(fee: int | None, used: int, limit: int = 30_000_000) -> Header:
         (GWEI, 11_000_000, 20_000_000, 1_012_500_000),
         (GWEI, 0, 20_000_000, 875_000_000),
         (7, 10_000_001, 20_000_000, 8),
-        (None, 5, 20_000_000, 0),
+        (None, 5, 20_000_000, None),
         (GWEI, 5, 0, GWEI),
     ],
 )
 def test_the_base_fee_follows_how_full_a_block_was(
-    fee: int | None, used: int, limit: int, following: int
+    fee: int | None, used: int, limit: int, following: int | None
 ) -> None:
     assert fee_after(header(fee, used, limit)) == following
 
