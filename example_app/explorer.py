@@ -6,7 +6,7 @@ websocket tells, in the same form.
 
 from __future__ import annotations
 
-from flask import Blueprint, abort, render_template, request
+from flask import Blueprint, abort, current_app, render_template, request
 
 from flask_noderpc import NodeRPCError, get_backend, may_write
 
@@ -31,8 +31,27 @@ def explorer(message: str = "") -> str:
     metas = chain.block_metas(max(1, latest - SHOWN + 1), latest) if latest else ()
     txs = [(tx.height, tx.tx.decode(errors="replace")) for tx in chain.latest_txs(SHOWN)]
     return render_template(
-        "explorer.html", blocks=metas, txs=txs, message=message, shown=SHOWN, longest=LONGEST
+        "explorer.html",
+        blocks=metas,
+        txs=txs,
+        message=message,
+        shown=SHOWN,
+        longest=LONGEST,
+        has_ethereum=has_ethereum(),
     )
+
+
+@explorer_bp.get("/explorer/ethereum")
+def ethereum() -> str:
+    """The latest Ethereum transactions; the page asks the EVM layer for them itself."""
+    if not has_ethereum():
+        abort(404)
+    return render_template("ethereum.html", shown=SHOWN)
+
+
+def has_ethereum() -> bool:
+    """Whether the node's EVM layer is served."""
+    return "noderpc.evm" in current_app.view_functions
 
 
 @explorer_bp.post("/explorer")

@@ -69,7 +69,7 @@ def ask(chain: EmbeddedChain) -> Ask:
 
 def test_a_block_is_the_nodes_block(chain: EmbeddedChain, ask: Ask) -> None:
     for height in (1, 2, 3):
-        block_id, block = chain.block(height)
+        block_id, _ = chain.block(height)
         shown = ask("eth_getBlockByNumber", hex(height), False)
 
         assert shown.keys() >= REQUIRED

@@ -1,0 +1,85 @@
+"""The explorer's page of Ethereum transactions, in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from example_app import create_app
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.extension import NodeRPC, mounts
+from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
+from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.node import serve
+
+from ..ethereum.signing import sender, transfer
+from .browser import PATIENCE, chromium
+
+TOPIC, DATA = b"\xab" * 32, b"a log's data"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chrome]:
+    with chromium() as driver:
+        yield driver
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The running app, and its page."""
+
+    chain: EmbeddedChain
+    driver: Chrome
+
+    def rows(self) -> list[str]:
+        found = self.driver.find_elements(By.CSS_SELECTOR, "#transactions > tbody > tr")
+        return [row.text for row in found]
+
+    def until_rows(self, count: int) -> list[str]:
+        wait = WebDriverWait(self.driver, PATIENCE, poll_frequency=0.05)
+        wait.until(lambda _: len(self.rows()) == count)
+        return self.rows()
+
+
+@pytest.fixture
+def shown(browser: Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
+    chain = EmbeddedChain(tmp_path / "chain.db", application=EthermintDouble, produce=False)
+    # The example app as it is, over a chain whose blocks the test makes.
+    monkeypatch.setattr("example_app.noderpc_bp", NodeRPC(backend=chain).blueprint())
+    app = create_app()
+    chain.start()
+    assert chain.submit(transfer(0, value=15 * 10**17)).code == 0
+    chain.produce()
+    with serve(app) as url:
+        browser.get(url + "/explorer/ethereum")
+        yield Shown(chain, browser)
+        browser.get("about:blank")
+    assert mounts(app)["noderpc"].backend is chain
+    chain.close()
+
+
+def test_transactions_their_receipts_and_logs_are_shown(shown: Shown) -> None:
+    (row,) = shown.until_rows(1)
+    assert "1.5" in row
+    assert "21000" in row
+    assert "success" in row
+    assert sender().hex() in row.lower()
+
+    log = log_calldata(EmittedLog((TOPIC,), DATA))
+    address = "0x" + log_contract().hex()
+    shown.chain.submit(transfer(1, to=address, data=log, value=0))
+    shown.chain.produce()
+
+    newest, _ = shown.until_rows(2)
+    assert "success" in newest
+    shown.driver.find_element(By.CSS_SELECTOR, "#transactions summary").click()
+    details = shown.driver.find_element(By.CSS_SELECTOR, "#transactions details").text
+    assert TOPIC.hex() in details
+    assert DATA.hex() in details
+    assert address in details
