@@ -47,7 +47,7 @@ def running(folder: Path) -> Iterator[Callable[..., Server]]:
     started: list[Server] = []
 
     def start(kind: str, answer: bytes = b"", database: Path | None = None) -> Server:
-        port = _free_port()
+        port = free_port()
         file = database or folder / (f"{port}.answer" if answer else "chain.db")
         if answer:
             file.write_bytes(answer)
@@ -59,7 +59,7 @@ def running(folder: Path) -> Iterator[Callable[..., Server]]:
             subprocess.Popen([*command, kind, str(port), str(file)]),
         )
         started.append(server)
-        _wait_for(port)
+        wait_for(port)
         return server
 
     try:
@@ -69,14 +69,16 @@ def running(folder: Path) -> Iterator[Callable[..., Server]]:
             server.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
+    """Wait until somebody listens at a port; raise :exc:`TimeoutError`."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with socket.socket() as probe:
@@ -98,6 +100,12 @@ def _make_chain(file: Path) -> None:
 
 
 def _serve(kind: str, port: int, file: Path) -> None:
+    make = {"node": _node, "pywsgi": _bare, "flask": _view}[kind]
+    serve_with_pywsgi(lambda: make(file), port)
+
+
+def serve_with_pywsgi(make: Callable[[], Any], port: int) -> None:
+    """Serve what is made once everything is patched."""
     from gevent import monkey
 
     monkey.patch_all()
@@ -110,8 +118,7 @@ def _serve(kind: str, port: int, file: Path) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().__init__(sock, *args, **options)
 
-    app = {"node": _node, "pywsgi": _bare, "flask": _view}[kind](file)
-    WSGIServer(("127.0.0.1", port), app, handler_class=Handler, log=None).serve_forever()
+    WSGIServer(("127.0.0.1", port), make(), handler_class=Handler, log=None).serve_forever()
 
 
 def _node(file: Path) -> Any:
