@@ -41,18 +41,30 @@ class Client:
 
     def ask(self, method: str, *params: Any) -> Any:
         """The result."""
+        reply = self._reply(method, params)
+        assert "error" not in reply, reply
+        return reply["result"]
+
+    def error(self, method: str, *params: Any) -> str:
+        """The text of the error."""
+        text: str = self._reply(method, params)["error"]["message"]
+        return text
+
+    def _reply(self, method: str, params: Any) -> Any:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         headers = {"Content-Type": "application/json"}
         self._connection.request("POST", self._path, body, headers)
-        reply = json.loads(self._connection.getresponse().read())
-        assert "error" not in reply, reply
-        return reply["result"]
+        return json.loads(self._connection.getresponse().read())
 
 
 def _signed(nonce: int, **fields: Any) -> str:
     from eth_account import Account
 
-    tx = {"maxFeePerGas": 2 * 10**9, "maxPriorityFeePerGas": 10**9, "chainId": CHAIN_ID}
+    tx: dict[str, Any] = {
+        "maxFeePerGas": 2 * 10**9,
+        "maxPriorityFeePerGas": 10**9,
+        "chainId": CHAIN_ID,
+    }
     tx |= {"nonce": nonce, "gas": 21_000, "to": "0x" + "22" * 20, "value": 1, **fields}
     return "0x" + bytes(Account.from_key(KEY).sign_transaction(tx).raw_transaction).hex()
 
@@ -88,7 +100,7 @@ def main() -> None:
     """Measure both, by turns."""
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in NAMES}
     with tempfile.TemporaryDirectory() as folder:
-        servers = {name: _start(name, Path(folder)) for name in NAMES}
+        servers = {name: start(name, Path(folder)) for name in NAMES}
         try:
             os.sched_setaffinity(0, {1})
             clients = {name: Client(url) for name, (url, _) in servers.items()}
@@ -113,7 +125,8 @@ def main() -> None:
             )
 
 
-def _start(name: str, folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
+def start(name: str, folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
+    """A server on the first core: its address and its process."""
     port = free_port()
     command = ["taskset", "-c", "0", sys.executable, "-m", "benchmarks.evm"]
     process = subprocess.Popen([*command, name, str(port), str(folder)])

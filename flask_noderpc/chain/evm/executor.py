@@ -1,7 +1,11 @@
-"""A process that runs code: ``python -m flask_noderpc.chain.evm.executor STORE SOCKET``."""
+"""A process that runs code: ``python -m flask_noderpc.chain.evm.executor``.
+
+Its arguments are the store, how much it gives way to other processes, and its socket.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import lru_cache
 
@@ -42,4 +46,5 @@ class StoredRecords:
 
 
 if __name__ == "__main__":
-    serve(PyEvm(StoredRecords(SQLiteBackend(sys.argv[1]))), int(sys.argv[2]))
+    os.nice(int(sys.argv[2]))
+    serve(PyEvm(StoredRecords(SQLiteBackend(sys.argv[1]))), int(sys.argv[3]))

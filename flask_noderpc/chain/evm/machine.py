@@ -19,6 +19,9 @@ T = TypeVar("T")
 # Nodes of trees have some hundred bytes.
 _KEPT_RECORDS = 20_000
 
+# Whoever serves goes first where there are more processes than cores.
+_NICENESS = 19
+
 # A block may take as long as its gas lasts; the producer's lease is kept meanwhile.
 _BLOCK_S = 60.0
 
@@ -44,8 +47,8 @@ class Machine(Evm):
     def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
         self._state, self._limits = state, limits
         command = (sys.executable, "-m", f"{__package__}.executor", store)
-        self._calls = Executors(command, limits.executors, limits.waiting)
-        self._blocks = Executors(command, 1, 1)
+        self._calls = Executors((*command, str(_NICENESS)), limits.executors, limits.waiting)
+        self._blocks = Executors((*command, "0"), 1, 1)
         self._record = lru_cache(_KEPT_RECORDS)(self._read)
 
     def _read(self, digest: bytes) -> bytes:

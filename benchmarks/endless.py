@@ -1,0 +1,87 @@
+"""Do calls that never end hold up others? ``python -m benchmarks.endless``.
+
+wrk asks an EVM chain for ``/status``, first alone, then beside four clients that make one
+endless ``eth_call`` after the other; by turns. The server is on the first core with all its
+executors, the load on the second. Prints requests a second and the 99th percentile.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .__main__ import Run, Workload, load
+from .evm import Client, start
+
+ROUNDS, SECONDS, CLIENTS = 3, 8, 4
+# JUMPDEST PUSH0 JUMP
+LOOP = "0x5b5f56"
+# By the gas, by the clock, or while it waited for its turn.
+ENDS = {
+    "out of gas",
+    "execution aborted (timeout = 5s) (NODERPC_EVM_TIMEOUT gives it more seconds)",
+    "too many calls are being executed (NODERPC_EVM_EXECUTORS is 2)",
+}
+CALL = {"to": "0x" + "33" * 20, "gas": "0x1000000000"}
+
+CODE = {CALL["to"]: {"code": LOOP}}
+
+
+@contextmanager
+def _endless(url: str) -> Iterator[list[str]]:
+    """Clients at work; what they were answered."""
+    over, answers = threading.Event(), list[str]()
+
+    def ask() -> None:
+        client = Client(url)
+        while not over.is_set():
+            answers.append(
+                client.error("eth_call", CALL, "latest", {CALL["to"]: {"code": LOOP}})
+            )
+
+    threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    yield answers
+    over.set()
+    for thread in threads:
+        thread.join()
+
+
+def main() -> None:
+    """Measure both, by turns."""
+    alone, beside = list[Run](), list[Run]()
+    status = Workload("status", "/status")
+    with tempfile.TemporaryDirectory() as folder:
+        url, process = start("ours", Path(folder))
+        try:
+            os.sched_setaffinity(0, {1})
+            Client(url).ask("eth_call", CALL, "latest")
+            script = Path(folder) / "unused.lua"
+            base = url.removesuffix("/evm")
+            for _ in range(ROUNDS):
+                alone.append(load(base, status, SECONDS, script))
+                with _endless(url) as answers:
+                    beside.append(load(base, status, SECONDS, script))
+                assert answers
+                assert set(answers) <= ENDS, answers
+        finally:
+            process.terminate()
+            process.wait()
+    for name, found in (("alone", alone), ("beside endless calls", beside)):
+        worst = max(run.p99_ms for run in found)
+        print(f"{name}: {_median(found):.0f}/s, p99 {worst:.1f} ms at most")
+    print(f"beside endless calls: {_median(beside) / _median(alone):.2f} of the throughput")
+
+
+def _median(runs: list[Run]) -> float:
+    return statistics.median(run.per_second for run in runs)
+
+
+if __name__ == "__main__":
+    main()
