@@ -193,7 +193,7 @@ class Mount:
 
     def standing(self) -> Standing:
         """What the sender of the current request may do."""
-        return self._origins.standing(request.headers, request.host)
+        return self._origins.standing(request.headers, request.host, request.remote_addr or "")
 
     def _may_connect(self) -> bool:
         return self.standing().may_read
@@ -234,12 +234,14 @@ class Mount:
 
     def _talk_evm(self, sock: socket.socket) -> None:
         assert self._evm is not None
+        standing = self.standing()
         connection = Connection(sock, self.timing, self.settings.evm_max_body_bytes)
         session = self._evm.session(
             send=connection.send,
             wake=connection.wake,
             drop=connection.drop,
-            may_write=self.standing().may_write,
+            may_write=standing.may_write,
+            may_sign=standing.may_sign,
         )
         self._converse(connection, session)
 

@@ -45,6 +45,7 @@ class EvmLayer:
         wake: Callable[[], None],
         drop: Callable[[str], None],
         may_write: bool,
+        may_sign: bool = False,
     ) -> EvmSession:
         """What a websocket talks to."""
         return EvmSession(
@@ -55,6 +56,7 @@ class EvmLayer:
             wake=wake,
             drop=drop,
             may_write=may_write,
+            may_sign=may_sign,
         )
 
     def _follow(self, topic: Topic) -> None:

@@ -46,6 +46,7 @@ class EvmSession:
         wake: Callable[[], None],
         drop: Callable[[str], None],
         may_write: bool = True,
+        may_sign: bool = False,
     ) -> None:
         self._dispatcher = dispatcher
         self._hub = hub
@@ -53,7 +54,7 @@ class EvmSession:
         self._send = send
         self._wake = wake
         self._drop = drop
-        self._may_write = may_write
+        self._may_write, self._may_sign = may_write, may_sign
         self._held = Held[str](hub, wake)
         self._own: OwnMethods = {}
         if hub.is_open:
@@ -64,7 +65,9 @@ class EvmSession:
 
     def receive(self, body: bytes) -> None:
         """Answer one message, of one call or many."""
-        reply = self._dispatcher.post(body, may_write=self._may_write, own=self._own)
+        reply = self._dispatcher.post(
+            body, may_write=self._may_write, may_sign=self._may_sign, own=self._own
+        )
         if reply.body:
             self._send(reply.body)
         self._held.begin()

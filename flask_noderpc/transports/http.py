@@ -86,7 +86,9 @@ def answer_post(dispatcher: Dispatcher, body: bytes, standing: Standing) -> Resp
     """The answer to a JSON-RPC body; its content type does not matter."""
     if not standing.may_read:
         return _response(dispatcher.failed(None, OriginRefused(UNWANTED)))
-    return _response(dispatcher.post(body, may_write=standing.may_write))
+    return _response(
+        dispatcher.post(body, may_write=standing.may_write, may_sign=standing.may_sign)
+    )
 
 
 def read_body(max_body: int) -> bytes:
