@@ -36,7 +36,7 @@ class EvmSession:
     geth has no message that would say that something is missing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keywords, and what they belong to
         self,
         dispatcher: Dispatcher,
         hub: EvmHub,

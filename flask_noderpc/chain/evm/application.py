@@ -46,14 +46,16 @@ _KEPT_DECODED = 10_000
 
 
 class EvmApplication(Application):
-    """Runs Ethereum's transactions; ``unsigned`` takes those in another's name too."""
+    """Runs Ethereum's transactions; ``unsigned`` lets its own node send in any name."""
 
     chooses = True
 
-    def __init__(self, state: AppState, machine: Machine, chain_id: int) -> None:
+    def __init__(
+        self, state: AppState, machine: Machine, chain_id: int, *, unsigned: bool = False
+    ) -> None:
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
-        self.unsigned = False
+        self._unsigned = unsigned
 
     def evm(self) -> Evm:
         return self._machine
@@ -90,8 +92,16 @@ class EvmApplication(Application):
         )
 
     def check_tx(self, tx: bytes) -> TxResult:
+        return self._check(tx, unsigned=False)
+
+    def recheck_tx(self, tx: bytes) -> TxResult:
+        return self._check(tx, unsigned=self._unsigned)
+
+    def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
         try:
             found = self._decode(tx)
+            if not (found.is_signed or unsigned):
+                raise InvalidTransaction("invalid transaction v, r, s values")
             own = self._head()
             validity.check_form(found, self._chain_id, own.gas_limit)
             account = self._account(own, found.sender)
@@ -167,7 +177,7 @@ class EvmApplication(Application):
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
         if found is None:
-            found = self._decoded[raw] = decode(raw, unsigned=self.unsigned)
+            found = self._decoded[raw] = decode(raw, unsigned=True)
             while len(self._decoded) > _KEPT_DECODED:
                 self._decoded.popitem(last=False)
         return found
