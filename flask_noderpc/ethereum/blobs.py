@@ -64,5 +64,5 @@ def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
         if len(found[-1]) != size:
             raise InvalidTransaction(f"{what} of {size} bytes are needed")
     if len(found) != count:
-        raise InvalidTransaction(f"invalid number of {len(found)} blob {what} for {count}")
+        raise InvalidTransaction(f"invalid number of {len(found)} {what} for {count}")
     return found
