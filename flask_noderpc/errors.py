@@ -15,6 +15,7 @@
     │   │   ├── ValueNotAllowed(reason)
     │   │   ├── GenesisTooLarge(size, limit)
     │   │   ├── OriginRefused()     a page of another site may not do this
+    │   │   ├── SigningRefused()    only callers on this machine may have its keys sign
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit)
     │   │   ├── InvalidEvidence(reason)
@@ -131,6 +132,16 @@ class GenesisTooLarge(Refused):
 
 class OriginRefused(Refused):
     """The caller is a page of another site, which may not do this."""
+
+
+class SigningRefused(Refused):
+    """The caller is not on this machine, whose keys sign for nobody else."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "only callers on this machine may sign here",
+            "connect from it, to localhost or a loopback address and not through a proxy",
+        )
 
 
 class TxRejected(Refused):

@@ -194,7 +194,7 @@ class Mount:
 
     def standing(self) -> Standing:
         """What the sender of the current request may do."""
-        return self._origins.standing(request.headers, request.host)
+        return self._origins.standing(request.headers, request.host, request.remote_addr or "")
 
     def _may_connect(self) -> bool:
         return self.standing().may_read

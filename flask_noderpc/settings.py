@@ -220,6 +220,12 @@ class Settings:
         "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``.",
     )
     evm_chain_id: int = setting(9000, _whole(1), "Chain id that the EVM layer signs for.")
+    dev: bool = setting(
+        False,
+        _switch,
+        "Whether a new chain of the application ``evm`` has ten rich accounts whose keys"
+        " everybody knows, and callers on this machine sign with them.",
+    )
     evm_gas_cap: int = setting(
         25_000_000, _whole(21_000), "Most gas that a call or an estimate may use."
     )

@@ -118,6 +118,10 @@ class Application(EvmState, ABC):
     def check_tx(self, tx: bytes) -> TxResult:
         """Whether the transaction may wait for a block: code 0 says yes."""
 
+    def recheck_tx(self, tx: bytes) -> TxResult:
+        """The same of one that waits already, or that this node made by itself."""
+        return self.check_tx(tx)
+
     def slot(self, tx: bytes) -> Slot | None:
         """The place of a transaction that :meth:`check_tx` takes, where there are places."""
         return None

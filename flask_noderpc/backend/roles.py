@@ -122,6 +122,11 @@ class Mempool:
         """
         raise NotSupported("this backend does not take transactions")
 
+    def submit_own(self, tx: bytes) -> TxResult:
+        """As :meth:`submit`, of a transaction that this node made by itself, which its
+        application may take unsigned."""
+        raise NotSupported("this backend takes no transactions of its own")
+
     def pending(self, limit: int) -> PendingTxs:
         """At most ``limit`` waiting transactions, oldest first."""
         return PendingTxs(0, 0, ())

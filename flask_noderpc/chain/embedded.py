@@ -28,7 +28,8 @@ _CHANNELS = bytes.fromhex("40202122233038606100")
 class EmbeddedChain(SQLiteBackend):
     """A :class:`SQLiteBackend` that makes its own blocks.
 
-    ``chain_id`` and ``app_state`` are for the genesis that it writes where there is none.
+    ``chain_id`` and ``app_state`` are for the genesis that it writes where there is none;
+    ``began`` is told of the one that there is, once in each process.
     Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
     process makes no block by itself; :meth:`produce` still makes one by hand. With ``dev``
     the chain can be driven, see :meth:`control`.
@@ -42,6 +43,7 @@ class EmbeddedChain(SQLiteBackend):
         application: Callable[[AppState], Application] = KVStore,
         chain_id: str | None = None,
         app_state: bytes = b"",
+        began: Callable[[Genesis], None] | None = None,
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
         clock: Clock | None = None,
@@ -67,6 +69,7 @@ class EmbeddedChain(SQLiteBackend):
             self._control = DevControl(self, self, shifted)
         self._chain_id_wanted = chain_id
         self._app_state_wanted = app_state
+        self._began = began
         self._moniker = moniker
         self._rpc_address = rpc_address
         self._pace = pace or Pace()
@@ -97,6 +100,8 @@ class EmbeddedChain(SQLiteBackend):
         self.init_chain(home.genesis, self._initial_state(home.genesis))
         replay(self, self._app())
         self._introduce(home)
+        if self._began is not None:
+            self._began(home.genesis)
         self._producer = Producer(
             self,
             self._app(),

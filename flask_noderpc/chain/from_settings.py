@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ..backend.application import Application, AppState
 from ..backend.sqlite import MempoolLimits
@@ -34,7 +35,10 @@ def _evm(settings: Settings, path: Path) -> Make:
         settings.evm_executors, settings.evm_max_waiting_calls, settings.evm_timeout
     )
     return lambda state: EvmApplication(
-        state, Machine(state, str(path), limits), settings.evm_chain_id
+        state,
+        Machine(state, str(path), limits),
+        settings.evm_chain_id,
+        dev=settings.dev,
     )
 
 
@@ -65,8 +69,23 @@ CHAIN_SETTINGS = (
     "evm_executors",
     "evm_max_waiting_calls",
     "evm_timeout",
+    "dev",
 )
 """The settings that a chain has, whichever mount serves it."""
+
+
+def _dev(settings: Settings) -> dict[str, Any]:
+    """What a chain is given for NODERPC_DEV."""
+    if not settings.dev:
+        return {}
+    if settings.application != "evm":
+        raise ConfigurationError(
+            f"NODERPC_DEV brings accounts of Ethereum, and NODERPC_APPLICATION is"
+            f" {settings.application!r}: set it to 'evm', or NODERPC_DEV to false"
+        )
+    from .evm import dev
+
+    return {"app_state": dev.app_state(), "began": dev.announce, "dev": True}
 
 
 def chain_path(settings: Settings, folder: Path) -> Path:
@@ -82,10 +101,12 @@ def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
             f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
         )
     path = chain_path(settings, folder)
+    application = APPLICATIONS[settings.application](settings, path)
     return EmbeddedChain(
         path,
         home=settings.home,
-        application=APPLICATIONS[settings.application](settings, path),
+        application=application,
+        **_dev(settings),
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,

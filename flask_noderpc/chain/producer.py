@@ -191,7 +191,7 @@ class Producer:
         try:
             while waiting := self._store.pending_after(cursor, _RECHECK_SLICE):
                 cursor = waiting[-1][0]
-                refused = [tx for _, tx in waiting if self._app.check_tx(tx).code != 0]
+                refused = [tx for _, tx in waiting if self._app.recheck_tx(tx).code != 0]
                 if refused:
                     self._store.drop_pending(refused)
         except Exception:

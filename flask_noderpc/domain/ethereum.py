@@ -80,6 +80,11 @@ class Transaction:
     sender: bytes
 
     @property
+    def is_signed(self) -> bool:
+        """Whether its sender has signed it; no signature has an S of 0."""
+        return self.s != 0
+
+    @property
     def blob_gas(self) -> int | None:
         """What the blobs take; ``None`` for a type without any."""
         return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None

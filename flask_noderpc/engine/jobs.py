@@ -86,7 +86,9 @@ def check(world: World, environment: Environment, tx: Transaction) -> None:
     validity.check_form(tx, environment.chain_id, environment.gas_limit)
     account = world.account(tx.sender)
     validity.check_turn(tx, account)
-    validity.check_sender(tx, world.code(tx.sender))
+    if tx.is_signed:
+        # In its name a contract may send.
+        validity.check_sender(tx, world.code(tx.sender))
     validity.check_funds(tx, account)
     validity.check_fee(tx, environment.base_fee)
 

@@ -25,5 +25,10 @@ def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
     except ValueError:
         # Some R is no point of the curve.
         raise InvalidTransaction("recovery failed") from None
-    # The address is of the two coordinates, without the mark in front of them.
+    return address_of(key)
+
+
+def address_of(key: PublicKey) -> bytes:
+    """The address of a key's account."""
+    # It is of the two coordinates, without the mark in front of them.
     return keccak(key.format(compressed=False)[1:])[12:]

@@ -13,6 +13,7 @@ from ..errors import InvalidTransaction
 from . import rlp
 from .forms import FORMS, WORD
 from .keccak import keccak
+from .keys import Key
 from .signatures import signer
 
 _FIRST_NO_TYPE = 0x80
@@ -53,7 +54,26 @@ def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
 
     Its S is 0, which no signature has, and its R is the sender's address.
     """
-    return encode(replace(tx, r=int.from_bytes(sender), s=0))
+    return encode(replace(tx, v=_v(tx, 0), r=int.from_bytes(sender), s=0))
+
+
+def signed(tx: Transaction, key: Key) -> bytes:
+    """The bytes of a transaction with a signature."""
+    parity, r, s = key.sign(_digest(tx))
+    return encode(replace(tx, v=_v(tx, parity), r=r, s=s))
+
+
+def _digest(tx: Transaction) -> bytes:
+    """What is signed of the fields, for the transaction's chain alone."""
+    items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
+    if tx.type == LEGACY:
+        return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
+    return keccak(bytes((tx.type,)) + rlp.encode(items))
+
+
+def _v(tx: Transaction, parity: int) -> int:
+    """EIP-155: a legacy V has the chain id as well."""
+    return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
 
 
 def _parted(raw: bytes) -> tuple[int, bytes]:
@@ -68,7 +88,7 @@ def _parted(raw: bytes) -> tuple[int, bytes]:
 
 
 def _values(kind: int, body: bytes) -> dict[str, Any]:
-    if kind == BLOB and _has_blobs(body):
+    if kind == BLOB and has_blobs(body):
         raise InvalidTransaction("blob transactions are taken without their blobs")
     form, reader = FORMS[kind], rlp.Reader(body)
     try:
@@ -80,7 +100,7 @@ def _values(kind: int, body: bytes) -> dict[str, Any]:
     return dict(zip((field.name for field in form.fields), values, strict=True))
 
 
-def _has_blobs(body: bytes) -> bool:
+def has_blobs(body: bytes) -> bool:
     """EIP-4844: a transaction that is in no block yet travels with its blobs behind it."""
     items = rlp.Reader(body).list("types.BlobTx")
     return not items.done and items.peek()[0]

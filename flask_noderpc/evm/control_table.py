@@ -1,4 +1,7 @@
-"""Rows of the methods that drive a chain of tests, each under all its names."""
+"""Rows of the methods that drive a chain of tests, each under all its names.
+
+Callers on this machine alone may use them, as they may have it sign.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _ROWS = (
 def _rows() -> Iterator[Route[Any]]:
     for names, call, params, result in _ROWS:
         for name in names:
-            yield Route(name, call, params, result, writes=True)
+            yield Route(name, call, params, result, writes=True, signs=True)
 
 
 CONTROL_ROUTES = tuple(_rows())

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..events.feed import Feed, Heights, Waiting
 from ..rpc.context import Context, Sender
 from ..rpc.dispatch import Dispatcher
+from .dev_table import DEV_ROUTES
 from .dialect import EVM
 from .hub import EvmHub
 from .session import EvmSession
@@ -24,10 +25,11 @@ class EvmLayer:
     def __init__(self, context: Context, start: Callable[[], None]) -> None:
         ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
         self.dispatcher = Dispatcher(
-            routes_of(ctx.settings.evm_api),
+            routes_of(ctx.settings.evm_api, dev=ctx.settings.dev),
             EVM,
             ctx,
             start,
+            cures={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
             max_batch=ctx.settings.evm_max_batch,
         )
         self._hub = EvmHub(ctx)

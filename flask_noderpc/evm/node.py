@@ -15,6 +15,9 @@ from .errors import EvmError
 from .params import Data, Tag
 from .reader import reader
 
+DEV_NAMESPACES = ("evm", "anvil", "hardhat")
+"""What development nodes have, served with NODERPC_DEV alone."""
+
 
 def client_version(ctx: Context, params: NoParams) -> str:
     """The name and version of this server."""
@@ -53,7 +56,8 @@ def peer_count(ctx: Context, params: NoParams) -> int:
 
 def modules(ctx: Context, params: NoParams) -> dict[str, str]:
     """The namespaces that are served, each with a version."""
-    return dict.fromkeys(sorted({*ctx.settings.evm_api, "rpc"}), "1.0")
+    served = {*ctx.settings.evm_api, "rpc", *(DEV_NAMESPACES if ctx.settings.dev else ())}
+    return dict.fromkeys(sorted(served), "1.0")
 
 
 def chain_id(ctx: Context, params: NoParams) -> int:
@@ -82,11 +86,6 @@ def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
 def coinbase(ctx: Context, params: NoParams) -> bytes:
     """The address of the node's own validator key."""
     return address(ctx.backend.validator_key())
-
-
-def no_accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
-    """None: no key is kept here."""
-    return ()
 
 
 def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:

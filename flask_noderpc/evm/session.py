@@ -37,7 +37,7 @@ class EvmSession:
     geth has no message that would say that something is missing.
     """
 
-    def __init__(
+    def __init__(  # keywords, and what they belong to
         self,
         dispatcher: Dispatcher,
         hub: EvmHub,

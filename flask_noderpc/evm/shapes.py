@@ -112,6 +112,36 @@ class Transaction(WireSchema):
     )
 
 
+class FilledTransaction(WireSchema):
+    """A transaction that was made here and sent nowhere: its own fields alone."""
+
+    # geth: core/types/transaction_marshalling.go.
+    type = Quantity()
+    chain_id = Quantity(data_key="chainId", omit_none=True)
+    nonce = Quantity()
+    to = Data(nullable=True)
+    gas = Quantity()
+    gas_price = Quantity(data_key="gasPrice", nullable=True)
+    max_priority_fee_per_gas = Quantity(data_key="maxPriorityFeePerGas", nullable=True)
+    max_fee_per_gas = Quantity(data_key="maxFeePerGas", nullable=True)
+    value = Quantity()
+    data = Data(data_key="input")
+    access_list = ListOf(
+        AccessListEntry,
+        data_key="accessList",
+        get=lambda tx: tx.access_list if tx.type >= ACCESS_LIST else None,
+        omit_none=True,
+    )
+    authorizations = ListOf(Authorization, data_key="authorizationList", omit_empty=True)
+    v = Quantity()
+    r = Quantity()
+    s = Quantity()
+    y_parity = Quantity(
+        data_key="yParity", get=lambda tx: None if tx.type == LEGACY else tx.v, omit_none=True
+    )
+    hash = Data()
+
+
 class Log(WireSchema):
     """A log; none is ever removed, as no block is."""
 
@@ -221,6 +251,7 @@ SCHEMAS: dict[type, type[WireSchema]] = {
     BlockView: Block,
     ethereum.Header: Header,
     ethereum.PlacedTransaction: Transaction,
+    ethereum.Transaction: FilledTransaction,
     ethereum.Receipt: Receipt,
     ethereum.Log: Log,
 }

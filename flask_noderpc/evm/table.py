@@ -10,14 +10,17 @@ from . import (
     blocks,
     calls,
     fees,
+    filling,
     filter_methods,
     logs,
     node,
     raw,
+    signing,
     state,
     transactions,
     txpool,
 )
+from .dev_table import DEV_ROUTES
 from .unsupported import Unread, needs_state
 from .views import BlockView
 
@@ -47,7 +50,7 @@ _NODE = (
     Route("eth_syncing", node.syncing, NoParams, bool),
     Route("eth_capabilities", node.capabilities, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
-    Route("eth_accounts", node.no_accounts, NoParams, tuple),
+    Route("eth_accounts", signing.accounts, NoParams, tuple),
     Route("eth_mining", node.not_mining, NoParams, bool),
     Route("eth_hashrate", node.no_hashrate, NoParams, int),
     Route("eth_protocolVersion", node.protocol_version, NoParams, int),
@@ -170,6 +173,7 @@ _STATE = (
     Route("eth_getProof", state.proof, state.OfProof, dict),
     Route("eth_call", calls.call, calls.OfCall, bytes),
     Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
+    Route("eth_fillTransaction", filling.fill, filling.ToFill, dict),
 )
 
 _TXPOOL = (
@@ -205,9 +209,10 @@ EVM_ROUTES = RouteTable(
 )
 
 
-def routes_of(namespaces: tuple[str, ...]) -> RouteTable:
+def routes_of(namespaces: tuple[str, ...], *, dev: bool) -> RouteTable:
     """The rows of these namespaces, and of ``rpc``, which is always there.
 
+    With ``dev`` those are among them that sign, and the namespaces of development nodes.
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known.
     """
     for name in namespaces:
@@ -216,5 +221,6 @@ def routes_of(namespaces: tuple[str, ...]) -> RouteTable:
             raise ConfigurationError(
                 f"NODERPC_EVM_API: no namespace {name!r}; known are {known}"
             )
-    wanted = {"rpc", *namespaces}
-    return RouteTable(row for row in EVM_ROUTES if row.name.partition("_")[0] in wanted)
+    wanted = {"rpc", *namespaces, *node.DEV_NAMESPACES}
+    rows = EVM_ROUTES + DEV_ROUTES if dev else EVM_ROUTES
+    return RouteTable(row for row in rows if row.name.partition("_")[0] in wanted)

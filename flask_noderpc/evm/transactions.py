@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..domain.abci import TxResult
 from ..domain.ethereum import ETHER, Block, Log, PlacedTransaction, Receipt, Transaction
 from ..errors import TxRejected
+from ..ethereum.blobs import without_blobs
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import transaction_hashes
 from ..ethereum.transactions import decode
@@ -127,7 +130,7 @@ class RawTransaction(Params):
 
 def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     """Hand a signed transaction to the mempool; its Ethereum hash."""
-    tx = decode(params.raw)
+    tx = decode(without_blobs(params.raw))
     if tx.chain_id is None:
         # geth: internal/ethapi.
         raise EvmError("only replay-protected (EIP-155) transactions allowed over RPC")
@@ -135,9 +138,14 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
-    _check_fee(ctx, tx)
+    return hand_in(ctx, tx, ctx.backend.submit)
+
+
+def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:
+    """Hand a transaction to the mempool by a way of its own; its Ethereum hash."""
+    check_fee(ctx, tx)
     try:
-        check = ctx.backend.submit(params.raw)
+        check = submit(tx.raw)
     except TxRejected as error:
         raise EvmError(
             "already known" if "already exists" in error.text else error.said
@@ -147,7 +155,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     return tx.hash
 
 
-def _check_fee(ctx: Context, tx: Transaction) -> None:
+def check_fee(ctx: Context, tx: Transaction) -> None:
     """Refuse a fee that can only be a mistake; geth: internal/ethapi, checkTxFee."""
     price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
     fee, cap = tx.gas * (price or 0) / ETHER, ctx.settings.evm_txfee_cap

@@ -56,6 +56,8 @@ class Sender:
     """Who sent a message: what it may, and whom it counts for."""
 
     may_write: bool = True
+    may_sign: bool = False
+    """Whether the node signs for it with keys of its own."""
     client: str = ""
 
 

@@ -27,6 +27,7 @@ from ..errors import (
     InternalError,
     OriginRefused,
     RPCError,
+    SigningRefused,
     StoreError,
 )
 from ..settings import Settings
@@ -75,10 +76,8 @@ class _Caller:
 
     context: Context
     may_write: bool
-    own: OwnMethods
-
-
-_NO_METHODS: OwnMethods = {}
+    may_sign: bool = False
+    own: OwnMethods | None = None
 
 
 class _Allowance:
@@ -143,7 +142,7 @@ class Dispatcher:
     def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""
         try:
-            endpoint = self._endpoint(name, may_write)
+            endpoint = self._endpoint(name, _Caller(self._context, may_write))
             self._ready()
             params = endpoint.loader.from_uri(values)
             answer = self._call(self._context, endpoint, params, URI_ID)
@@ -164,10 +163,11 @@ class Dispatcher:
         self,
         body: bytes,
         sender: Sender = ANYBODY,
-        own: OwnMethods = _NO_METHODS,
+        own: OwnMethods | None = None,
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
-        caller = _Caller(replace(self._context, client=sender.client), sender.may_write, own)
+        context = replace(self._context, client=sender.client)
+        caller = _Caller(context, sender.may_write, sender.may_sign, own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -232,8 +232,7 @@ class Dispatcher:
     def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            caller = _Caller(self._context, may_write, _NO_METHODS)
-            return self._called(call, own_id, caller).body
+            return self._called(call, own_id, _Caller(self._context, may_write)).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
@@ -243,11 +242,11 @@ class Dispatcher:
         return self.envelope.failure(own_id, said)
 
     def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
-        own = caller.own.get(call.method)
+        own = (caller.own or {}).get(call.method)
         if own is not None:
             self._ready()
             return Answer(self.envelope.success(own_id, own(call.params), error_member=False))
-        endpoint = self._endpoint(call.method, caller.may_write)
+        endpoint = self._endpoint(call.method, caller)
         self._ready()
         params = endpoint.loader.from_json(call.params)
         return self._call(caller.context, endpoint, params, own_id)
@@ -262,16 +261,18 @@ class Dispatcher:
             route.cache.allows(params, answer),
         )
 
-    def _endpoint(self, name: str, may_write: bool) -> Endpoint:
+    def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
         try:
             endpoint = self._endpoints[name]
         except KeyError:
             raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
-        if endpoint.route.writes and not may_write:
+        if endpoint.route.writes and not caller.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
+        if endpoint.route.signs and not caller.may_sign:
+            raise SigningRefused
         return endpoint
 
 

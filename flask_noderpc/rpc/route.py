@@ -46,6 +46,8 @@ class Route(Generic[P]):
     cache: Cache = NEVER
     writes: bool = False
     """Whether it changes state, which not every caller may."""
+    signs: bool = False
+    """Whether it uses the node's own keys, which only callers on its machine may."""
 
     @property
     def doc(self) -> str:

@@ -18,7 +18,7 @@ def sender_of(standing: Standing) -> Sender:
     """
     home = _home(request.remote_addr or "")
     client = home if standing.may_write else f"pages at {home}"
-    return Sender(standing.may_write, client)
+    return Sender(standing.may_write, standing.may_sign, client)
 
 
 def _home(address: str) -> str:

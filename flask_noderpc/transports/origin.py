@@ -1,13 +1,16 @@
-"""What a page of another site may do here, told by the headers that browsers add.
+"""What whoever sent a request may do here, told by its address and its headers.
 
 Anybody may read a chain. But a page that somebody happens to open must not send
 transactions through a node that this browser can reach; on real nodes it can. Programs
 other than browsers send neither header and are not concerned.
+
+Only programs of this machine may have its keys sign, and pages that may send transactions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +25,11 @@ class Standing(NamedTuple):
 
     may_read: bool
     may_write: bool
+    may_sign: bool = False
+
+
+# What proxies say of those they stand for: these are not of this machine.
+_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +39,39 @@ class Origins:
     readers: tuple[str, ...] = (ANY,)
     writers: tuple[str, ...] = ()
 
-    def standing(self, headers: Headers, host: str) -> Standing:
-        """What the sender of these headers to this host may do."""
+    def standing(self, headers: Headers, host: str, peer: str = "") -> Standing:
+        """What the sender of these headers to this host, from the address ``peer``, may do."""
+        is_local = _is_of_this_machine(headers, host, peer)
         if not _is_of_another_site(headers, host):
-            return Standing(may_read=True, may_write=True)
+            return Standing(may_read=True, may_write=True, may_sign=is_local)
         origin = headers.get("Origin", "")
         may_write = _lists(self.writers, origin)
-        return Standing(may_write or _lists(self.readers, origin), may_write)
+        return Standing(
+            may_write or _lists(self.readers, origin), may_write, may_write and is_local
+        )
 
 
 def _lists(allowed: tuple[str, ...], origin: str) -> bool:
     return ANY in allowed or origin in allowed
+
+
+def _is_of_this_machine(headers: Headers, host: str, peer: str) -> bool:
+    # geth: --http.vhosts. A site may give its own name this machine's address, and its page
+    # is then of the same site.
+    name = _name(f"//{host}")
+    return (
+        _is_loopback(peer)
+        and not any(header in headers for header in _FORWARDED)
+        and (name == "localhost" or _is_loopback(name))
+    )
+
+
+def _is_loopback(address: str | None) -> bool:
+    try:
+        found = ip_address(address or "")
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def _is_of_another_site(headers: Headers, host: str) -> bool:

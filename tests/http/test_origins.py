@@ -63,17 +63,53 @@ def test_origins_may_be_allowed_and_readers_narrowed() -> None:
     assert Origins(writers=("*",)).standing(Headers(EVIL), "localhost") == Standing(True, True)
 
 
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("host", ["localhost:26657", "127.0.0.1", "[::1]:5000"])
+def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
+    assert Origins().standing(Headers(), host, peer).may_sign
+
+
+@pytest.mark.parametrize(
+    ("headers", "host", "peer"),
+    [
+        ({}, "localhost", "192.0.2.1"),
+        ({}, "localhost", "fe80::1"),
+        # A socket of the file system has no address.
+        ({}, "localhost", ""),
+        ({}, "localhost", "unix:"),
+        # What a proxy on this machine passes on.
+        ({"X-Forwarded-For": "127.0.0.1"}, "localhost", "127.0.0.1"),
+        ({"X-Real-IP": "192.0.2.1"}, "localhost", "127.0.0.1"),
+        ({"Forwarded": "for=192.0.2.1"}, "localhost", "127.0.0.1"),
+        # A name that somebody gave this machine's address.
+        ({}, "evil.example", "127.0.0.1"),
+        ({"Sec-Fetch-Site": "same-origin"}, "evil.example:26657", "127.0.0.1"),
+        ({}, "", "127.0.0.1"),
+        (EVIL, "localhost", "127.0.0.1"),
+    ],
+)
+def test_nobody_else_may_sign(headers: dict[str, str], host: str, peer: str) -> None:
+    assert not Origins().standing(Headers(headers), host, peer).may_sign
+
+
+def test_pages_that_may_write_may_sign_on_this_machine() -> None:
+    origins = Origins(writers=("https://wallet.example",))
+    assert origins.standing(Headers(WALLET), "localhost", "127.0.0.1").may_sign
+    assert not origins.standing(Headers(WALLET), "localhost", "192.0.2.1").may_sign
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["Origin", "Referer"]),
         st.text(st.characters(exclude_characters="\r\n")),
     ),
     st.text(),
+    st.text(),
 )
 def test_whatever_the_headers_say_there_is_an_answer(
-    headers: dict[str, str], host: str
+    headers: dict[str, str], host: str, peer: str
 ) -> None:
-    Origins().standing(Headers(headers), host)
+    Origins().standing(Headers(headers), host, peer)
 
 
 @pytest.fixture

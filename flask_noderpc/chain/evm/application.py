@@ -48,7 +48,10 @@ _KEPT_DECODED = 10_000
 
 
 class EvmApplication(Application):
-    """Runs Ethereum's transactions; with ``dev`` accounts are also changed by hand."""
+    """Runs Ethereum's transactions.
+
+    With ``dev`` accounts are also changed by hand, and its own node may send in any name.
+    """
 
     chooses = True
 
@@ -58,7 +61,6 @@ class EvmApplication(Application):
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
         self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
-        self.unsigned = False
 
     def evm(self) -> Evm:
         return self._machine
@@ -95,10 +97,18 @@ class EvmApplication(Application):
         )
 
     def check_tx(self, tx: bytes) -> TxResult:
+        return self._check(tx, unsigned=False)
+
+    def recheck_tx(self, tx: bytes) -> TxResult:
         if self._dev and is_patch(tx):
             return TxResult()
+        return self._check(tx, unsigned=self._dev)
+
+    def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
         try:
             found = self._decode(tx)
+            if not (found.is_signed or unsigned):
+                raise InvalidTransaction("invalid transaction v, r, s values")
             own = self._head()
             validity.check_form(found, self._chain_id, own.gas_limit)
             account = self._account(own, found.sender)
@@ -184,7 +194,7 @@ class EvmApplication(Application):
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
         if found is None:
-            found = self._decoded[raw] = decode(raw, unsigned=self.unsigned)
+            found = self._decoded[raw] = decode(raw, unsigned=True)
             while len(self._decoded) > _KEPT_DECODED:
                 self._decoded.popitem(last=False)
         return found

@@ -1,0 +1,59 @@
+"""Keys of Ethereum's accounts, and what they sign."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .extra import of_the_extra
+from .keccak import keccak
+from .signatures import address_of
+
+with of_the_extra():
+    from coincurve import PrivateKey
+
+
+class Key:
+    """A private key of 32 bytes."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        self._key = PrivateKey(secret)
+
+    @cached_property
+    def address(self) -> bytes:
+        """Of its account."""
+        return address_of(self._key.public_key)
+
+    def sign(self, digest: bytes) -> tuple[int, int, int]:
+        """Parity, R and S; the same for the same digest (RFC 6979)."""
+        signature = self._key.sign_recoverable(digest, hasher=None)
+        return signature[64], int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
+
+    def sign_digest(self, digest: bytes) -> bytes:
+        """R, S and 27 or 28 behind them, as wallets sign what is no transaction."""
+        parity, r, s = self.sign(digest)
+        return r.to_bytes(32) + s.to_bytes(32) + bytes((27 + parity,))
+
+
+def personal_digest(message: bytes) -> bytes:
+    """What is signed of a message (EIP-191): nothing that could be a transaction."""
+    return keccak(b"\x19Ethereum Signed Message:\n%d%b" % (len(message), message))
+
+
+# m/44'/60'/0'/0/0 to 9 of "test test test test test test test test test test test junk".
+DEV_KEYS = tuple(
+    Key(bytes.fromhex(secret))
+    for secret in (
+        "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+        "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+        "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+        "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+        "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+        "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+        "92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+        "4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+        "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+        "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+    )
+)
+"""The accounts that every development chain has, and that anybody can sign for."""

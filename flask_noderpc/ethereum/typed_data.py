@@ -1,0 +1,175 @@
+"""What is signed of structured data (EIP-712)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .hexadecimal import from_hex
+from .keccak import keccak
+
+_DOMAIN = "EIP712Domain"
+
+# In this order, where a document does not say which its domain has.
+_DOMAIN_FIELDS = {
+    "name": "string",
+    "version": "string",
+    "chainId": "uint256",
+    "verifyingContract": "address",
+    "salt": "bytes32",
+}
+
+_ARRAY = re.compile(r"(.+)\[(\d*)\]", re.ASCII)
+_NUMBER = re.compile(r"(u?)int(\d{0,3})", re.ASCII)
+_WORD_BYTES = re.compile(r"bytes(\d{1,2})", re.ASCII)
+
+# Deeper than anybody writes, and each level takes some of the stack.
+_DEEPEST = 64
+
+Types = dict[str, tuple[tuple[str, str], ...]]
+"""Names and types of the fields of each struct."""
+
+
+def typed_digest(document: object) -> bytes:
+    """What is signed of a document; raise :exc:`ValueError` for one that can't be."""
+    members = _object(document, "typed data")
+    domain = _object(members.get("domain"), "domain")
+    types = _types(_object(members.get("types"), "types"))
+    if _DOMAIN not in types:
+        types[_DOMAIN] = tuple(kv for kv in _DOMAIN_FIELDS.items() if kv[0] in domain)
+    primary = members.get("primaryType")
+    if not isinstance(primary, str) or primary not in types:
+        raise ValueError(f"primaryType {str(primary)[:100]!r} is not among the types")
+    encoder = _Encoder(types)
+    signed = encoder.struct(_DOMAIN, domain)
+    if primary != _DOMAIN:
+        signed += encoder.struct(primary, members.get("message"))
+    return keccak(b"\x19\x01" + signed)
+
+
+def _object(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be an object")
+    return value
+
+
+def _types(members: Mapping[str, Any]) -> Types:
+    try:
+        types = {
+            name: tuple((field["name"], field["type"]) for field in fields)
+            for name, fields in members.items()
+        }
+    except (TypeError, KeyError):
+        raise ValueError("each of the types must be a list of names and types") from None
+    if not all(
+        isinstance(text, str) for fields in types.values() for f in fields for text in f
+    ):
+        raise ValueError("names and types of fields must be texts")
+    return types
+
+
+class _Encoder:
+    """Hashes structs, and encodes their fields as one word each."""
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+        self._type_hashes: dict[str, bytes] = {}
+
+    def struct(self, name: str, value: object, depth: int = 0) -> bytes:
+        """The hash of a struct."""
+        if depth > _DEEPEST:
+            raise ValueError(f"typed data of more than {_DEEPEST} levels")
+        members, fields = _object(value, name), self._types[name]
+        # geth: signer/core/apitypes.
+        if len(members) > len(fields):
+            raise ValueError(f"there is extra data provided in the message ({name})")
+        words = [self._type_hash(name)]
+        for field, kind in fields:
+            if field not in members:
+                raise ValueError(f"{name} has no {field!r}")
+            words.append(self._word(kind, members[field], depth + 1))
+        return keccak(b"".join(words))
+
+    def _type_hash(self, name: str) -> bytes:
+        if name not in self._type_hashes:
+            others = sorted(self._used_by(name) - {name})
+            text = "".join(map(self._signature, (name, *others)))
+            self._type_hashes[name] = keccak(text.encode())
+        return self._type_hashes[name]
+
+    def _used_by(self, name: str) -> set[str]:
+        """A struct, and all that it is made of."""
+        found, waiting = {name}, [name]
+        while waiting:
+            kinds = {kind.partition("[")[0] for _, kind in self._types[waiting.pop()]}
+            fresh = {kind for kind in kinds if kind in self._types} - found
+            found |= fresh
+            waiting.extend(fresh)
+        return found
+
+    def _signature(self, name: str) -> str:
+        fields = ",".join(f"{kind} {field}" for field, kind in self._types[name])
+        return f"{name}({fields})"
+
+    def _word(self, kind: str, value: object, depth: int) -> bytes:
+        array = _ARRAY.fullmatch(kind)
+        if array is not None:
+            return self._array(kind, array, value, depth)
+        if kind in self._types:
+            # The end of a list of structs, as wallets have it.
+            return bytes(32) if value is None else self.struct(kind, value, depth)
+        return _atom(kind, value)
+
+    def _array(self, kind: str, array: re.Match[str], value: object, depth: int) -> bytes:
+        if depth > _DEEPEST or not isinstance(value, list):
+            raise ValueError(f"{kind} needs a list, of at most {_DEEPEST} levels")
+        # eth-account has these words, and web3.py's tests want them.
+        if array[2] and int(array[2]) != len(value):
+            raise ValueError(
+                f"Expected {array[2]} items for array type {kind}, got {len(value)} items"
+            )
+        return keccak(b"".join(self._word(array[1], each, depth + 1) for each in value))
+
+
+def _atom(kind: str, value: object) -> bytes:
+    """A value that is no struct and no list."""
+    if kind == "string" and isinstance(value, str):
+        return keccak(value.encode())
+    if kind == "bool" and isinstance(value, bool):
+        return value.to_bytes(32)
+    number = _NUMBER.fullmatch(kind)
+    if number is not None:
+        return _number(kind, value, is_signed=not number[1], bits=int(number[2] or 256))
+    try:
+        if isinstance(value, str):
+            return _bytes(kind, value)
+    except ValueError:
+        pass
+    raise ValueError(f"{str(value)[:100]!r} is no {kind[:100]}")
+
+
+def _bytes(kind: str, text: str) -> bytes:
+    sized = _WORD_BYTES.fullmatch(kind)
+    if kind == "bytes":
+        return keccak(from_hex(text, (len(text) - 2) // 2))
+    if kind == "address":
+        return from_hex(text, 20).rjust(32, b"\0")
+    if sized is not None and 0 < int(sized[1]) <= 32:
+        return from_hex(text, int(sized[1])).ljust(32, b"\0")
+    raise ValueError(kind)
+
+
+def _number(kind: str, value: object, *, is_signed: bool, bits: int) -> bytes:
+    try:
+        if isinstance(value, str):
+            # Decimal or hex, and not as long as to keep us busy.
+            value = int(value[:80], 16 if value.lstrip("-")[:2] in ("0x", "0X") else 10)
+        elif not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError
+        if bits % 8 or not 0 < bits <= 256:
+            raise ValueError
+        value.to_bytes(bits // 8, signed=is_signed)
+        return value.to_bytes(32, signed=is_signed)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{str(value)[:100]!r} is no {kind}") from None

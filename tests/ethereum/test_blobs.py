@@ -1,0 +1,81 @@
+"""A transaction that travels with its blobs is taken without them, once they are checked."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+import rlp
+
+from flask_noderpc.errors import InvalidTransaction
+from flask_noderpc.ethereum.blobs import without_blobs
+from flask_noderpc.ethereum.transactions import decode
+
+from .signing import ACCOUNT, TYPES, fields_by_type, sample, sender
+
+BLOB = b"\0" * (1 << 17)
+
+
+@cache
+def travelling() -> bytes:
+    """What eth-account sends."""
+    fields = {k: v for k, v in fields_by_type()["blob"].items() if k != "blobVersionedHashes"}
+    made = ACCOUNT.sign_transaction(fields, blobs=[BLOB])
+    return bytes(made.raw_transaction)
+
+
+def _changed(place: int, value: Any) -> bytes:
+    items = list(rlp.decode(travelling()[1:]))
+    items[place] = value
+    return b"\x03" + bytes(rlp.encode(items))
+
+
+def test_what_eth_account_sends_is_taken_without_its_blobs() -> None:
+    raw = travelling()
+    tx = decode(without_blobs(raw))
+    assert len(raw) > len(BLOB)
+    assert (tx.sender, len(tx.blob_versioned_hashes)) == (sender(), 1)
+    assert tx.raw == b"\x03" + bytes(rlp.encode(rlp.decode(raw[1:])[0]))
+
+
+def test_a_sidecar_with_a_proof_for_each_whole_blob_is_taken() -> None:
+    body, _, blobs, commitments, _ = rlp.decode(travelling()[1:])
+    raw = b"\x03" + bytes(rlp.encode([body, blobs, commitments, [bytes(48)]]))
+    assert without_blobs(raw) == without_blobs(travelling())
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_what_has_no_blobs_behind_it_stays_as_it_is(name: str) -> None:
+    assert without_blobs(sample(name)) == sample(name)
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x03", b"\x03\xc0", b"\x03\xc1\xc0", b"\x03\x80", b"x"])
+def test_what_is_no_transaction_is_said_to_be_none(raw: bytes) -> None:
+    with pytest.raises(InvalidTransaction):
+        decode(without_blobs(raw))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (2, [], "invalid number of 0 blobs for 1"),
+        (2, [BLOB[1:]], "blobs of 131072 bytes are needed"),
+        (3, [b"\x01" * 48], "blob 0: the commitment is not of its hash"),
+        (3, [], "invalid number of 0 commitments for 1"),
+        (4, [bytes(48)], "invalid number of 1 proofs for 128"),
+        (4, b"no list", "rlp: expected input list for proofs"),
+    ],
+)
+def test_blobs_of_another_transaction_are_refused(place: int, value: Any, said: str) -> None:
+    with pytest.raises(InvalidTransaction) as caught:
+        without_blobs(_changed(place, value))
+    assert str(caught.value) == said
+
+
+def test_a_sidecar_of_another_version_or_with_more_is_refused() -> None:
+    items = list(rlp.decode(travelling()[1:]))
+    with pytest.raises(InvalidTransaction, match="invalid blob sidecar version 2"):
+        without_blobs(_changed(1, b"\x02"))
+    with pytest.raises(InvalidTransaction, match="too many elements"):
+        without_blobs(b"\x03" + bytes(rlp.encode([*items, b"more"])))

@@ -1,0 +1,39 @@
+"""One chain for the tests of a module, each with accounts of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from web3 import HTTPProvider, Web3
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.testing.node import serve
+
+from .kit import chain_of, dev_app
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """One chain for all tests here, each with accounts of its own; its processes are slow to
+    begin."""
+    made = dev_app(tmp_path_factory.mktemp("dev"))
+    yield made
+    chain_of(made).close()
+
+
+@pytest.fixture(scope="module")
+def chain(app: Flask) -> EmbeddedChain:
+    return chain_of(app)
+
+
+@pytest.fixture(scope="module")
+def url(app: Flask) -> Iterator[str]:
+    with serve(app) as found:
+        yield found
+
+
+@pytest.fixture
+def w3(url: str) -> Web3:
+    return Web3(HTTPProvider(f"{url}/evm"))

@@ -1,0 +1,159 @@
+"""Transactions that the node fills in and signs."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from eth_account import Account
+from web3 import Web3
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.ethereum.keys import DEV_KEYS
+
+from .kit import ETHER, FIRST, asked
+
+
+def test_ten_rich_accounts_are_there(w3: Any) -> None:
+    assert [bytes.fromhex(address[2:]) for address in w3.eth.accounts] == [
+        key.address for key in DEV_KEYS
+    ]
+    assert w3.eth.accounts[0] == FIRST
+    assert w3.eth.get_balance(w3.eth.accounts[9], 0) == 10_000 * ETHER
+
+
+def test_the_node_signs_and_fills_what_is_sent(chain: EmbeddedChain, w3: Any) -> None:
+    sender, to = w3.eth.accounts[0], w3.eth.accounts[9]
+    nonce, before = w3.eth.get_transaction_count(sender), w3.eth.get_balance(to)
+    fee = w3.eth.get_block("pending")["baseFeePerGas"]
+
+    answer = asked(w3, "eth_sendTransaction", {"from": sender, "to": to, "value": "0x5"})
+    chain.produce()
+    receipt = w3.eth.get_transaction_receipt(answer["result"])
+    tx = w3.eth.get_transaction(answer["result"])
+
+    assert (receipt["status"], receipt["from"]) == (1, sender)
+    assert (tx["nonce"], tx["gas"], tx["type"], tx["chainId"]) == (nonce, 21_000, 2, 9000)
+    assert tx["maxFeePerGas"] == 2 * fee + tx["maxPriorityFeePerGas"]
+    assert w3.eth.get_balance(to) == before + 5
+
+
+@pytest.mark.parametrize(
+    "fees",
+    [
+        {"gasPrice": 3 * 10**9},
+        {"gasPrice": 3 * 10**9, "accessList": []},
+        {"maxFeePerGas": 3 * 10**9, "maxPriorityFeePerGas": 1},
+    ],
+    ids=["legacy", "access list", "dynamic fee"],
+)
+def test_a_transaction_is_signed_and_sent_by_others(
+    chain: EmbeddedChain, w3: Any, fees: Any
+) -> None:
+    sender = w3.eth.accounts[1]
+    made = w3.eth.sign_transaction(
+        {"from": sender, "to": FIRST, "value": 3, "gas": 30_000, **fees}
+    )
+
+    assert Account.recover_transaction(made["raw"]) == sender
+    assert (made["tx"]["value"], made["tx"]["gas"]) == (3, 30_000)
+    tx_hash = w3.eth.send_raw_transaction(made["raw"])
+    assert tx_hash == made["tx"]["hash"]
+    chain.produce()
+    assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
+
+
+def test_what_is_left_open_is_filled_in_and_not_signed(w3: Any) -> None:
+    sender = w3.eth.accounts[2]
+    found = asked(w3, "eth_fillTransaction", {"from": sender, "to": FIRST})["result"]
+
+    tx = found["tx"]
+    assert (tx["nonce"], tx["gas"], tx["chainId"]) == ("0x0", "0x5208", "0x2328")
+    assert (tx["gasPrice"], tx["r"], tx["s"]) == (None, "0x0", "0x0")
+    tip = int(tx["maxPriorityFeePerGas"], 16)
+    base_fee = int(asked(w3, "eth_baseFee")["result"], 16)
+    assert int(tx["maxFeePerGas"], 16) == 2 * base_fee + tip
+    assert tx["hash"] == Web3.to_hex(Web3.keccak(hexstr=found["raw"]))
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({}, "contract creation without any data provided"),
+        ({"to": FIRST, "chainId": "0x1"}, "chainId does not match node's (have=1, want=9000)"),
+        ({"to": FIRST, "gasPrice": "0x0"}, "gasPrice must be non-zero after london fork"),
+        (
+            {"to": FIRST, "maxFeePerGas": "0x0", "maxPriorityFeePerGas": "0x0"},
+            "maxFeePerGas must be non-zero",
+        ),
+        ({"to": FIRST, "maxFeePerGas": "0x1"}, "maxFeePerGas (0x1) < maxPriorityFeePerGas (0x"),
+        (
+            {"to": FIRST, "blobVersionedHashes": ["0x01" + "00" * 31]},
+            "signing blob transactions not supported",
+        ),
+        (
+            {"to": FIRST, "gasPrice": "0x1", "authorizationList": []},
+            "a transaction of type 4 has maxFeePerGas, no gasPrice",
+        ),
+        (
+            {"to": FIRST, "gas": "0x5208", "gasPrice": "0x38d7ea4c68000"},
+            "exceeds the configured",
+        ),
+    ],
+)
+def test_what_can_not_be_sent_is_refused(w3: Any, args: Any, said: str) -> None:
+    answer = asked(w3, "eth_sendTransaction", {"from": FIRST, **args})
+    assert said in answer["error"]["message"]
+
+
+def test_sends_at_the_same_time_have_nonces_of_their_own(chain: EmbeddedChain, w3: Any) -> None:
+    sender = w3.eth.accounts[3]
+    tx = {"from": sender, "to": FIRST, "gas": "0x5208"}
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: asked(w3, "eth_sendTransaction", tx), range(24)))
+
+    assert len({answer["result"] for answer in found}) == 24
+    assert w3.eth.get_transaction_count(sender, "pending") == 24
+    chain.produce()
+    assert w3.eth.get_transaction_count(sender) == 24
+
+
+def test_a_nonce_that_another_process_took_is_not_taken_again(
+    chain: EmbeddedChain, w3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = w3.eth.accounts[4]
+    tx = {"from": sender, "to": FIRST, "gas": "0x5208"}
+    first = asked(w3, "eth_sendTransaction", tx)["result"]
+    pending_of = chain.pending_of
+    stale = [()]
+
+    def late(address: bytes, limit: int) -> tuple[bytes, ...]:
+        # As if the other's transaction came right after this look.
+        return stale.pop() if stale else pending_of(address, limit)
+
+    monkeypatch.setattr(chain, "pending_of", late)
+    second = asked(w3, "eth_sendTransaction", tx)["result"]
+
+    assert not stale
+    assert first != second
+    assert w3.eth.get_transaction(second)["nonce"] == 1
+
+
+def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -> None:
+    fields = {
+        "type": 3,
+        "nonce": 0,
+        "gas": 21_000,
+        "to": FIRST,
+        "value": 0,
+        "data": b"",
+        "maxFeePerGas": 5 * 10**9,
+        "maxPriorityFeePerGas": 1,
+        "maxFeePerBlobGas": 1,
+        "chainId": 9000,
+    }
+    made = Account.sign_transaction(fields, DEV_KEYS[9].secret, blobs=[bytes(1 << 17)])
+    tx_hash = w3.eth.send_raw_transaction(made.raw_transaction)
+
+    assert w3.eth.get_transaction(tx_hash)["type"] == 3
