@@ -17,7 +17,7 @@
     │   │   ├── OriginRefused()     a page of another site may not do this
     │   │   ├── SigningRefused()    only callers on this machine may have its keys sign
     │   │   ├── TxRejected(reason)
-    │   │   │   ├── TxInCache · TxTooLarge(size, limit)
+    │   │   │   ├── TxInCache · TxTooLarge(size, limit) · PlaceTaken()
     │   │   ├── InvalidEvidence(reason)
     │   │   ├── InvalidTransaction(reason)  no signed Ethereum transaction
     │   │   ├── QuerySyntaxError(reason, at)
@@ -146,6 +146,13 @@ class SigningRefused(Refused):
 
 class TxRejected(Refused):
     """The mempool does not take this transaction."""
+
+
+class PlaceTaken(TxRejected):
+    """Another transaction of the sender waits with this nonce."""
+
+    def __init__(self) -> None:
+        super().__init__("another transaction with this nonce waits")
 
 
 class TxInCache(TxRejected):

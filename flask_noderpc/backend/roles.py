@@ -122,9 +122,13 @@ class Mempool:
         """
         raise NotSupported("this backend does not take transactions")
 
-    def submit_own(self, tx: bytes) -> TxResult:
+    def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
         """As :meth:`submit`, of a transaction that this node made by itself, which its
-        application may take unsigned."""
+        application may take unsigned.
+
+        Unless it ``replaces``, it must be the first in its place; raise
+        :exc:`~flask_noderpc.errors.PlaceTaken`.
+        """
         raise NotSupported("this backend takes no transactions of its own")
 
     def pending(self, limit: int) -> PendingTxs:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..domain.abci import TxResult
 from ..domain.ethereum import ETHER, Block, Log, PlacedTransaction, Receipt, Transaction
-from ..errors import TxRejected
+from ..errors import PlaceTaken, TxRejected
 from ..ethereum.blobs import without_blobs
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import transaction_hashes
@@ -146,6 +146,8 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) 
     check_fee(ctx, tx)
     try:
         check = submit(tx.raw)
+    except PlaceTaken:
+        raise
     except TxRejected as error:
         raise EvmError(
             "already known" if "already exists" in error.text else error.said

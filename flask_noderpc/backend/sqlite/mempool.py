@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...canonical.blocksize import tx_bytes
 from ...canonical.hashes import tx_hash
 from ...domain.answers import PendingCount, PendingTxs
-from ...errors import MempoolFull, TxInCache, TxRejected, TxTooLarge
+from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ..application import Room, Slot
 from . import state
 
@@ -80,13 +80,15 @@ def add(
     gas_wanted: int,
     limits: MempoolLimits,
     slot: Slot | None = None,
+    *,
+    replaces: bool = True,
 ) -> None:
     """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
 
-    One that is in the same slot makes room for it, where it pays enough more.
+    One that is in the same slot makes room for it, where it pays enough more and ``replaces``.
     """
     if slot is not None:
-        _make_room(connection, slot)
+        _make_room(connection, slot, replaces)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
@@ -107,7 +109,7 @@ def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
     return slot.sender, slot.nonce, slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
 
 
-def _make_room(connection: Connection, slot: Slot) -> None:
+def _make_room(connection: Connection, slot: Slot, replaces: bool) -> None:
     """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
     if slot.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
@@ -118,6 +120,8 @@ def _make_room(connection: Connection, slot: Slot) -> None:
     if row is None:
         _refuse_gap(connection, slot)
         return
+    if not replaces:
+        raise PlaceTaken
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
     if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
         raise TxRejected("replacement transaction underpriced")

@@ -133,11 +133,26 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
         return stale.pop() if stale else pending_of(address, limit)
 
     monkeypatch.setattr(chain, "pending_of", late)
-    second = asked(w3, "eth_sendTransaction", tx)["result"]
+    # It pays enough to replace the other, and must not.
+    dear = {**tx, "maxFeePerGas": "0x165a0bc00", "maxPriorityFeePerGas": "0x77359400"}
+    second = asked(w3, "eth_sendTransaction", dear)["result"]
 
     assert not stale
     assert first != second
+    assert w3.eth.get_transaction(first)["nonce"] == 0
     assert w3.eth.get_transaction(second)["nonce"] == 1
+
+
+def test_a_transaction_with_the_same_nonce_replaces_the_one_that_waits(w3: Any) -> None:
+    sender = w3.eth.accounts[8]
+    tx = {"from": sender, "to": FIRST, "gas": "0x5208", "nonce": "0x0"}
+    cheap = {**tx, "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x1"}
+    dear = {**tx, "maxFeePerGas": "0xee6b2800", "maxPriorityFeePerGas": "0x2"}
+    first = asked(w3, "eth_sendTransaction", cheap)["result"]
+    second = asked(w3, "eth_sendTransaction", dear)["result"]
+
+    assert asked(w3, "eth_getTransactionByHash", first)["result"] is None
+    assert asked(w3, "eth_getTransactionByHash", second)["result"]["nonce"] == "0x0"
 
 
 def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -> None:
