@@ -59,6 +59,11 @@ def _name(code: int) -> str:
 class Computation(PragueComputation):
     """py-evm's, except for what a message counts as its first, and for the tracer."""
 
+    # py-evm warns of every SELFDESTRUCT that runs.
+    opcodes = {
+        code: getattr(opcode, "__wrapped__", opcode) if code == _SELFDESTRUCT else opcode
+        for code, opcode in PragueComputation.opcodes.items()
+    }
     step: _Step | None = None
     frame: Frame
     opcode = 0
