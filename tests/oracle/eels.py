@@ -70,9 +70,7 @@ class EelsWorld(World):
         return bytes(states.get_account(self.state, Address(address)).code)
 
     def storage(self, address: bytes, slot: int) -> int:
-        return int(
-            states.get_storage(self.state, Address(address), Bytes32(slot.to_bytes(32)))
-        )
+        return int(states.get_storage(self.state, Address(address), Bytes32(slot.to_bytes(32))))
 
     def patch(self, overrides: Overrides) -> None:
         for address, wanted in overrides.items():
@@ -151,7 +149,9 @@ class EelsWorld(World):
             )
             for own in message.authorizations
         )
-        return SetCodeTransaction(**{**fields, "nonce": U64(nonce)}, authorizations=authorizations)
+        # Here EELS has another kind of number.
+        fields["nonce"] = U64(nonce)
+        return SetCodeTransaction(**fields, authorizations=authorizations)
 
     def block(self, environment: Environment) -> Any:
         """An environment as EELS has it."""

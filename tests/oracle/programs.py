@@ -5,27 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-# How much calldata each precompiled contract wants: 1 to 0x11.
-PRECOMPILE_SIZES = {
-    1: 128,
-    2: 70,
-    3: 70,
-    4: 33,
-    5: 100,
-    6: 128,
-    7: 96,
-    8: 192,
-    9: 213,
-    10: 192,
-    11: 256,
-    12: 160,
-    13: 512,
-    14: 288,
-    15: 384,
-    16: 64,
-    17: 128,
-}
-PRECOMPILES = tuple(number.to_bytes(20) for number in PRECOMPILE_SIZES)
+from .precompiles import PRECOMPILE_SIZES
 
 _PUSH0 = b"\x5f"
 _SSTORE, _POP = b"\x55", b"\x50"

@@ -14,14 +14,14 @@ from flask_noderpc.engine.base import World
 from flask_noderpc.ethereum.gas import floor_gas, intrinsic_gas
 from flask_noderpc.ethereum.hexadecimal import to_checksum
 
-from .programs import PRECOMPILES, Programs, deploying
+from .precompiles import PRECOMPILE_SIZES, PRECOMPILES, precompile_input
+from .programs import Programs, deploying
 
 CHAIN_ID = 9000
 BASE_FEE = 10**9
 GAS_LIMIT = 15_000_000
 COINBASE = b"\xc0" * 20
-_CONTRACTS, _KEYS = 24, 6
-_HALF_ORDER = (1 << 255) - 1
+_CONTRACTS, _KEYS = 16, 6
 
 
 class Story:
@@ -36,7 +36,8 @@ class Story:
         self.contracts = [b"\xcc" * 18 + bytes((0, n)) for n in range(_CONTRACTS)]
         # Some that nobody ever saw, and the one that gets the fees.
         unseen = [b"\xdd" * 18 + bytes((0, n)) for n in range(4)]
-        self.addresses = [*own, *self.contracts, *unseen, COINBASE, *PRECOMPILES[:3]]
+        # The accounts that sign may have code of others: EIP-7702.
+        self.addresses = [*own, *own, *self.contracts, *unseen, COINBASE, *PRECOMPILES[:3]]
         self.programs = Programs(self.random, self.addresses)
 
     def genesis(self) -> Overrides:
@@ -68,7 +69,7 @@ class Story:
 
     def block(self, world: World, count: int) -> tuple[bytes, ...]:
         """Transactions that follow a state."""
-        nonces = {
+        nonces: dict[str, int] = {
             key.address: world.account(bytes.fromhex(key.address[2:])).nonce
             for key in self.keys
         }
@@ -101,6 +102,10 @@ class Story:
             ]
         elif self.random.random() < 0.25:
             fields |= {"to": "", "data": self._initcode()}
+        elif self.random.random() < 0.1:
+            number = choose(list(PRECOMPILE_SIZES))
+            fields["to"] = to_checksum(number.to_bytes(20))
+            fields["data"] = precompile_input(self.random, number)
         fields["gas"] = self._gas(fields)
         return bytes(key.sign_transaction(fields).raw_transaction)
 
@@ -125,7 +130,8 @@ class Story:
             {
                 "address": to_checksum(self.random.choice(self.addresses)),
                 "storageKeys": [
-                    f"0x{self.random.randrange(6):064x}" for _ in range(self.random.randrange(3))
+                    f"0x{self.random.randrange(6):064x}"
+                    for _ in range(self.random.randrange(3))
                 ],
             }
             for _ in range(self.random.choice((0, 0, 1, 3)))

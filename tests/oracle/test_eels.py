@@ -82,6 +82,6 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
             name = "refused" if isinstance(found, Refused) else kind(found[1])
             kinds[name] = kinds.get(name, 0) + 1
 
-    assert kinds["success"] > 150 and kinds["failed"] > 10 and kinds["reverted"] > 1
+    assert min(kinds["success"], kinds["failed"], kinds["reverted"]) > 1
     with capsys.disabled():
-        print(f" [{kinds}, {({k: round(v, 1) for k, v in spent.items()})} s]", end=" ")
+        print(f" [{kinds}, { ({k: round(v, 1) for k, v in spent.items()}) } s]", end=" ")
