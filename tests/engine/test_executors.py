@@ -135,7 +135,7 @@ def test_what_is_closed_in_the_middle_of_a_job_ends_after_it(
 
 
 def test_errors_travel(one: Executors) -> None:
-    with pytest.raises(InvalidTransaction, match="^why not$"):
+    with pytest.raises(InvalidTransaction, match=r"^why not$"):
         one.run(Raises(InvalidTransaction("why not")), LONG_S)
     with pytest.raises(RuntimeError, match="can't be sent"):
         one.run(Unsendable(), LONG_S)
