@@ -124,7 +124,7 @@ def test_what_could_run_in_no_block() -> None:
     least = intrinsic_gas(DYNAMIC.data, False, DYNAMIC.access_list)
     assert refused(chain_id=1) == "invalid chain id for signer: have 1 want 9000"
     assert (
-        refused(raw=b"\1" * 131_073) == "oversized data: transaction size 131073, limit 131072"
+        refused(raw=bytes(131_073)) == "oversized data: transaction size 131073, limit 131072"
     )
     assert refused(gas=LIMIT + 1) == "exceeds block gas limit"
     assert refused(gas=least - 1) == f"intrinsic gas too low: have {least - 1}, want {least}"
@@ -156,9 +156,7 @@ def test_whose_turn_it_is() -> None:
 def test_who_may_send_and_pay() -> None:
     validity.check_sender(DYNAMIC, b"")
     validity.check_sender(DYNAMIC, DELEGATION + bytes(20))
-    with pytest.raises(
-        InvalidTransaction, match="sender not an eoa: address 0x" + sender().hex()
-    ):
+    with pytest.raises(InvalidTransaction, match=f"not an eoa: address 0x{sender().hex()}"):
         validity.check_sender(DYNAMIC, b"\x60")
     cost = 90_000 * 5 * 10**9 + 7
     with pytest.raises(InvalidTransaction) as told:
