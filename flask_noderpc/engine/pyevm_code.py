@@ -8,6 +8,7 @@ from typing import Any
 
 from eth import exceptions
 from eth.exceptions import Halt, VMError
+from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
@@ -56,9 +57,34 @@ def _name(code: int) -> str:
     return f"opcode {code:#x} not defined"
 
 
+_MODEXP = Address((5).to_bytes(20))
+_pyevm_modexp = PragueComputation.get_precompiles()[_MODEXP]
+
+
+def _modexp(computation: Any) -> None:
+    """EIP-198; to py-evm whatever has an empty base is 0, also to the power of 0."""
+    _pyevm_modexp(computation)
+    data: bytes = computation.msg.data_as_bytes
+    base, exponent, size = extract_lengths(data)
+    start = 96 + exponent
+    if size and not base and not any(data[96:start]):
+        modulus = int.from_bytes(data[start : start + size].ljust(size, b"\0"))
+        computation.output = (modulus > 1).to_bytes(size)
+
+
+_PRECOMPILES = {**PragueComputation.get_precompiles(), _MODEXP: _modexp}
+# py-evm warns of every SELFDESTRUCT that runs.
+_OPCODES = {
+    code: getattr(opcode, "__wrapped__", opcode) if code == _SELFDESTRUCT else opcode
+    for code, opcode in PragueComputation.opcodes.items()
+}
+
+
 class Computation(PragueComputation):
     """py-evm's, except for what a message counts as its first, and for the tracer."""
 
+    opcodes = _OPCODES
+    _precompiles = _PRECOMPILES
     step: _Step | None = None
     frame: Frame
     opcode = 0

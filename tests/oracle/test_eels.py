@@ -1,0 +1,87 @@
+"""Our engine beside Ethereum's executable specification: the same, to the unit of gas."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("ethereum.forks.prague", reason="tox -e oracle has it")
+
+from flask_noderpc.domain.evm import NO_STORAGE, Outcome
+from flask_noderpc.engine.base import EvmEngine
+from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.keccak import keccak
+from tests.faults.kit import is_long
+
+from .eels import Eels
+from .story import Story
+
+SEEDS = range(20) if is_long() else range(2)
+BLOCKS, TXS = 50, 10
+
+
+class Records(dict[bytes, bytes]):
+    """What an engine wrote, and made-up hashes of blocks."""
+
+    def record(self, digest: bytes) -> bytes | None:
+        return self.get(digest)
+
+    def block_hash(self, height: int) -> bytes | None:
+        return keccak(height.to_bytes(8))
+
+
+def kind(outcome: Outcome) -> str:
+    """Success, reverted or failed: the texts are each engine's own."""
+    return "reverted" if outcome.reverted else "failed" if outcome.error else "success"
+
+
+def told(executed: Executed) -> list[object]:
+    """All but the texts of errors."""
+    return [
+        found.reason
+        if isinstance(found, Refused)
+        else (
+            kind(found[1]),
+            found[1].gas_used,
+            found[1].most_gas,
+            found[1].output.hex(),
+            found[1].logs,
+            found[1].created,
+        )
+        for found in executed.outcomes
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    story, records = Story(seed), Records()
+    ours, eels = PyEvm(records), Eels(records.block_hash)
+    spent = {"ours": 0.0, "eels": 0.0}
+    kinds: dict[str, int] = {}
+
+    def timed(engine: EvmEngine, name: str, job: ExecuteBlock) -> Executed:
+        began = time.perf_counter()
+        done = job(engine)
+        spent[name] += time.perf_counter() - began
+        return done
+
+    genesis = Patch(NO_STORAGE, story.genesis())
+    change = genesis(ours)
+    assert genesis(eels).root == change.root
+    for number in range(1, BLOCKS + 1):
+        records |= change.written
+        txs = story.block(ours.world(change.root), TXS)
+        job = ExecuteBlock(change.root, story.environment(number), txs)
+        mine, wanted = timed(ours, "ours", job), timed(eels, "eels", job)
+        assert told(mine) == told(wanted), f"block {number}"
+        assert mine.change.root == wanted.change.root, f"block {number}"
+        change = mine.change
+        for found in mine.outcomes:
+            name = "refused" if isinstance(found, Refused) else kind(found[1])
+            kinds[name] = kinds.get(name, 0) + 1
+
+    assert min(kinds["success"], kinds["failed"], kinds["reverted"]) > 1
+    with capsys.disabled():
+        print(f" [{kinds}, { ({k: round(v, 1) for k, v in spent.items()}) } s]", end=" ")
