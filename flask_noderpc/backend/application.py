@@ -84,6 +84,8 @@ class Room:
 class Slot:
     """The place of a transaction that its sender can use once: another there replaces it."""
 
+    hash: bytes
+    """What Ethereum's clients know the transaction by."""
     sender: bytes
     nonce: int
     next_nonce: int

@@ -135,6 +135,11 @@ class Mempool:
         """At most ``limit`` waiting transactions, oldest first."""
         return PendingTxs(0, 0, ())
 
+    def pending_with(self, other_hash: bytes) -> bytes | None:
+        """The waiting transaction that Ethereum's clients know by a hash, where that can be
+        looked up; the default can't."""
+        return None
+
     def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
         """At most ``limit`` waiting transactions of a sender who can use each place once, in
         the order of the places; the default knows no senders."""

@@ -81,8 +81,7 @@ def test_a_nonce_that_was_used(node: Running) -> None:
     raw = tx()
     node.mine(raw)
     assert node.refused(tx(value=2)) == "nonce too low: next nonce 1, tx nonce 0"
-    # The mempool of the node remembers it.
-    assert node.refused(raw) == "already known"
+    assert node.refused(raw) == "nonce too low: next nonce 1, tx nonce 0"
 
 
 def test_one_that_waits_already(node: Running) -> None:
@@ -213,3 +212,12 @@ def test_a_contract_counts_over_blocks(node: Running) -> None:
     assert int(node.ask("eth_getStorageAt", COUNTER, "0x0", "latest"), 16) == 3
     assert int(node.ask("eth_getStorageAt", COUNTER, "0x0", "0x1"), 16) == 1
     assert ACCOUNT.address.lower() == ME
+
+
+def test_all_of_a_long_queue_are_shown(node: Running) -> None:
+    hashes = [node.ask("eth_sendRawTransaction", f"0x{tx(nonce=n).hex()}") for n in range(150)]
+
+    assert pool(node) == (150, 0)
+    assert nonces(node) == (0, 150)
+    assert node.ask("eth_getTransactionByHash", hashes[-1])["nonce"] == hex(149)
+    assert len(node.ask("eth_getBlockByNumber", "pending", False)["transactions"]) == 150

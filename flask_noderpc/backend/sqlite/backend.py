@@ -292,6 +292,10 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.pending(at, limit)
 
+    def pending_with(self, other_hash: bytes) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return mempool.with_hash(at, other_hash)
+
     def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
             return mempool.of_sender(at, sender, limit)

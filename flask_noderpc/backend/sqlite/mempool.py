@@ -95,8 +95,9 @@ def add(
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     own = tx_hash(tx)
     connection.execute(
-        "INSERT INTO mempool (hash, size, gas_wanted, tx, sender, nonce, fee_cap, tip)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO mempool"
+        " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (own, len(tx), gas_wanted, tx, *_columns(slot)),
     )
     connection.execute("INSERT INTO tx_cache (hash) VALUES (?)", (own,))
@@ -104,9 +105,10 @@ def add(
 
 def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
     if slot is None:
-        return None, None, None, None
+        return (None,) * 5
     # Up to 256 bits, and SQLite's integers have 64.
-    return slot.sender, slot.nonce, slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+    prices = slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+    return slot.hash, slot.sender, slot.nonce, *prices
 
 
 def _make_room(connection: Connection, slot: Slot, replaces: bool) -> None:
@@ -147,6 +149,14 @@ def _refuse_gap(connection: Connection, slot: Slot) -> None:
             f"nonce too high: the sender's next is {slot.next_nonce + ready}, and"
             f" {_MOST_QUEUED} transactions wait behind it already"
         )
+
+
+def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
+    """The waiting transaction that others know by this hash."""
+    row = connection.execute(
+        "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
+    ).fetchone()
+    return None if row is None else row[0]
 
 
 def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
