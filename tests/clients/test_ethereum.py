@@ -22,21 +22,11 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
 
-from . import do_without, require
+from . import ETHEREUM_SCRIPTS
 
-SCRIPTS = Path(__file__).parent / "ethereum"
 SENDER = str(ACCOUNT.address).lower()
 SENT, EMITTING = transfer(3), emitting(4, EmittedLog(topics=(TOPIC_A,), data=b"four"))
 Shown = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    """Node.js, with the libraries beside the scripts."""
-    program = require("node")
-    if not (SCRIPTS / "node_modules").is_dir():
-        do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
-    return program
 
 
 @pytest.fixture
@@ -123,7 +113,13 @@ def test_a_library_for_node_js_reads_our_node(
     node: str, chain: EmbeddedChain, url: str, script: str
 ) -> None:
     wanted = expected(chain, url)
-    words = [node, str(SCRIPTS / script), url, f"0x{SENT.hex()}", f"0x{EMITTING.hex()}"]
+    words = [
+        node,
+        str(ETHEREUM_SCRIPTS / script),
+        url,
+        f"0x{SENT.hex()}",
+        f"0x{EMITTING.hex()}",
+    ]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
 
     assert ended.returncode == 0, ended.stderr
