@@ -143,7 +143,10 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:
-    """Hand a transaction to the mempool by a way of its own; its Ethereum hash."""
+    """Hand a transaction to the mempool by a way of its own; its Ethereum hash.
+
+    Raise :exc:`~flask_noderpc.errors.PlaceTaken` where ``submit`` does.
+    """
     check_fee(ctx, tx)
     try:
         check = submit(tx.raw)

@@ -143,6 +143,24 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
     assert w3.eth.get_transaction(second)["nonce"] == 1
 
 
+def test_a_sender_who_always_comes_too_late_is_told_so(
+    chain: EmbeddedChain, w3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tx = {"from": w3.eth.accounts[7], "to": FIRST, "gas": "0x5208"}
+    asked(w3, "eth_sendTransaction", tx)
+    monkeypatch.setattr(chain, "pending_of", lambda address, limit: ())
+    error = asked(w3, "eth_sendTransaction", {**tx, "value": "0x1"})["error"]
+
+    assert error["message"] == "others took every nonce that was tried; try again"
+
+
+def test_a_sender_without_means_is_told_so(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[6], "to": FIRST, "gas": "0x5208", "value": hex(10**23)}
+    error = asked(w3, "eth_sendTransaction", tx)["error"]
+
+    assert error["message"].startswith("insufficient funds for gas * price + value")
+
+
 def test_a_transaction_with_the_same_nonce_replaces_the_one_that_waits(w3: Any) -> None:
     sender = w3.eth.accounts[8]
     tx = {"from": sender, "to": FIRST, "gas": "0x5208", "nonce": "0x0"}
