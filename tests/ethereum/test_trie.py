@@ -6,7 +6,7 @@ import pytest
 import rlp
 from hypothesis import given
 from hypothesis import strategies as some
-from trie import HexaryTrie
+from trie.hexary import HexaryTrie
 
 from flask_noderpc.domain.evm import NO_STORAGE, Account, AccountOverride
 from flask_noderpc.engine.pyevm import PyEvm
@@ -25,7 +25,9 @@ def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
         # py-trie wants a node.
         assert nodes == ()
         return b""
-    found: bytes = HexaryTrie.get_from_proof(root, keccak(key), list(map(rlp.decode, nodes)))
+    found: bytes = HexaryTrie.get_from_proof(  # type: ignore[no-untyped-call]
+        root, keccak(key), list(map(rlp.decode, nodes))
+    )
     return found
 
 
@@ -54,7 +56,7 @@ def test_a_node_that_is_missing_is_told() -> None:
     with pytest.raises(NodeMissing):
         find(nodes.get, tree.root_hash, b"\7")
     with pytest.raises(NodeMissing):
-        find({}.get, tree.root_hash, b"\7")
+        find(dict[bytes, bytes]().get, tree.root_hash, b"\7")
 
 
 ACCOUNTS = some.builds(

@@ -41,7 +41,7 @@ _CODES = {
     # Revert with less than 200,000 gas.
     HUNGRY: "62030d405a10600a57005b5f5ffd",
     # Call HUNGRY with what there is, and revert where that fails.
-    CAREFUL: f"5f5f5f5f5f73{HUNGRY[2:]}5af1602257005b5f5ffd",
+    CAREFUL: f"5f5f5f5f5f73{HUNGRY[2:]}5af16022575f5ffd5b00",
     # NUMBER, TIMESTAMP, COINBASE, GASLIMIT, BASEFEE, PREVRANDAO, CHAINID, BLOBBASEFEE.
     BLOCK: "435f52426020524160405245606052486080524460a0524660c0524a60e0526101005ff3",
     INVALID: "fe",
@@ -68,6 +68,7 @@ class Running:
         call_s: float = 30.0,
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
+        app_state: Any = None,
         **settings: Any,
     ) -> None:
         path = folder / "noderpc.db"
@@ -80,7 +81,7 @@ class Running:
             application=lambda state: EvmApplication(
                 state, Machine(state, str(path), limits), CHAIN_ID
             ),
-            app_state=json.encode({"alloc": alloc()}),
+            app_state=json.encode(app_state or {"alloc": alloc()}),
             limits=mempool,
         )
         self.chain.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_what_could_never_run_is_refused(node: Running) -> None:
     assert "exceeds the configured cap (1.00 ether)" in node.refused(
         tx(maxFeePerGas=10**14, maxPriorityFeePerGas=1)
     )
-    legacy = {"type": None, "maxFeePerGas": None, "maxPriorityFeePerGas": None}
+    legacy: dict[str, Any] = {"type": None, "maxFeePerGas": None, "maxPriorityFeePerGas": None}
     unprotected = tx(**legacy, gasPrice=2 * GWEI, chainId=None)
     assert node.refused(unprotected) == (
         "only replay-protected (EIP-155) transactions allowed over RPC"
