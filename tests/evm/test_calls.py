@@ -16,7 +16,7 @@ from eth_abi.abi import encode
 from tests.ethereum.signing import TO, sender
 from tests.faults.kit import until
 
-from .running import (
+from .contracts import (
     BLOCK,
     CAREFUL,
     CLEARS,
@@ -27,10 +27,9 @@ from .running import (
     INVALID,
     LOOPS,
     REVERTS,
-    Running,
     at,
-    tx,
 )
+from .running import Running, tx
 
 ME = f"0x{sender().hex()}"
 NOBODY = at(0xBAD)

@@ -17,7 +17,8 @@ from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.ethereum.keccak import keccak
 from tests.ethereum.signing import TO, sender
 
-from .running import CLEARS, COUNTER, ECHO, RICH, Running, at, tx
+from .contracts import CLEARS, COUNTER, ECHO, RICH, at
+from .running import Running, tx
 
 BLOCKS = 12
 ME = f"0x{sender().hex()}"
