@@ -163,6 +163,7 @@ class Outcome:
 
 
 REVERTED = "execution reverted"
+OUT_OF_GAS = "out of gas"
 
 
 @dataclass(frozen=True, slots=True)

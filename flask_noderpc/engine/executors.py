@@ -57,7 +57,8 @@ class Executors:
             except queue.Empty:
                 raise ExecutorsBusy(self._count) from None
             try:
-                executor = executor or _Executor(self._command)
+                if executor is None or not executor.lives():
+                    executor = _Executor(self._command)
                 return executor.run(job, deadline)
             finally:
                 self._give_back(idle, executor)
@@ -143,6 +144,12 @@ class _Executor:
             result: T = value
             return result
         raise value
+
+    def lives(self) -> bool:
+        """Whether the process is still there; one may be killed while it has nothing to do."""
+        if self._process.poll() is not None:
+            self.end()
+        return self.alive
 
     def _starting(self) -> float:
         """The seconds that it takes until it serves; none where it does."""

@@ -13,7 +13,7 @@ from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
-from ..domain.evm import REVERTED
+from ..domain.evm import OUT_OF_GAS, REVERTED
 from .base import Tracer
 
 _SELFDESTRUCT = 0xFF
@@ -45,7 +45,7 @@ def error_text(error: VMError) -> str:
     """What geth says of an error."""
     if isinstance(error, exceptions.OutOfGas):
         found = (text for start, text in _OUT_OF_GAS.items() if start in str(error))
-        return next(found, "out of gas")
+        return next(found, OUT_OF_GAS)
     if isinstance(error, exceptions.InvalidInstruction):
         opcode = _OPCODE.search(str(error))
         code = int(opcode.group(), 16) if opcode else 0xFE

@@ -14,48 +14,9 @@ from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
 from flask_noderpc.ethereum.hexadecimal import to_checksum
 from flask_noderpc.testing.node import app_for
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO, sender, signed
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
 
-ETHER = 10**18
-RICH = 1000 * ETHER
-GWEI = 10**9
-
-
-def at(number: int) -> str:
-    """Where a contract of the genesis is."""
-    return f"0x{number:040x}"
-
-
-ECHO, REVERTS, LOOPS, COUNTER, CLEARS, HUNGRY, CAREFUL, BLOCK, INVALID, BEQUEST = (
-    at(0xC0DE00 + n) for n in range(10)
-)
-_CODES = {
-    # CALLDATACOPY all; RETURN it, REVERT with it.
-    ECHO: "365f5f37365ff3",
-    REVERTS: "365f5f37365ffd",
-    LOOPS: "5b5f56",
-    # slot 0 += 1, and return it.
-    COUNTER: "5f54600101805f555f5260205ff3",
-    # Slots 0 to 4 become 0.
-    CLEARS: "5f5f555f6001555f6002555f6003555f600455",
-    # Revert with less than 200,000 gas.
-    HUNGRY: "62030d405a10600a57005b5f5ffd",
-    # Call HUNGRY with what there is, and revert where that fails.
-    CAREFUL: f"5f5f5f5f5f73{HUNGRY[2:]}5af1602257005b5f5ffd",
-    # NUMBER, TIMESTAMP, COINBASE, GASLIMIT, BASEFEE, PREVRANDAO, CHAINID, BLOBBASEFEE.
-    BLOCK: "435f52426020524160405245606052486080524460a0524660c0524a60e0526101005ff3",
-    INVALID: "fe",
-    BEQUEST: "33ff",
-}
-
-
-def alloc() -> dict[str, Any]:
-    """The accounts of the genesis."""
-    codes: dict[str, Any] = {address: {"code": f"0x{code}"} for address, code in _CODES.items()}
-    codes[CLEARS]["storage"] = {f"0x{slot:02x}": "0x07" for slot in range(5)}
-    codes[BEQUEST]["balance"] = "0x5"
-    rich = {f"0x{sender(own).hex()}": {"balance": hex(RICH)} for own in (ACCOUNT, OTHER)}
-    return codes | rich
+from .contracts import GWEI, alloc
 
 
 class Running:
@@ -68,6 +29,7 @@ class Running:
         call_s: float = 30.0,
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
+        app_state: Any = None,
         **settings: Any,
     ) -> None:
         path = folder / "noderpc.db"
@@ -80,7 +42,7 @@ class Running:
             application=lambda state: EvmApplication(
                 state, Machine(state, str(path), limits), CHAIN_ID
             ),
-            app_state=json.encode({"alloc": alloc()}),
+            app_state=json.encode(app_state or {"alloc": alloc()}),
             limits=mempool,
         )
         self.chain.start()

@@ -12,7 +12,8 @@ from flask_noderpc.backend.sqlite import MempoolLimits
 from flask_noderpc.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
-from .running import COUNTER, GWEI, LOOPS, RICH, Running, tx
+from .contracts import COUNTER, GWEI, LOOPS, RICH
+from .running import Running, tx
 
 ME = f"0x{sender().hex()}"
 
