@@ -26,6 +26,10 @@ NO_STORAGE = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc00162
 DELEGATION = bytes.fromhex("ef0100")
 
 
+# The contracts that every chain has; EIP-2537 has the last.
+PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """What the state knows of an address."""

@@ -125,9 +125,12 @@ class Computation(PragueComputation):
         return own
 
     def _run(self, tracer: Tracer) -> None:
-        opcodes = self.opcodes
-        for opcode in self.code:
+        opcodes, code = self.opcodes, self.code
+        # geth: where there is no code, nothing runs.
+        while len(code):
+            opcode = code.peek()
             self.step = _Step(self, opcode)
+            code.program_counter += 1
             tracer.step(self.step)
             if opcode == _SELFDESTRUCT:
                 self._tell_end(tracer)
@@ -150,17 +153,16 @@ class Computation(PragueComputation):
 
     def _tell_end(self, tracer: Tracer) -> None:
         address = self.msg.storage_address
-        values = self._values()
-        if values and not self.msg.is_static:
-            kind, top = values[-1]
-            heir = (top if kind is bytes else top.to_bytes(32))[-20:].rjust(20, b"\0")
+        stack = self.words()
+        if stack and not self.msg.is_static:
+            heir = stack[-1].to_bytes(32)[12:]
             tracer.selfdestruct(address, heir, self.state.get_balance(address))
 
-    def _values(self) -> list[tuple[type, Any]]:
-        """py-evm's stack: each value with the type that it is kept as."""
+    def words(self) -> list[int]:
+        """The stack; py-evm keeps each value as what it was pushed as."""
         stack: Any = self._stack
-        found: list[tuple[type, Any]] = stack.values
-        return found
+        values: list[int | bytes] = stack.values
+        return [v if isinstance(v, int) else int.from_bytes(v) for v in values]
 
     def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
         """Keep what a contract reports."""
@@ -217,7 +219,7 @@ class _Step:
     def __init__(self, own: Computation, opcode: int) -> None:
         self._own, self.op = own, opcode
         own.opcode = opcode
-        self.pc = own.code.program_counter - 1
+        self.pc = own.code.program_counter
         self.gas = own._gas_meter.gas_remaining
 
     @property
@@ -232,10 +234,7 @@ class _Step:
 
     def stack(self) -> list[int]:
         """All of it, the top last."""
-        return [
-            int.from_bytes(value) if kind is bytes else value
-            for kind, value in self._own._values()
-        ]
+        return self._own.words()
 
     def memory(self) -> bytes:
         """All of it."""

@@ -22,13 +22,14 @@ from ..domain.ethereum import (
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParams
 from ..domain.time import SECOND
-from . import ethermint
+from . import ethermint, rlp
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
 from .execution import receipts
 from .fees import next_base_fee
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
+from .transactions import decode
 
 # Ethermint: a block without a limit; larger numbers break clients in JavaScript.
 _NO_GAS_LIMIT = 0xFFFFFFFF
@@ -135,6 +136,53 @@ def pending_transaction(tx: Transaction) -> PlacedTransaction:
 def raw_block(block: Block) -> bytes:
     """The block's RLP."""
     return encode_block(block.header, [tx.transaction.raw for tx in block.transactions])
+
+
+def decode_block(raw: bytes) -> tuple[Header, list[Transaction]]:
+    """What :func:`raw_block` encodes, but for its hash; later members of headers are skipped.
+
+    Raise :exc:`.rlp.Malformed` or :exc:`~flask_noderpc.errors.InvalidTransaction`.
+    """
+    block = rlp.Reader(raw).list("types.extblock")
+    header = _decoded_header(block.list("types.Header"))
+    items, txs = block.list("[]*types.Transaction"), []
+    while not items.done:
+        is_list, _ = items.peek()
+        # A legacy transaction is a list among the others, which are strings.
+        read = items.encoded if is_list else items.string
+        txs.append(decode(read("types.Transaction"), unsigned=True))
+    return header, txs
+
+
+def _decoded_header(items: rlp.Reader) -> Header:
+    parent, uncles, miner, state, transactions_root, receipts_root, bloom = (
+        items.string("header") for _ in range(7)
+    )
+    difficulty, number, gas_limit, gas_used, timestamp = (_number(items) for _ in range(5))
+    extra, mix_hash, nonce = (items.string("header") for _ in range(3))
+    return Header(
+        number=number,
+        hash=None,
+        parent_hash=parent,
+        nonce=nonce,
+        uncles_hash=uncles,
+        bloom=bloom,
+        transactions_root=transactions_root,
+        state_root=state,
+        receipts_root=receipts_root,
+        miner=miner.rjust(20, b"\0")[-20:],
+        difficulty=difficulty,
+        extra_data=extra,
+        gas_limit=gas_limit,
+        gas_used=gas_used,
+        timestamp=timestamp,
+        mix_hash=mix_hash.rjust(32, b"\0")[-32:],
+        base_fee=None if items.done else _number(items),
+    )
+
+
+def _number(items: rlp.Reader) -> int:
+    return int.from_bytes(items.string("number")[:32])
 
 
 def _block(

@@ -18,13 +18,10 @@ from ..domain.ethereum import (
     AccessListEntry,
     Authorization,
 )
-from ..domain.evm import AccountOverride, Environment, Overrides
+from ..domain.evm import PRECOMPILES, AccountOverride, Environment, Overrides
 from ..wire.params import ParamField
 from . import hexes
 from .params import Address, Data, GoParam, Hash, Quantity, mismatch
-
-# EIP-2537 has the last.
-PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
 class Big(GoParam):

@@ -115,12 +115,18 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
     )
 
 
-def run(ctx: Context, job: Job[T]) -> T:
-    """What comes of a job; what keeps it from running is told in geth's words."""
+def executed(ctx: Context, job: Job[T]) -> T:
+    """What comes of a job."""
     try:
         return machine(ctx).run(job)
     except ExecutorsBusy as error:
         raise EvmError(error.said, code=TIMED_OUT) from None
+
+
+def run(ctx: Context, job: Job[T]) -> T:
+    """The same; what keeps a call from running is told in geth's words."""
+    try:
+        return executed(ctx, job)
     except ExecutionTimedOut as error:
         seconds = f"{ctx.settings.evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.cure})") from None

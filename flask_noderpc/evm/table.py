@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .. import json
 from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
 from . import (
+    access_lists,
     blocks,
     calls,
     fees,
@@ -15,6 +17,7 @@ from . import (
     node,
     raw,
     state,
+    traces,
     transactions,
     txpool,
 )
@@ -24,15 +27,9 @@ from .views import BlockView
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
 _NEED_STATE = (
-    "eth_createAccessList",
     "eth_simulateV1",
     "eth_getBlockAccessList",
     "debug_getRawBlockAccessList",
-    "debug_traceTransaction",
-    "debug_traceBlock",
-    "debug_traceBlockByNumber",
-    "debug_traceBlockByHash",
-    "debug_traceCall",
 )
 
 _NODE = (
@@ -170,6 +167,7 @@ _STATE = (
     Route("eth_getProof", state.proof, state.OfProof, dict),
     Route("eth_call", calls.call, calls.OfCall, bytes),
     Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
+    Route("eth_createAccessList", access_lists.create, access_lists.OfAccess, dict),
 )
 
 _TXPOOL = (
@@ -188,6 +186,11 @@ _DEBUG = (
     Route("debug_printBlock", raw.printed, raw.Numbered, str),
     Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
     Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
+    Route("debug_traceTransaction", traces.transaction, traces.OfTracedTransaction, json.Raw),
+    Route("debug_traceCall", traces.call, traces.OfTracedCall, json.Raw),
+    Route("debug_traceBlock", traces.block_of_bytes, traces.OfTracedBytes, tuple),
+    Route("debug_traceBlockByNumber", traces.block_by_number, traces.OfTracedNumber, tuple),
+    Route("debug_traceBlockByHash", traces.block_by_hash, traces.OfTracedHash, tuple),
 )
 
 EVM_ROUTES = RouteTable(
