@@ -38,6 +38,7 @@ _OUT_OF_GAS = {
     "Contract init code size": "max initcode size exceeded",
 }
 _OPCODE = re.compile(r"0x[0-9a-f]+")
+_NEEDED = re.compile(r"Out of gas: Needed (\d+)")
 
 
 def error_text(error: VMError) -> str:
@@ -50,6 +51,12 @@ def error_text(error: VMError) -> str:
         code = int(opcode.group(), 16) if opcode else 0xFE
         return "invalid opcode: INVALID" if code == 0xFE else f"invalid opcode: {_name(code)}"
     return _TEXTS.get(type(error), str(error))
+
+
+def _missing(error: VMError) -> int:
+    """The gas that there was too little of."""
+    found = _NEEDED.search(str(error)) if isinstance(error, exceptions.OutOfGas) else None
+    return int(found[1]) if found else 0
 
 
 def _name(code: int) -> str:
@@ -140,15 +147,15 @@ class Computation(PragueComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error))
+                self.settle(error_text(error), _missing(error))
                 raise
             self.settle()
 
-    def settle(self, error: str = "") -> None:
-        """Tell what the instruction at hand took, unless it was told."""
+    def settle(self, error: str = "", missing: int = 0) -> None:
+        """Tell what the instruction at hand took, or would have, unless it was told."""
         step, self.step = self.step, None
         if step is not None:
-            cost = step.gas - self._gas_meter.gas_remaining
+            cost = step.gas - self._gas_meter.gas_remaining + missing
             self.state.tracer.stepped(step, cost, error)  # type: ignore[attr-defined]
 
     def _tell_end(self, tracer: Tracer) -> None:

@@ -111,14 +111,14 @@ class _Prestate(Recorder):
             name = data(address)
             if address not in self._ended:
                 changed = self._change(address, seen)
-                if not changed:
+                if changed is None:
                     continue
                 after[name] = changed
             if self._show.include_empty or not seen.empty:
                 before[name] = _shown(seen)
         return {"pre": before, "post": after}
 
-    def _change(self, address: bytes, seen: _Seen) -> dict[str, Any]:
+    def _change(self, address: bytes, seen: _Seen) -> dict[str, Any] | None:
         """What of an account is another; slots that are not are left out before as well."""
         now, made = self._world.account(address), dict[str, Any]()
         if now.balance != seen.balance:
@@ -131,10 +131,11 @@ class _Prestate(Recorder):
                 made["code"] = data(self._world.code(address))
         words = {slot: self._world.storage(address, slot) for slot in seen.storage}
         changed = {slot: new for slot, new in words.items() if new != seen.storage[slot]}
-        if changed:
-            made["storage"] = _words(changed)
+        # geth: a word that is nothing is not shown, on either side.
+        if any(changed.values()):
+            made["storage"] = _words({slot: new for slot, new in changed.items() if new})
         seen.storage = {slot: seen.storage[slot] for slot in changed if seen.storage[slot]}
-        return made
+        return made if made or changed else None
 
 
 def _shown(seen: _Seen) -> dict[str, Any]:
@@ -146,10 +147,9 @@ def _shown(seen: _Seen) -> dict[str, Any]:
     if seen.code_hash != NO_CODE:
         made["codeHash"] = data(seen.code_hash)
     if seen.storage:
-        made["storage"] = {word(slot): word(value) for slot, value in seen.storage.items()}
+        made["storage"] = _words(seen.storage)
     return made
 
 
 def _words(slots: dict[int, int]) -> dict[str, str]:
-    """geth: those that are empty now are left out."""
-    return {word(slot): word(value) for slot, value in slots.items() if value}
+    return {word(slot): word(value) for slot, value in slots.items()}
