@@ -15,6 +15,7 @@ from ..domain.ethereum import (
     ZERO_HASH,
     Block,
     Header,
+    Place,
     PlacedTransaction,
     Receipt,
     Transaction,
@@ -25,7 +26,7 @@ from ..domain.time import SECOND
 from . import ethermint, rlp
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
-from .execution import receipts
+from .execution import Executed, numbered, receipts
 from .fees import next_base_fee
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
@@ -64,11 +65,7 @@ def ethereum_block(
         timestamp=timestamp,
         base_fee=ethermint.base_fee(results),
     )
-    placed = tuple(
-        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
-        for receipt in executed
-    )
-    return _block(made, placed, executed)
+    return _block(made, _placed(executed), executed)
 
 
 def genesis_block(
@@ -118,6 +115,30 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
         base_fee=fee_after(latest),
     )
     return _block(header, tuple(map(pending_transaction, waiting)))
+
+
+def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
+    """A block that is in no chain: its hash is that of its RLP, as with Ethereum."""
+    where = Place(ZERO_HASH, header.number, header.timestamp, 0)
+    unplaced = numbered(executed, where, header.base_fee)
+    made = replace(
+        header,
+        bloom=union(receipt.bloom for receipt in unplaced),
+        transactions_root=_transactions_root([r.transaction for r in unplaced]),
+        receipts_root=ordered_root([encode_receipt(receipt) for receipt in unplaced]),
+        gas_used=unplaced[-1].cumulative_gas_used if unplaced else 0,
+    )
+    own_hash = keccak(encode_header(made))
+    where = replace(where, block_hash=own_hash)
+    placed = numbered(executed, where, header.base_fee)
+    return _block(replace(made, hash=own_hash), _placed(placed), placed)
+
+
+def _placed(executed: tuple[Receipt, ...]) -> tuple[PlacedTransaction, ...]:
+    return tuple(
+        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+        for receipt in executed
+    )
 
 
 def fee_after(header: Header) -> int | None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..domain.ethereum import AccessListEntry
-from ..domain.evm import PRECOMPILES, Overrides
+from ..domain.evm import PRECOMPILES, CallArgs, Overrides
 from ..engine.traces import ListAccess
 from ..ethereum.accounts import account
 from ..ethereum.execution import created_address
 from ..ethereum.signatures import authority_of
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from .call_objects import CallArgs, CallObject, StateOverride
+from .call_objects import CallObject, StateOverride
 from .calls import OfCall, prepared, run
 from .params import BlockId, ByHash, Height, Tag
 from .state import machine

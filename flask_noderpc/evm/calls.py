@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..domain.ethereum import ZERO_ADDRESS, Header
-from ..domain.evm import Environment, Message, Outcome, Overrides
+from ..domain.evm import BlockChanges, CallArgs, Environment, Message, Outcome, Overrides
 from ..engine.base import Job
 from ..engine.jobs import Call, Estimate
 from ..errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
@@ -14,7 +14,7 @@ from ..ethereum.reverts import reason
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from . import hexes
-from .call_objects import BlockChanges, BlockOverride, CallArgs, CallObject, StateOverride
+from .call_objects import BlockOverride, CallObject, StateOverride
 from .envelope import TIMED_OUT
 from .errors import EvmError
 from .params import BlockId, ByHash, Height, Tag

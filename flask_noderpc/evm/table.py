@@ -16,6 +16,7 @@ from . import (
     logs,
     node,
     raw,
+    simulate,
     state,
     traces,
     transactions,
@@ -27,7 +28,6 @@ from .views import BlockView
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
 _NEED_STATE = (
-    "eth_simulateV1",
     "eth_getBlockAccessList",
     "debug_getRawBlockAccessList",
 )
@@ -168,6 +168,7 @@ _STATE = (
     Route("eth_call", calls.call, calls.OfCall, bytes),
     Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
     Route("eth_createAccessList", access_lists.create, access_lists.OfAccess, dict),
+    Route("eth_simulateV1", simulate.simulate, simulate.OfSimulation, tuple),
 )
 
 _TXPOOL = (

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..domain.evm import Overrides
+from ..domain.evm import BlockChanges, Overrides
 from ..engine.tracers.base import Recipe
 from ..engine.tracers.call_tracer import CallTracer
 from ..engine.tracers.others import FourByte, Mux, Noop
 from ..engine.tracers.prestate import Prestate
 from ..engine.tracers.struct_logger import StructLogger
 from ..wire.params import ParamField
-from .call_objects import BlockChanges, BlockOverride, StateOverride
+from .call_objects import BlockOverride, StateOverride
 from .errors import EvmError
 from .params import Index, mismatch
 

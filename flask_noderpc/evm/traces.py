@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from .. import json
 from ..domain.ethereum import Block, Header, Transaction
-from ..domain.evm import Overrides
+from ..domain.evm import CallArgs, Overrides
 from ..engine.base import Job
 from ..engine.traces import TraceBlock, TraceCall, Tracing
 from ..errors import ExecutionTimedOut, InvalidTransaction
@@ -19,7 +19,7 @@ from ..ethereum.blocks import decode_block
 from ..ethereum.rlp import Malformed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
-from .call_objects import CallArgs, CallObject
+from .call_objects import CallObject
 from .calls import environment_of, executed, message_of
 from .errors import EvmError
 from .params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def test_the_plain_trace_has_every_step_and_the_gas_of_the_receipt(node: Node) -
         assert trace["failed"] is (receipt["status"] == "0x0")
         steps = trace["structLogs"]
         # Each step of a message begins with what the one before it left.
-        for step, after in zip(steps, steps[1:], strict=False):
+        for step, after in pairwise(steps):
             if step["depth"] == after["depth"] and not _begins(step):
                 assert step["gas"] - step["gasCost"] == after["gas"]
     assert traced(node, "plain")["structLogs"] == []
@@ -215,7 +216,7 @@ def test_selectors_are_counted_but_not_those_of_precompiled_contracts(node: Node
 
 
 def test_several_tracers_run_at_once(node: Node) -> None:
-    both = traced(node, "relay", "muxTracer", **{"noopTracer": {}, "callTracer": {}})
+    both = traced(node, "relay", "muxTracer", noopTracer={}, callTracer={})
     assert both == {"noopTracer": {}, "callTracer": traced(node, "relay", "callTracer")}
 
 
@@ -299,8 +300,8 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest"],
-            "the trace has more than 2000000 bytes (NODERPC_MAX_BATCH_RESPONSE_BYTES raises"
-            " this; limit, disableStack or onlyTopCall make it smaller)",
+            "the answer is larger than 2000000 bytes (NODERPC_MAX_BATCH_RESPONSE_BYTES raises"
+            " this; limit, disableStack or onlyTopCall make a trace smaller)",
         ),
         (
             "debug_traceCall",

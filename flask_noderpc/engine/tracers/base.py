@@ -13,7 +13,7 @@ from ..base import Frame, Step, Tracer, World
 
 
 class Room:
-    """How much a trace may still hold; what it shows is not written out before its end."""
+    """How much an answer may still hold that grows in memory until its end."""
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
@@ -23,9 +23,9 @@ class Room:
         self._left -= size
         if self._left < 0:
             raise TraceStopped(
-                f"the trace has more than {self._size} bytes",
+                f"the answer is larger than {self._size} bytes",
                 "NODERPC_MAX_BATCH_RESPONSE_BYTES raises this; limit, disableStack or"
-                " onlyTopCall make it smaller",
+                " onlyTopCall make a trace smaller",
             )
 
 
