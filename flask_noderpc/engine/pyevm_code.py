@@ -17,7 +17,10 @@ from .base import Tracer
 
 _SELFDESTRUCT = 0xFF
 _CREATE2 = 0xF5
+_CREATES = {0xF0: "CREATE", _CREATE2: "CREATE2"}
 _CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
+_PAYING = (0xF1, 0xF2)
+_DEEPEST = 1024
 
 # geth: core/vm/errors.go.
 _TEXTS: dict[type[VMError], str] = {
@@ -149,7 +152,30 @@ class Computation(PragueComputation):
             except VMError as error:
                 self.settle(error_text(error), _missing(error))
                 raise
+            if self.step is not None and opcode in _CREATES:
+                # EIP-150: it would have been given all but a 64th.
+                gas = self._gas_meter.gas_remaining
+                self._refuse(self.step, gas - gas // 64, missing=gas - gas // 64)
             self.settle()
+
+    def return_gas(self, amount: int) -> None:
+        """Take back what a message left over, or what one was given that did not begin."""
+        if self.step is not None and self.opcode in _CALLS:
+            self._refuse(self.step, amount)
+        super().return_gas(amount)
+
+    def _refuse(self, step: _Step, gas: int, missing: int = 0) -> None:
+        """Tell of a message that there is too little ether for, or that is too deep.
+
+        py-evm does not begin it; geth does, and ends it at once.
+        """
+        tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
+        self.settle(missing=missing)
+        frame = _Refused(self, step, gas)
+        too_deep = frame.depth > _DEEPEST
+        error = exceptions.StackDepthLimit if too_deep else exceptions.InsufficientFunds
+        tracer.enter(frame)
+        tracer.exit(frame, b"", 0, _TEXTS[error])
 
     def settle(self, error: str = "", missing: int = 0) -> None:
         """Tell what the instruction at hand took, or would have, unless it was told."""
@@ -202,13 +228,40 @@ def _traced(
 class Frame:
     """A message that runs."""
 
+    depth: int
+    sender: bytes
+    to: bytes
+    code_address: bytes
+    value: int
+    gas: int
+    data: bytes
+    kind: str
+
     def __init__(self, message: Any, parent: Any) -> None:
-        self.depth: int = message.depth
+        self.depth = message.depth
         self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
         self.code_address = bytes(message.code_address or b"")
         self.value, self.gas = message.value, message.gas
         self.data = bytes(message.code if message.is_create else message.data)
         self.kind = _kind(message, parent)
+
+
+class _Refused(Frame):
+    """A message that can't begin, read from the stack of the instruction."""
+
+    def __init__(self, own: Computation, step: _Step, gas: int) -> None:
+        creates = step.op in _CREATES
+        self.kind = _CREATES[step.op] if creates else _CALLS[step.op]
+        self.depth, self.gas = own.msg.depth + 1, gas
+        self.sender = self.to = bytes(own.msg.storage_address)
+        words = step.words[::-1]
+        address = b"" if creates else words[1].to_bytes(32)[12:]
+        words = words[0 if creates else 2 :]
+        self.value = words.pop(0) if creates or step.op in _PAYING else 0
+        self.code_address = address
+        if self.kind in ("CALL", "STATICCALL"):
+            self.to = address
+        self.data = bytes(own.memory_read_bytes(words[0], words[1]))
 
 
 def _kind(message: Any, parent: Any) -> str:
@@ -221,13 +274,15 @@ def _kind(message: Any, parent: Any) -> str:
 class _Step:
     """An instruction, as it finds its computation."""
 
-    __slots__ = ("_own", "gas", "op", "pc")
+    __slots__ = ("_own", "gas", "op", "pc", "words")
 
     def __init__(self, own: Computation, opcode: int) -> None:
         self._own, self.op = own, opcode
         own.opcode = opcode
         self.pc = own.code.program_counter
         self.gas = own._gas_meter.gas_remaining
+        # For those alone that may begin a message: it is gone from the stack by then.
+        self.words = own.words() if opcode in _CALLS or opcode in _CREATES else []
 
     @property
     def frame(self) -> Frame:

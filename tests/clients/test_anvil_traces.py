@@ -24,6 +24,8 @@ STORY: dict[str, dict[str, Any]] = {
     "poor": {"to": FIRST, "data": calling("bump", 1), "gas": 40_000},
     # SSTORE of 1 and 0 again, then SELFDESTRUCT in favour of address 0.
     "ends": {"data": bytes.fromhex("60015f555f5f5533ff")},
+    # CALL of the caller with 1 wei that is not there.
+    "broke": {"data": bytes.fromhex("5f5f60205f6001335af15000")},
 }
 Sides = tuple[str, Node, dict[str, str]]
 

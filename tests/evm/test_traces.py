@@ -47,6 +47,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             "stray": {"data": bytes.fromhex("600156")},
             # SLOAD of 0, SSTORE, then SELFDESTRUCT in favour of the caller.
             "ends": {"data": bytes.fromhex("5f545060015f5533ff"), "value": 3},
+            # CALL of the caller and CREATE, each with 1 wei that is not there.
+            "broke": {"data": bytes.fromhex("5f5f60205f6001335af15060025f6001f0")},
         }
         NAMES.update(zip(transactions, made.block(*transactions.values()), strict=True))
         yield made
@@ -175,6 +177,19 @@ def test_the_call_tracer_shows_what_is_made_and_what_ends(node: Node) -> None:
         "input": "0x",
         "value": "0x3",
     }
+
+
+def test_messages_that_can_not_begin_are_shown(node: Node) -> None:
+    paid, made = traced(node, "broke", "callTracer")["calls"]
+    assert paid["error"] == made["error"] == "insufficient balance for transfer"
+    assert (paid["to"], paid["value"], paid["input"]) == (ME, "0x1", f"0x{0:064x}")
+    assert (made["type"], made["gasUsed"], made["input"]) == ("CREATE", "0x0", "0x0000")
+    steps = traced(node, "broke")["structLogs"]
+    call = next(step for step in steps if step["op"] == "CALL")
+    assert call["gasCost"] > int(paid["gas"], 16)
+    create = next(step for step in steps if step["op"] == "CREATE")
+    # With the 2 that a word of its code costs.
+    assert create["gasCost"] == 32_002
 
 
 def test_messages_within_messages_can_be_left_out(node: Node) -> None:
