@@ -8,11 +8,12 @@ from .. import json
 from ..domain.ethereum import AccessListEntry
 from ..domain.evm import Environment, Message, Outcome, Overrides, message_of
 from ..ethereum import validity
+from ..ethereum.keccak import keccak
 from ..ethereum.transactions import decode
 from .base import EvmEngine, Job, Tracer, World
 from .jobs import check
 from .tracers.access_list import AccessListTracer
-from .tracers.base import Alarm, Recipe, Room, Several
+from .tracers.base import Alarm, Origin, Recipe, Room, Several
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,16 @@ class Tracing:
     seconds: float | None = None
 
     def run(
-        self, world: World, environment: Environment, message: Message, room: Room
+        self,
+        world: World,
+        environment: Environment,
+        message: Message,
+        room: Room,
+        origin: Origin | None = None,
     ) -> bytes:
         """The document of a message."""
         recorder = self.recipe.recorder(room)
+        recorder.origin = origin
         recorder.begin(world, environment, message)
         tracer: Tracer = recorder
         if self.seconds is not None:
@@ -41,6 +48,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
     root: bytes
     environment: Environment
+    block_hash: bytes
     txs: tuple[bytes, ...]
     first: int
     tracing: Tracing
@@ -49,11 +57,14 @@ class TraceBlock(Job[tuple[bytes, ...]]):
         world = engine.world(self.root)
         replay(world, self.environment, self.txs[: self.first])
         room = Room(self.tracing.most_bytes)
-        return tuple(self._trace(world, raw, room) for raw in self.txs[self.first :])
+        places = range(self.first, len(self.txs))
+        return tuple(self._trace(world, index, room) for index in places)
 
-    def _trace(self, world: World, raw: bytes, room: Room) -> bytes:
+    def _trace(self, world: World, index: int, room: Room) -> bytes:
+        raw = self.txs[index]
         message = _message(world, self.environment, raw)
-        return self.tracing.run(world, self.environment, message, room)
+        origin = Origin(keccak(raw), self.block_hash, self.environment.number, index)
+        return self.tracing.run(world, self.environment, message, room, origin)
 
 
 def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from ..domain.evm import BlockChanges, Overrides
 from ..engine.tracers.base import Recipe
 from ..engine.tracers.call_tracer import CallTracer
+from ..engine.tracers.flat_calls import FlatCalls
 from ..engine.tracers.others import FourByte, Mux, Noop
 from ..engine.tracers.prestate import Prestate
 from ..engine.tracers.struct_logger import StructLogger
@@ -132,6 +133,11 @@ def _call_tracer(config: Mapping[str, Any]) -> Recipe:
     return CallTracer(*_switches("callTracer", config, "onlyTopCall", "withLog"))
 
 
+def _flat_calls(config: Mapping[str, Any]) -> Recipe:
+    names = "includePrecompiles", "convertParityErrors"
+    return FlatCalls(*_switches("flatCallTracer", config, *names))
+
+
 def _prestate(config: Mapping[str, Any]) -> Recipe:
     names = "diffMode", "disableCode", "disableStorage", "includeEmpty"
     diff, no_code, no_storage, empty = _switches("prestateTracer", config, *names)
@@ -148,6 +154,7 @@ def _mux(config: Mapping[str, Any]) -> Recipe:
 
 _RECIPES: dict[str, Callable[[Mapping[str, Any]], Recipe]] = {
     "callTracer": _call_tracer,
+    "flatCallTracer": _flat_calls,
     "prestateTracer": _prestate,
     "4byteTracer": lambda _: FourByte(),
     "noopTracer": lambda _: Noop(),

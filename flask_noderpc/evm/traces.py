@@ -16,6 +16,8 @@ from ..engine.base import Job
 from ..engine.traces import TraceBlock, TraceCall, Tracing
 from ..errors import ExecutionTimedOut, InvalidTransaction
 from ..ethereum.blocks import decode_block
+from ..ethereum.consensus import encode_header
+from ..ethereum.keccak import keccak
 from ..ethereum.rlp import Malformed
 from ..rpc.context import Context
 from ..rpc.params import Params, param
@@ -154,7 +156,8 @@ def _traced(
         raise EvmError("genesis is not traceable")
     root = _root_before(ctx, header)
     environment = environment_of(ctx, header)
-    job = TraceBlock(root, environment, txs, first, _tracing(ctx, config))
+    own_hash = header.hash or keccak(encode_header(header))
+    job = TraceBlock(root, environment, own_hash, txs, first, _tracing(ctx, config))
     return [json.Raw(trace) for trace in _run(ctx, job)] if txs else []
 
 

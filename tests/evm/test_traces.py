@@ -197,6 +197,50 @@ def test_messages_within_messages_can_be_left_out(node: Node) -> None:
         assert "calls" not in traced(node, name, "callTracer", onlyTopCall=True)
 
 
+def test_messages_can_be_one_list(node: Node) -> None:
+    block = node.ask("eth_getBlockByNumber", "0x2", False)
+    top, bump = traced(node, "relay", "flatCallTracer")
+    assert top == {
+        "action": {
+            "callType": "call",
+            "from": ME,
+            "gas": hex(1_000_000),
+            "input": shown(calling("relay", SECOND, 3)),
+            "to": shown(FIRST),
+            "value": "0x0",
+        },
+        "blockHash": block["hash"],
+        "blockNumber": 2,
+        "result": {"gasUsed": top["result"]["gasUsed"], "output": f"0x{3:064x}"},
+        "subtraces": 1,
+        "traceAddress": [],
+        "transactionHash": NAMES["relay"],
+        "transactionPosition": 1,
+        "type": "call",
+    }
+    assert (bump["traceAddress"], bump["action"]["to"]) == ([0], shown(SECOND))
+    whole = traced(node, "relay", "flatCallTracer", includePrecompiles=True)
+    assert [entry["traceAddress"] for entry in whole] == [[], [0], [1]]
+    several = traced(node, "relay", "muxTracer", flatCallTracer={})
+    assert several == {"flatCallTracer": [top, bump]}
+    (alone,) = node.ask("debug_traceCall", call("total"), "0x2", {"tracer": "flatCallTracer"})
+    assert (alone["blockHash"], alone["transactionHash"]) == (None, None)
+
+
+def test_a_list_of_messages_has_their_kinds_and_errors(node: Node) -> None:
+    _, failed = traced(node, "attempt", "flatCallTracer", convertParityErrors=True)
+    assert failed["error"] == "Reverted"
+    assert failed["result"]["output"].startswith("0x08c379a0")
+    _, made = traced(node, "spawn", "flatCallTracer")
+    assert (made["type"], made["action"]["creationMethod"]) == ("create", "create")
+    code = node.ask("eth_getCode", made["result"]["address"], "latest")
+    assert made["result"]["code"] == code
+    _, ended = traced(node, "ends", "flatCallTracer")
+    assert (ended["type"], ended["action"]["balance"]) == ("suicide", "0x3")
+    (stray,) = traced(node, "stray", "flatCallTracer")
+    assert (stray["error"], "result" in stray) == ("invalid jump destination", False)
+
+
 def test_the_prestate_is_that_before_the_transaction(node: Node) -> None:
     state = traced(node, "relay", "prestateTracer")
     before = node.ask("eth_getBalance", ME, "0x1")
@@ -321,8 +365,9 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest", {"tracer": "{step: function() {}}"}],
-            "tracer '{step: function() {}}' not found: known are callTracer, prestateTracer,"
-            " 4byteTracer, noopTracer, muxTracer; tracers in JavaScript are not run here",
+            "tracer '{step: function() {}}' not found: known are callTracer, flatCallTracer,"
+            " prestateTracer, 4byteTracer, noopTracer, muxTracer; tracers in JavaScript are not"
+            " run here",
         ),
         (
             "debug_traceCall",

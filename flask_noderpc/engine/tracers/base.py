@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import Environment, Message, Outcome
@@ -29,8 +30,21 @@ class Room:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The transaction that a message is, and where."""
+
+    transaction_hash: bytes
+    block_hash: bytes
+    block_number: int
+    index: int
+
+
 class Recorder(Tracer, ABC):
     """A tracer that has something to show: values as JSON has them."""
+
+    origin: Origin | None = None
+    """``None`` for a call that is no transaction."""
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         """The message has not begun: the state is that before it."""

@@ -73,6 +73,7 @@ class _Mux(Several, Recorder):
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         for recorder in self._recorders.values():
+            recorder.origin = self.origin
             recorder.begin(world, environment, message)
 
     def result(self, outcome: Outcome) -> Any:
