@@ -165,17 +165,19 @@ class Computation(PragueComputation):
         super().return_gas(amount)
 
     def _refuse(self, step: _Step, gas: int, missing: int = 0) -> None:
-        """Tell of a message that there is too little ether for, or that is too deep.
-
-        py-evm does not begin it; geth does, and ends it at once.
-        """
+        """Tell of a message that py-evm did not begin; geth does, and ends it at once."""
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
         frame = _Refused(self, step, gas)
-        too_deep = frame.depth > _DEEPEST
-        error = exceptions.StackDepthLimit if too_deep else exceptions.InsufficientFunds
         tracer.enter(frame)
-        tracer.exit(frame, b"", 0, _TEXTS[error])
+        tracer.exit(frame, b"", 0, _TEXTS[self._why_not(frame)])
+
+    def _why_not(self, frame: Frame) -> type[VMError]:
+        if frame.depth > _DEEPEST:
+            return exceptions.StackDepthLimit
+        if frame.value > self.state.get_balance(self.msg.storage_address):
+            return exceptions.InsufficientFunds
+        return exceptions.ContractCreationCollision
 
     def settle(self, error: str = "", missing: int = 0) -> None:
         """Tell what the instruction at hand took, or would have, unless it was told."""

@@ -5,12 +5,11 @@ geth: eth/tracers/api.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from .. import json
-from ..domain.ethereum import Block, Header, Transaction
+from ..domain.ethereum import Block, Header
 from ..domain.evm import CallArgs, Overrides
 from ..engine.base import Job
 from ..engine.traces import TraceBlock, TraceCall, Tracing
@@ -120,7 +119,7 @@ def _hashed(ctx: Context, wanted: bytes) -> Block:
 
 
 def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, Any], ...]:
-    return _listed(ctx, block.header, [tx.transaction for tx in block.transactions], config)
+    return _listed(ctx, block.header, _raws(block), config)
 
 
 def block_of_bytes(ctx: Context, params: OfTracedBytes) -> tuple[dict[str, Any], ...]:
@@ -128,20 +127,25 @@ def block_of_bytes(ctx: Context, params: OfTracedBytes) -> tuple[dict[str, Any],
     machine(ctx)
     try:
         header, txs = decode_block(params.block)
-    except (Malformed, InvalidTransaction) as error:
+    except Malformed as error:
         raise EvmError(f"could not decode block: {error}") from None
-    parent = reader(ctx).at(header.number - 1) if header.number else None
-    if header.number and (parent is None or parent.header.hash != header.parent_hash):
-        raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
+    if header.number:
+        _check_parent(ctx, header)
     return _listed(ctx, header, txs, params.config)
 
 
+def _check_parent(ctx: Context, header: Header) -> None:
+    chain = reader(ctx)
+    parent = chain.at(header.number - 1) if header.number <= chain.latest + 1 else None
+    if parent is None or parent.header.hash != header.parent_hash:
+        raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
+
+
 def _listed(
-    ctx: Context, header: Header, txs: Sequence[Transaction], config: TraceConfig
+    ctx: Context, header: Header, txs: tuple[bytes, ...], config: TraceConfig
 ) -> tuple[dict[str, Any], ...]:
-    traces = _traced(ctx, header, tuple(tx.raw for tx in txs), 0, config)
-    pairs = zip(txs, traces, strict=True)
-    return tuple({"txHash": tx.hash, "result": trace} for tx, trace in pairs)
+    pairs = zip(txs, _traced(ctx, header, txs, 0, config), strict=True)
+    return tuple({"txHash": keccak(raw), "result": trace} for raw, trace in pairs)
 
 
 def _raws(block: Block) -> tuple[bytes, ...]:

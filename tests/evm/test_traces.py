@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from flask_noderpc.ethereum import rlp
+from flask_noderpc.ethereum.blocks import decode_block
+from flask_noderpc.ethereum.consensus import encode_header
 from tests.ethereum.signing import ACCOUNT, TO
 
 from .contract import CODE, calling
@@ -417,3 +421,18 @@ def test_an_access_list_of_a_call_that_fails_says_so_beside_it(node: Node) -> No
     assert made["accessList"]
     dear = {**call("bump", 1), "value": hex(RICH)}
     assert "insufficient funds" in node.ask("eth_createAccessList", dear)
+
+
+def test_a_block_of_bytes_may_be_any_that_follows(node: Node) -> None:
+    raw = bytes.fromhex(node.ask("debug_getRawBlock", "0x1")[2:])
+    # The first transaction of block 1 is there twice, and its nonce is used by then.
+    header, (first, _) = decode_block(raw)
+    txs = rlp.encode([first, first])
+    twice = rlp.listed(encode_header(header) + txs + rlp.encode([]))
+    assert node.ask("debug_traceBlock", shown(twice)) == (
+        "tracing failed: nonce too low: next nonce 1, tx nonce 0"
+    )
+    far = rlp.listed(encode_header(replace(header, number=1 << 200)) + txs + rlp.encode([]))
+    assert node.ask("debug_traceBlock", shown(far)) == (
+        f"block {shown(header.parent_hash)} not found"
+    )
