@@ -28,7 +28,7 @@
     │   ├── Busy(what, setting)     a cap of this server is reached
     │   ├── SearchTooCostly(reason) the search needs more than one may take
     │   ├── ExecutionFailed         code was not run to its end
-    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied()
+    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
@@ -271,6 +271,10 @@ class ExecutionTimedOut(ExecutionFailed):
 
     def __init__(self) -> None:
         super().__init__("execution aborted", "NODERPC_EVM_TIMEOUT gives it more seconds")
+
+
+class TraceStopped(ExecutionFailed):
+    """A trace takes too long, or shows too much."""
 
 
 class ExecutorDied(ExecutionFailed):

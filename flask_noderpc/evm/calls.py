@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..domain.ethereum import ZERO_ADDRESS, Header
-from ..domain.evm import OUT_OF_GAS, Environment, Message, Outcome, Overrides
+from ..domain.evm import (
+    OUT_OF_GAS,
+    BlockChanges,
+    CallArgs,
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+)
 from ..engine.base import Job
 from ..engine.jobs import Call, Estimate
 from ..errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
@@ -14,7 +22,7 @@ from ..ethereum.reverts import reason
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from . import hexes
-from .call_objects import BlockChanges, BlockOverride, CallArgs, CallObject, StateOverride
+from .call_objects import BlockOverride, CallObject, StateOverride
 from .envelope import TIMED_OUT
 from .errors import EvmError
 from .params import BlockId, ByHash, Height, Tag
@@ -120,12 +128,18 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
     )
 
 
-def run(ctx: Context, job: Job[T]) -> T:
-    """What comes of a job; what keeps it from running is told in geth's words."""
+def executed(ctx: Context, job: Job[T]) -> T:
+    """What comes of a job."""
     try:
         return machine(ctx).run(job)
     except ExecutorsBusy as error:
         raise EvmError(error.said, code=TIMED_OUT) from None
+
+
+def run(ctx: Context, job: Job[T]) -> T:
+    """The same; what keeps a call from running is told in geth's words."""
+    try:
+        return executed(ctx, job)
     except ExecutionTimedOut as error:
         seconds = f"{ctx.settings.evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.cure})") from None

@@ -25,9 +25,7 @@ def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
         # py-trie wants a node.
         assert nodes == ()
         return b""
-    found: bytes = HexaryTrie.get_from_proof(  # type: ignore[no-untyped-call]
-        root, keccak(key), list(map(rlp.decode, nodes))
-    )
+    found: bytes = HexaryTrie.get_from_proof(root, keccak(key), list(map(rlp.decode, nodes)))
     return found
 
 

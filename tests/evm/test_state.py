@@ -79,9 +79,7 @@ def test_each_block_has_the_root_of_its_state_and_the_fee_that_follows(node: Run
 
 def read(root: bytes, key: bytes, proof: list[str]) -> bytes:
     nodes = [rlp.decode(bytes.fromhex(each[2:])) for each in proof]
-    found: bytes = HexaryTrie.get_from_proof(  # type: ignore[no-untyped-call]
-        root, keccak(key), nodes
-    )
+    found: bytes = HexaryTrie.get_from_proof(root, keccak(key), nodes)
     return found
 
 

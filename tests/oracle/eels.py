@@ -171,8 +171,11 @@ class EelsWorld(World):
             parent_beacon_block_root=Bytes32(bytes(32)),
         )
 
+    def root(self) -> bytes:
+        return bytes(states.state_root(self.state))
+
     def commit(self) -> StateChange:
-        root = bytes(states.state_root(self.state))
+        root = self.root()
         self._kept[root] = _copied(self.state)
         return StateChange(root)
 
