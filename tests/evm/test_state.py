@@ -163,13 +163,13 @@ def test_a_genesis_may_have_no_accounts(app_state: bytes) -> None:
     ],
 )
 def test_a_genesis_that_is_wrong_is_told(tmp_path: Path, alloc: Any) -> None:
-    with pytest.raises(ConfigurationError, match="app_state of the genesis"):
+    with pytest.raises(ConfigurationError, match="accounts in alloc"):
         genesis.accounts(json.encode({"alloc": alloc}))
 
 
 def test_no_chain_begins_with_a_wrong_genesis(tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match="app_state of the genesis"):
+        with pytest.raises(ConfigurationError, match="accounts in alloc"):
             started(tmp_path, {"alloc": {"0x12": {}}})
 
 
