@@ -86,7 +86,7 @@ def add(
     One that is in the same slot makes room for it, where it pays enough more.
     """
     if slot is not None:
-        _make_room(connection, slot)
+        _make_room(connection, slot, tx)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
@@ -107,7 +107,7 @@ def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
     return slot.sender, slot.nonce, slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
 
 
-def _make_room(connection: Connection, slot: Slot) -> None:
+def _make_room(connection: Connection, slot: Slot, new: bytes) -> None:
     """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
     if slot.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
@@ -118,6 +118,8 @@ def _make_room(connection: Connection, slot: Slot) -> None:
     if row is None:
         _refuse_gap(connection, slot)
         return
+    if row[0] == new:
+        raise TxInCache
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
     if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
         raise TxRejected("replacement transaction underpriced")
