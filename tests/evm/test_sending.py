@@ -156,10 +156,12 @@ def test_a_full_pool_is_told(tmp_path: Path) -> None:
     try:
         node.send(tx(0))
         node.send(tx(1))
-        assert (
-            "mempool is full"
-            in node.error("eth_sendRawTransaction", f"0x{tx(2).hex()}")["message"]
-        )
+        error = node.error("eth_sendRawTransaction", f"0x{tx(2).hex()}")
+        assert "mempool is full" in error["message"]
+        # Who pays more for one that waits is not kept out.
+        assert node.refused(tx(1, value=2)) == "replacement transaction underpriced"
+        node.send(tx(1, value=2, maxFeePerGas=9 * GWEI, maxPriorityFeePerGas=8 * GWEI))
+        assert node.refused(tx(0)) == "already known"
         node.mine()
         node.send(tx(2))
     finally:

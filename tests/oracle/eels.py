@@ -14,10 +14,17 @@ from ethereum.forks.prague import state as states
 from ethereum.forks.prague.fork_types import Account as EelsAccount
 from ethereum.forks.prague.fork_types import Address
 from ethereum.forks.prague.fork_types import Authorization as EelsAuthorization
-from ethereum.forks.prague.transactions import Access, FeeMarketTransaction, SetCodeTransaction
+from ethereum.forks.prague.transactions import (
+    Access,
+    FeeMarketTransaction,
+    LegacyTransaction,
+    SetCodeTransaction,
+    decode_transaction,
+)
 from ethereum.forks.prague.utils.address import compute_contract_address
 from ethereum.forks.prague.vm.exceptions import Revert
 from ethereum.forks.prague.vm.interpreter import MessageCallOutput
+from ethereum_rlp import rlp
 from ethereum_types.bytes import Bytes0, Bytes32
 from ethereum_types.numeric import U8, U64, U256, Uint
 
@@ -117,6 +124,12 @@ class EelsWorld(World):
             logs=tuple(_log(log) for log in done.logs),
             created=created,
         )
+
+    def run_signed(self, environment: Environment, raw: bytes) -> None:
+        """Run a transaction as it was sent; raise what EELS has against it."""
+        tx = raw if raw[:1] < b"\x80" else rlp.decode_to(LegacyTransaction, raw)
+        block, output = self.block(environment), vm.BlockOutput()
+        fork.process_transaction(block, output, decode_transaction(tx), Uint(0))
 
     def _transaction(self, message: Message, environment: Environment) -> Any:
         nonce = self.account(message.sender).nonce if message.nonce is None else message.nonce

@@ -109,6 +109,45 @@ class Story:
         fields["gas"] = self._gas(fields)
         return bytes(key.sign_transaction(fields).raw_transaction)
 
+    def odd(self, world: World) -> bytes:
+        """A transaction with a fault, or with none."""
+        choose, key = self.random.choice, self.random.choice(self.keys)
+        account = world.account(bytes.fromhex(key.address[2:]))
+        data = self.random.randbytes(choose((0, 0, 30, 3000)))
+        creates = self.random.random() < 0.2
+        if creates and self.random.random() < 0.2:
+            data = bytes(choose((49_152, 49_153)))
+        least = intrinsic_gas(data, creates)
+        floor = floor_gas(data)
+        fields: dict[str, Any] = {
+            "chainId": CHAIN_ID,
+            "nonce": account.nonce + choose((0,) * 9 + (1,)),
+            "gas": choose((least, least - 1, floor, floor - 1, 10**6, 10**6, GAS_LIMIT + 1)),
+            "to": "" if creates else to_checksum(choose(self.addresses)),
+            "data": data,
+        }
+        fee = choose((BASE_FEE, BASE_FEE, BASE_FEE - 1))
+        kind = choose((0, 1, 2, 4))
+        if kind == 0:
+            # Of those with a type EELS takes any chain's.
+            fields["chainId"] = choose((CHAIN_ID,) * 9 + (1,))
+        if kind in (0, 1):
+            fields["gasPrice"] = fee
+        else:
+            tip = choose((0, 0, 0, fee, fee + 1))
+            fields |= {"maxFeePerGas": fee, "maxPriorityFeePerGas": tip}
+        if kind:
+            fields |= {"type": kind, "accessList": []}
+        if kind == 4:
+            fields["authorizationList"] = [
+                self._authorization({k.address: 0 for k in self.keys})
+            ]
+            fields["to"] = fields["to"] or to_checksum(COINBASE)
+            fields["gas"] += choose((0, 25_000, 25_000))
+        left = account.balance - fields["gas"] * fee
+        fields["value"] = max(0, choose((0, 0, left, left + 1)))
+        return bytes(key.sign_transaction(fields).raw_transaction)
+
     def _gas(self, fields: dict[str, Any]) -> int:
         """What it costs to begin, and something to run with; sometimes a unit too little."""
         listed = [AccessListEntry(b"", e["storageKeys"]) for e in fields.get("accessList", ())]

@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("ethereum.forks.prague", reason="tox -e oracle has it")
 
+from ethereum.exceptions import EthereumException
+from ethereum_rlp.exceptions import RLPException
+
 from flask_noderpc.domain.evm import NO_STORAGE, Outcome
 from flask_noderpc.engine.base import EvmEngine
-from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch
+from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.ethereum.keccak import keccak
 from tests.faults.kit import is_long
@@ -85,3 +88,37 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
     assert min(kinds["success"], kinds["failed"], kinds["reverted"]) > 1
     with capsys.disabled():
         print(f" [{kinds}, { ({k: round(v, 1) for k, v in spent.items()}) } s]", end=" ")
+
+
+def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
+    """What EELS says of a transaction that is not to run; empty for one that is."""
+    world = eels.world(job.root)
+    try:
+        world.run_signed(job.environment, raw)
+    except (EthereumException, RLPException) as error:
+        return type(error).__name__
+    return ""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_transactions_may_run(seed: int) -> None:
+    story, records = Story(seed), Records()
+    ours, eels = PyEvm(records), Eels(records.block_hash)
+    genesis = Patch(NO_STORAGE, story.genesis())
+    change = genesis(ours)
+    assert genesis(eels).root == change.root
+    records |= change.written
+    world, seen = ours.world(change.root), set()
+
+    for number in range(400):
+        raw = story.odd(world)
+        job = ExecuteBlock(change.root, story.environment(1), (raw,))
+        (mine,) = job(ours).outcomes
+        wanted = refusal(eels, job, raw)
+        reason = mine.reason if isinstance(mine, Refused) else ""
+        assert bool(reason) == bool(wanted), (
+            f"{number}: {reason!r}, {wanted!r}: 0x{raw.hex()[:300]}"
+        )
+        seen.add(wanted)
+
+    assert len(seen) > 6, seen

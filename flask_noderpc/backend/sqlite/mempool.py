@@ -88,7 +88,7 @@ def add(
     One that is in the same slot makes room for it, where it pays enough more and ``replaces``.
     """
     if slot is not None:
-        _make_room(connection, slot, replaces)
+        _make_room(connection, slot, tx, replaces)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
@@ -111,7 +111,7 @@ def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
     return slot.hash, slot.sender, slot.nonce, *prices
 
 
-def _make_room(connection: Connection, slot: Slot, replaces: bool) -> None:
+def _make_room(connection: Connection, slot: Slot, new: bytes, replaces: bool) -> None:
     """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
     if slot.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
@@ -122,6 +122,8 @@ def _make_room(connection: Connection, slot: Slot, replaces: bool) -> None:
     if row is None:
         _refuse_gap(connection, slot)
         return
+    if row[0] == new:
+        raise TxInCache
     if not replaces:
         raise PlaceTaken
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
