@@ -24,6 +24,13 @@ STORY: dict[str, dict[str, Any]] = {
     "poor": {"to": FIRST, "data": calling("bump", 1), "gas": 40_000},
     # SSTORE of 1 and 0 again, then SELFDESTRUCT in favour of address 0.
     "ends": {"data": bytes.fromhex("60015f555f5f5533ff")},
+    "again": {"to": FIRST, "data": calling("bump", 7)},
+    # CALL of clear(), then SLOAD: what a call gives back is the transaction's.
+    "within": {
+        "data": bytes.fromhex(
+            f"63{calling('clear').hex()}5f525f5f6004601c5f73{FIRST.hex()}5af15f545000"
+        )
+    },
     # CALL of the caller with 1 wei that is not there.
     "broke": {"data": bytes.fromhex("5f5f60205f6001335af15000")},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from flask_noderpc.ethereum import rlp
 from flask_noderpc.ethereum.blocks import decode_block
 from flask_noderpc.ethereum.consensus import encode_header
-from tests.ethereum.signing import ACCOUNT, TO
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 
 from .contract import CODE, calling
 from .machine import FIRST, RICH, SECOND, Node, machine
@@ -436,3 +438,49 @@ def test_a_block_of_bytes_may_be_any_that_follows(node: Node) -> None:
     assert node.ask("debug_traceBlock", shown(far)) == (
         f"block {shown(header.parent_hash)} not found"
     )
+
+
+def test_the_first_block_is_traced_on_the_state_of_the_genesis(node: Node) -> None:
+    traces = node.ask("debug_traceBlockByNumber", "0x1", {"tracer": "callTracer"})
+    receipts = node.ask("eth_getBlockReceipts", "0x1")
+    assert [trace["result"]["type"] for trace in traces] == ["CREATE", "CREATE"]
+    for trace, receipt in zip(traces, receipts, strict=True):
+        assert trace["result"]["gasUsed"] == receipt["gasUsed"]
+        assert trace["result"]["to"] == receipt["contractAddress"]
+
+
+def test_code_that_an_account_borrows_is_traced_as_its_own(node: Node) -> None:
+    authorization = OTHER.sign_authorization(
+        {"chainId": CHAIN_ID, "address": to_checksum(FIRST), "nonce": 0}
+    )
+    account = OTHER.address.lower()
+    (own,) = node.block(
+        {
+            "type": 4,
+            "to": OTHER.address,
+            "data": calling("bump", 5),
+            "authorizationList": [authorization],
+        }
+    )
+    assert node.ask("eth_getTransactionReceipt", own)["status"] == "0x1"
+    tree = node.ask("debug_traceTransaction", own, {"tracer": "callTracer"})
+    assert (tree["to"], int(tree["output"], 16)) == (account, 5)
+    config = {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}}
+    diff = node.ask("debug_traceTransaction", own, config)
+    assert account not in diff["pre"]
+    assert diff["post"][account]["code"] == f"0xef0100{FIRST.hex()}"
+    assert diff["post"][account]["nonce"] == 1
+    call_of_account = {"from": ME, "to": account, "data": shown(calling("bump", 1))}
+    listed = node.ask("eth_createAccessList", call_of_account)
+    assert [entry["address"] for entry in listed["accessList"]] == [account]
+
+
+def test_a_trace_ends_with_the_time_of_a_call(tmp_path: Path) -> None:
+    with machine(tmp_path, evm_timeout=0.3) as node:
+        config = {"tracer": "noopTracer"}
+        # The first call of all has the time that a process takes to start, besides.
+        assert node.ask("debug_traceCall", call("total"), "latest", config) == {}
+        assert node.ask("debug_traceCall", _SPIN, "latest", config) == (
+            "execution timeout (NODERPC_EVM_TIMEOUT gives it more seconds)"
+        )
+        assert node.ask("debug_traceCall", call("total"), "latest", config) == {}
