@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .. import json
 from ..domain.ethereum import ZERO_ADDRESS, Transaction
+from ..errors import PlaceTaken
 from ..ethereum.keys import DEV_KEYS, Key, personal_digest
 from ..ethereum.transactions import decode, in_the_name_of, signed
 from ..ethereum.typed_data import typed_digest
@@ -25,7 +27,7 @@ _MEMO = "evm wallet"
 
 # Two processes may take the same nonce, of which one is told so and takes another.
 _MOST_TRIES = 20
-_TAKEN = ("already known", "replacement transaction underpriced", "nonce too low")
+_TAKEN = ("already known", "nonce too low")
 
 
 class Wallet:
@@ -97,20 +99,22 @@ def send(ctx: Context, params: ToFill) -> bytes:
         tx = _placed(ctx, tx)
     else:
         tx = own.sealed(tx)
-        hand_in(ctx, tx, ctx.backend.submit_own)
+        hand_in(ctx, tx, partial(ctx.backend.submit_own, replaces=True))
     settle(ctx, tx)
     return tx.hash
 
 
 def _placed(ctx: Context, tx: Transaction) -> Transaction:
     """A transaction as it was handed in, with the next nonce that is free."""
-    own = wallet(ctx)
+    own, submit = wallet(ctx), partial(ctx.backend.submit_own, replaces=False)
     with own.turn:
         for _ in range(_MOST_TRIES):
             placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
-                hand_in(ctx, placed, ctx.backend.submit_own)
+                hand_in(ctx, placed, submit)
                 return placed
+            except PlaceTaken:
+                continue
             except EvmError as error:
                 if not error.text.startswith(_TAKEN):
                     raise
