@@ -35,6 +35,8 @@ def development_node(folder: Path) -> Iterator[str]:
         produce=True,
         block_interval=0.05,
         poll_interval=0.02,
+        # hardhat-network-helpers: nothing else is a development network.
+        evm_client_version="anvil/of flask-noderpc",
         evm_api=("eth", "net", "web3", "txpool", "debug"),
     )
     with closing(chain_of(app)), serve(app) as base:

@@ -100,11 +100,15 @@ def test_hardhat_uses_and_drives_the_chain(
     }
     driven = {
         "mine": 5,
+        "mine at intervals": True,
         "time.increase": True,
         "time.increaseTo": True,
+        "time.setNextBlockTimestamp": True,
+        "accounts": [ETHER, "0x6001", 3, 42],
         "impersonateAccount": 1,
+        "takeSnapshot": 0,
         "metadata": "0x2328",
-        "revert": [True, 0],
+        "loadFixture": 0,
     }
     assert shown == (wanted | driven if network == "node" else wanted)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 
-from flask_noderpc import EmbeddedChain
+from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.evm.control_table import CONTROL_ROUTES
+from flask_noderpc.evm.refusals import REASONS
 from tests.websocket.client import Client
 
-from .kit import ETHER, FIRST, STRANGER, asked
+from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app
 
 SLOT = "0x" + "00" * 32
 WORD = "0x" + "00" * 31 + "2a"
@@ -109,6 +113,35 @@ def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str
     answer = asked(w3, method, *params)
     assert said in answer["error"]["message"], answer
     assert latest(w3) == before
+
+
+DRIVING = [route.name for route in CONTROL_ROUTES]
+
+
+def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
+    app = dev_app(tmp_path, dev=False)
+    client: Any = app.test_client()
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in DRIVING]
+    with closing(chain_of(app)):
+        replies = client.post("/evm", json=calls).json
+
+    assert len(replies) == len(DRIVING)
+    for reply in replies:
+        assert reply["error"]["code"] == -32601
+        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV brings it)")
+
+
+def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
+    app = Flask("kvstore")
+    backend = EmbeddedChain(tmp_path / "noderpc.db", produce=False)
+    NodeRPC(app, backend=backend, dev=True, json_rpc_enable=True)
+    client: Any = app.test_client()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "evm_mine"}
+    with closing(backend):
+        error = client.post("/evm", json=call).json["error"]
+
+    assert error["code"] == -32004
+    assert "NODERPC_DEV makes one that is" in error["message"]
 
 
 def test_accounts_are_changed(w3: Any) -> None:
@@ -235,19 +268,16 @@ def test_the_node_tells_of_itself(w3: Any) -> None:
     assert known["clientVersion"].startswith("flask-noderpc/")
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [("evm_mine", []), ("evm_revert", ["0x1"]), ("anvil_setBalance", [FIRST, "0x0"])],
-)
-def test_nobody_but_this_machine_drives_the_chain(
-    app: Flask, w3: Any, method: str, params: Any
-) -> None:
+def test_nobody_but_this_machine_drives_the_chain(app: Flask, w3: Any) -> None:
     before = latest(w3)
-    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     client: Any = app.test_client()
-    elsewhere = client.post("/evm", json=call, environ_base={"REMOTE_ADDR": "192.0.2.1"})
-    behind = client.post("/evm", json=[call], headers={"Forwarded": "for=192.0.2.1"})
+    driving = [name for name in DRIVING if name not in REASONS]
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in driving]
+    elsewhere = client.post("/evm", json=calls, environ_base={"REMOTE_ADDR": "192.0.2.1"}).json
+    behind = client.post("/evm", json=calls, headers={"Forwarded": "for=192.0.2.1"}).json
 
-    for error in (elsewhere.json["error"], behind.json[0]["error"]):
-        assert error["message"].startswith("only callers on this machine may sign here (")
+    assert len(elsewhere) == len(behind) == len(driving)
+    for reply in (*elsewhere, *behind):
+        said = reply["error"]["message"]
+        assert said.startswith("only callers on this machine may sign here ("), reply
     assert latest(w3) == before

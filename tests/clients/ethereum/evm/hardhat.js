@@ -56,38 +56,64 @@ async function main() {
   if (name === "node") await helped(from);
 }
 
-/** What hardhat-network-helpers ask for. */
+/** With hardhat-network-helpers. */
 async function helped(from) {
-  const time = async () => Number((await ask("eth_getBlockByNumber", "latest", false)).timestamp);
-  const id = await ask("evm_snapshot");
-  const height = await number("eth_blockNumber");
+  const { loadFixture, mine, time, ...helpers } = require(
+    "@nomicfoundation/hardhat-network-helpers"
+  );
+  const begun = async () => number("eth_blockNumber");
+  const height = await loadFixture(begun);
   await step("mine", async () => {
-    await ask("hardhat_mine", "0x5");
+    await mine(5);
     return (await number("eth_blockNumber")) - height;
   });
+  await step("mine at intervals", async () => {
+    const before = await time.latest();
+    await mine(3, { interval: 60 });
+    return (await time.latest()) - before >= 120;
+  });
   await step("time.increase", async () => {
-    const before = await time();
-    await ask("evm_increaseTime", 3600);
-    await ask("evm_mine");
-    return (await time()) - before >= 3600;
+    const before = await time.latest();
+    return (await time.increase(3600)) - before >= 3600;
   });
   await step("time.increaseTo", async () => {
-    const wanted = (await time()) + 100;
-    await ask("evm_setNextBlockTimestamp", "0x" + wanted.toString(16));
-    await ask("evm_mine");
-    return (await time()) === wanted;
+    const wanted = (await time.latest()) + 100;
+    await time.increaseTo(wanted);
+    return (await time.latest()) === wanted;
   });
-  await ask("hardhat_setBalance", NOBODY, "0xde0b6b3a7640000");
+  await step("time.setNextBlockTimestamp", async () => {
+    const wanted = (await time.latest()) + 55;
+    await time.setNextBlockTimestamp(wanted);
+    await sent({ from, to: NOBODY });
+    return (await time.latest()) === wanted;
+  });
+  await step("accounts", async () => {
+    await helpers.setBalance(NOBODY, 10n ** 18n);
+    await helpers.setCode(NOBODY, "0x6001");
+    await helpers.setNonce(NOBODY, 3);
+    await helpers.setStorageAt(NOBODY, 1, 42);
+    return [await number("eth_getBalance", NOBODY, "latest"),
+      await ask("eth_getCode", NOBODY, "latest"),
+      await number("eth_getTransactionCount", NOBODY, "latest"),
+      Number(await helpers.getStorageAt(NOBODY, 1))];
+  });
   await step("impersonateAccount", async () => {
-    await ask("hardhat_impersonateAccount", NOBODY);
+    await helpers.impersonateAccount(NOBODY);
     const { status } = await sent({ from: NOBODY, to: from, value: "0x1" });
-    await ask("hardhat_stopImpersonatingAccount", NOBODY);
+    await helpers.stopImpersonatingAccount(NOBODY);
     return Number(status);
   });
+  await step("takeSnapshot", async () => {
+    const before = await time.latestBlock();
+    const snapshot = await helpers.takeSnapshot();
+    await mine();
+    await snapshot.restore();
+    return (await time.latestBlock()) - before;
+  });
   await step("metadata", async () => (await ask("hardhat_metadata")).chainId);
-  await step("revert", async () => {
-    const done = await ask("evm_revert", id);
-    return [done, (await number("eth_blockNumber")) - height];
+  await step("loadFixture", async () => {
+    await loadFixture(begun);
+    return (await time.latestBlock()) - height;
   });
 }
 
