@@ -118,6 +118,12 @@ def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str
 DRIVING = [route.name for route in CONTROL_ROUTES]
 
 
+@pytest.mark.parametrize("name", DRIVING)
+def test_every_method_that_drives_is_described(name: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "development.rst").read_text()
+    assert name in text or f"*_{name.partition('_')[2]}" in text
+
+
 def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
     app = dev_app(tmp_path, dev=False)
     client: Any = app.test_client()
