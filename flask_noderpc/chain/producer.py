@@ -27,7 +27,7 @@ from .clock import Clock
 _LONGEST_WAIT_S = 1.0
 
 # No longer than whoever sends a transaction would wait for its block.
-_AT_ONCE_S = 0.1
+_SOON_S = 0.1
 
 log = logging.getLogger("flask_noderpc.producer")
 
@@ -56,7 +56,7 @@ class Pace:
     @property
     def at_once(self) -> bool:
         """Whether a block is made as soon as a transaction waits."""
-        quick = self.interval_s <= _AT_ONCE_S
+        quick = self.interval_s <= _SOON_S
         return quick and not self.by_hand and not self.empty_blocks
 
 
@@ -91,8 +91,8 @@ class Producer:
         self._lease: Lease | None = None
         self._lease_until = 0.0
         self._last_block_at = 0.0
-        # Whether the last block was empty, and what had come to wait by then.
-        self._was_idle, self._looked_at = False, 0
+        # Whether the last block took nothing of what waited, and what that was.
+        self._took_none, self._looked_at = False, 0
         self._in_step_at = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
@@ -144,7 +144,7 @@ class Producer:
         self._looked_at = self._store.latest_pending()
         reaped = self._store.reap(_ALL if self._app.chooses else room)
         txs = self._app.prepare_proposal(reaped, room)
-        self._was_idle = not txs
+        self._took_none = bool(reaped) and not txs
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
         proposal.check_size(txs, room.max_bytes)
@@ -186,7 +186,7 @@ class Producer:
             assert self._lease is not None
             self._store.rewind(height, self._app.undone(height), self._lease)
             self._in_step_at = -1
-            self._was_idle, self.next_time = False, None
+            self._took_none, self.next_time = False, None
             self._recheck()
 
     def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -306,7 +306,7 @@ class Producer:
 
     def _something_waits(self, pace: Pace) -> bool:
         """Whether anything comes to wait that a block might take."""
-        if pace.at_once and self._was_idle:
+        if pace.at_once and self._took_none:
             # What the last block left behind can't run: no use in one block after another.
             return self._store.wait_for_pending_after(self._looked_at, self._patience)
         return self._store.wait_for_pending(self._patience)
