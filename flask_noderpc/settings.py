@@ -283,6 +283,12 @@ class Settings:
         "Whether a new chain of the application ``evm`` has ten rich accounts whose keys"
         " everybody knows, and callers on this machine sign with them.",
     )
+    evm_client_version: str | None = setting(
+        None,
+        _text,
+        "What ``web3_clientVersion`` says, as some tools ask whether it is a node they know;"
+        " this server's name and version when not given.",
+    )
     evm_gas_cap: int = setting(
         25_000_000, _whole(21_000), "Most gas that a call or an estimate may use."
     )

@@ -42,6 +42,10 @@ class Control(ABC):
         :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
 
     @abstractmethod
+    def set_step(self, seconds: int | None) -> None:
+        """Let each block be so long after the last; ``None`` goes by the clock."""
+
+    @abstractmethod
     def set_interval(self, seconds: float | None) -> None:
         """Make blocks so often; ``None`` makes none but by :meth:`mine`."""
 
@@ -70,3 +74,8 @@ class ControlledChain:
         raise NotSupported(
             "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
         )
+
+    def rewinds_after(self, number: int) -> tuple[int, int | None]:
+        """The number of the last time blocks were taken back, and the lowest height that was
+        left since the time of a number; ``None`` where there was none."""
+        return number, None

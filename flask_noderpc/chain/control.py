@@ -13,7 +13,7 @@ from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
 from .clock import ShiftedClock
 from .evm.patches import patch_tx
-from .producer import Pace, Producer
+from .producer import Producer
 
 # How soon a block follows the last while somebody wants one for each transaction.
 _AT_ONCE_S = 0.001
@@ -47,7 +47,7 @@ class DevControl(Control):
                 self.set_next_time(time)
             height = 0
             for number in range(count):
-                if number and step is not None:
+                if number and step:
                     self.set_next_time(self._last_time() + step)
                 height = self._chain.producer().produce()
             return height or self._store.latest_height()
@@ -81,7 +81,9 @@ class DevControl(Control):
 
     def shift(self, seconds: int) -> int:
         with self._lock:
-            self._clock.offset += seconds * SECOND
+            # Blocks that came fast are ahead of the clock; hardhat: time passes from the last.
+            behind = self._last_time() * SECOND - self._clock.now()
+            self._clock.offset += max(0, behind) + seconds * SECOND
             return self._clock.offset // SECOND
 
     def set_time(self, time: int) -> int:
@@ -99,6 +101,9 @@ class DevControl(Control):
             self._clock.set(time * SECOND)
             self._chain.producer().next_time = time * SECOND
 
+    def set_step(self, seconds: int | None) -> None:
+        self._chain.producer().step = seconds
+
     def set_interval(self, seconds: float | None) -> None:
         self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or _AT_ONCE_S)
 
@@ -107,13 +112,13 @@ class DevControl(Control):
 
     def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
         producer = self._chain.producer()
-        producer.pace = replace(
+        pace = replace(
             producer.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
         )
+        producer.repace(pace)
 
     def automines(self) -> bool:
-        pace: Pace = self._chain.producer().pace
-        return not pace.by_hand and not pace.empty_blocks
+        return self._chain.producer().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Methods of anvil and hardhat that drive a chain of tests: its blocks, clock and accounts.
+"""Methods of anvil and hardhat that drive a chain of tests: its blocks, clock, past and pool.
 
 https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
 """
@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..backend.control import Control
-from ..domain.evm import AccountOverride
-from ..errors import NotSupported, TxRejected, ValueNotAllowed
+from ..errors import NotSupported, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import ParamField
 from . import hexes
-from .call_objects import Big
 from .errors import NOT_SUPPORTED, EvmError
-from .params import Address, Bool, Data, Hash, mismatch
+from .params import Address, Bool, Hash, mismatch
 from .reader import reader
-from .state import StorageKey
 
 # A block takes milliseconds, and whoever asks waits.
 _MOST_BLOCKS = 10_000
 _LAST_TIME = 1 << 40
+_LONGEST_INTERVAL = 1 << 31
+# evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
+# former is meant.
+_LEAST_MILLISECONDS = 100
 
 
 class Number(ParamField):
@@ -71,6 +72,24 @@ class MineMany(Params):
     interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
 
 
+class NoFork(ParamField):
+    """What a chain is to begin as: here its own genesis alone."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> None:
+        """Nothing."""
+        if isinstance(value, dict) and value.get("forking"):
+            raise ValueError("the chain of another node can't be taken over here")
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Params):
+    """Of ``hardhat_reset``."""
+
+    fork: None = param(NoFork(), default=None, doc="Not what to fork.")
+
+
 @dataclass(frozen=True, slots=True)
 class Seconds(Params):
     """For methods about a time."""
@@ -93,46 +112,14 @@ class OfSnapshot(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfBalance(Params):
-    """Of ``anvil_setBalance``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    balance: int = param(Big(), doc="Wei.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfNonce(Params):
-    """Of ``anvil_setNonce``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    nonce: int = param(Number(), doc="The next.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfCode(Params):
-    """Of ``anvil_setCode``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    code: bytes = param(Data(), doc="What runs there.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfWord(Params):
-    """Of ``anvil_setStorageAt``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Place in its storage.")
-    word: bytes = param(StorageKey(), doc="What is to be there.")
-
-
-@dataclass(frozen=True, slots=True)
 class OfWaiting(Params):
     """Of ``anvil_dropTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
 
-def _control(ctx: Context) -> Control:
+def control(ctx: Context) -> Control:
+    """What drives the chain; raise :exc:`.errors.EvmError` where nothing does."""
     try:
         return ctx.backend.control()
     except NotSupported as error:
@@ -156,7 +143,7 @@ def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
     if count > _MOST_BLOCKS:
         raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
     try:
-        _control(ctx).mine(count, _checked(time), step)
+        control(ctx).mine(count, _checked(time), step)
     except ValueNotAllowed as error:
         raise EvmError(error.said) from None
 
@@ -169,24 +156,24 @@ def _checked(time: int | None) -> int | None:
 
 def snapshot(ctx: Context, params: NoParams) -> int:
     """Remember where the chain stands."""
-    return _control(ctx).snapshot()
+    return control(ctx).snapshot()
 
 
 def revert(ctx: Context, params: OfSnapshot) -> bool:
     """Take the chain back to a snapshot, on all its surfaces."""
-    return _control(ctx).revert(params.number)
+    return control(ctx).revert(params.number)
 
 
-def reset(ctx: Context, params: Mine) -> bool:
+def reset(ctx: Context, params: Reset) -> bool:
     """Take the chain back to its genesis."""
-    _control(ctx).reset()
+    control(ctx).reset()
     return True
 
 
 def increase_time(ctx: Context, params: Seconds) -> int:
     """Let time pass; how far the chain's clock is ahead."""
     _checked(params.seconds)
-    return _control(ctx).shift(params.seconds)
+    return control(ctx).shift(params.seconds)
 
 
 def set_time(ctx: Context, params: Seconds) -> int:
@@ -194,13 +181,13 @@ def set_time(ctx: Context, params: Seconds) -> int:
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_TIME // 100 else time
-    return max(0, _control(ctx).set_time(seconds))
+    return max(0, control(ctx).set_time(seconds))
 
 
 def set_next_time(ctx: Context, params: Seconds) -> str:
     """Give the next block a time."""
     try:
-        _control(ctx).set_next_time(_checked(params.seconds) or 0)
+        control(ctx).set_next_time(_checked(params.seconds) or 0)
     except ValueNotAllowed as error:
         raise EvmError(error.said) from None
     return hexes.quantity(params.seconds)
@@ -208,69 +195,69 @@ def set_next_time(ctx: Context, params: Seconds) -> str:
 
 def set_automine(ctx: Context, params: Switch) -> bool:
     """Make a block for each transaction, or none by itself."""
-    _control(ctx).set_automine(params.on)
+    control(ctx).set_automine(params.on)
     return True
 
 
 def automine(ctx: Context, params: NoParams) -> bool:
     """Whether a block is made for each transaction."""
-    return _control(ctx).automines()
+    return control(ctx).automines()
 
 
-def set_interval_ms(ctx: Context, params: Seconds) -> bool:
-    """Make a block every so many milliseconds; 0 makes none."""
-    _checked(params.seconds)
-    _control(ctx).set_interval(params.seconds / 1000 or None)
-    return True
+def set_interval(ctx: Context, params: Seconds) -> bool:
+    """Make a block every so many milliseconds, or seconds below a hundred; 0 makes none."""
+    number = params.seconds
+    return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
 
 
 def set_interval_s(ctx: Context, params: Seconds) -> bool:
     """Make a block every so many seconds; 0 makes none."""
+    return _set_interval(ctx, params.seconds)
+
+
+def _set_interval(ctx: Context, seconds: float) -> bool:
+    if seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
+    control(ctx).set_interval(seconds or None)
+    return True
+
+
+def set_step(ctx: Context, params: Seconds) -> bool:
+    """Let each block be so many seconds after the last."""
     _checked(params.seconds)
-    _control(ctx).set_interval(float(params.seconds) or None)
+    control(ctx).set_step(params.seconds or None)
     return True
 
 
-def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
-    try:
-        _control(ctx).patch({address: override})
-    except TxRejected as error:
-        raise EvmError(error.said) from None
+def remove_step(ctx: Context, params: NoParams) -> bool:
+    """Let blocks have the time of the clock again."""
+    control(ctx).set_step(None)
     return True
-
-
-def set_balance(ctx: Context, params: OfBalance) -> bool:
-    """Give an account its balance."""
-    return _patch(ctx, params.address, AccountOverride(balance=params.balance))
-
-
-def set_nonce(ctx: Context, params: OfNonce) -> bool:
-    """Give an account its next nonce."""
-    if params.nonce > hexes.MAX_UINT64:
-        raise EvmError("nonce has more than 64 bits")
-    return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
-
-
-def set_code(ctx: Context, params: OfCode) -> bool:
-    """Put code at an address."""
-    return _patch(ctx, params.address, AccountOverride(code=params.code))
-
-
-def set_storage_at(ctx: Context, params: OfWord) -> bool:
-    """Put a word into an account's storage."""
-    return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))
 
 
 def drop(ctx: Context, params: OfWaiting) -> bytes | None:
     """Forget a waiting transaction; its hash, null where there is none."""
     for raw in ctx.backend.pending(_MOST_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
-            _control(ctx).drop((raw,))
+            control(ctx).drop((raw,))
             return params.hash
     return None
 
 
 def drop_all(ctx: Context, params: NoParams) -> bool:
     """Forget all waiting transactions."""
-    _control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OfSender(Params):
+    """Of ``anvil_removePoolTransactions``."""
+
+    address: bytes = param(Address(), doc="Address of the sender.")
+
+
+def drop_of(ctx: Context, params: OfSender) -> bool:
+    """Forget what waits of a sender."""
+    control(ctx).drop(ctx.backend.pending_of(params.address, _MOST_BLOCKS))
     return True

@@ -20,7 +20,9 @@ DEV_NAMESPACES = ("evm", "anvil", "hardhat")
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
-    """The name and version of this server."""
+    """The name and version of this server, or what it is told to say."""
+    if ctx.settings.evm_client_version is not None:
+        return ctx.settings.evm_client_version
     system = f"{platform.system().lower()}-{platform.machine()}"
     return (
         f"flask-noderpc/v{version('flask-noderpc')}/{system}/python{platform.python_version()}"

@@ -20,6 +20,7 @@ from .budget import Budget
 from .errors import EvmError
 from .params import Data, Hash, Quantity
 from .reader import reader
+from .settling import settle
 
 # How many waiting transactions are looked through.
 _MOST_PENDING = 100
@@ -139,7 +140,9 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
-    return hand_in(ctx, tx, ctx.backend.submit)
+    tx_hash = hand_in(ctx, tx, ctx.backend.submit)
+    settle(ctx, tx)
+    return tx_hash
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:

@@ -56,7 +56,7 @@ def account(chain: EmbeddedChain, address: bytes) -> Account:
 
 def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
     """Every table but those that only grow: nodes of trees, numbers given out, the lease."""
-    left_out = {"app_state", "lease", "sqlite_sequence", "signatures", "commits"}
+    left_out = {"app_state", "lease", "sqlite_sequence", "signatures", "commits", "rewinds"}
     with closing(sqlite3.connect(path)) as at:
         names = at.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {
