@@ -33,7 +33,6 @@ from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
 from . import genesis as documents
-from .haste import Haste
 from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
 from .patches import is_patch, overrides_of
@@ -62,7 +61,6 @@ class EvmApplication(Application):
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
         self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
-        self._haste = Haste()
 
     def evm(self) -> Evm:
         return self._machine
@@ -108,7 +106,6 @@ class EvmApplication(Application):
 
     def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
         try:
-            self._haste.check(tx)
             found = self._decode(tx)
             if not (found.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")
@@ -138,13 +135,12 @@ class EvmApplication(Application):
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
         patches = tuple(filter(is_patch, txs))
-        chosen = choose(
-            (self._decode(tx) for tx in filter(self._haste.takes, txs) if not is_patch(tx)),
+        return patches + choose(
+            (self._decode(tx) for tx in txs if not is_patch(tx)),
             lambda sender: self._account(own, sender).nonce,
             own.next_base_fee,
             room,
         )
-        return patches + self._haste.first_of(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         own = self._head()
@@ -157,8 +153,7 @@ class EvmApplication(Application):
             base_fee=own.next_base_fee,
         )
         txs = tuple(overrides_of(tx) if self._dev and is_patch(tx) else tx for tx in block.txs)
-        with self._haste.over(block.txs):
-            executed = self._machine.execute(ExecuteBlock(own.root, environment, txs))
+        executed = self._machine.execute(ExecuteBlock(own.root, environment, txs))
         results: list[TxResult] = []
         count = 0
         for tx, found in zip(block.txs, executed.outcomes, strict=True):

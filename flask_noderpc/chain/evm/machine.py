@@ -22,18 +22,17 @@ _KEPT_RECORDS = 20_000
 # Whoever serves goes first where there are more processes than cores.
 _NICENESS = 19
 
+# A block may take as long as its gas lasts; the producer's lease is kept meanwhile.
+_BLOCK_S = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """How many processes run calls, how many more calls may wait, and for how long.
-
-    ``block_s`` is that of a block, beside which the producer's lease is kept.
-    """
+    """How many processes run calls, how many more calls may wait, and for how long."""
 
     executors: int = 2
     waiting: int = 32
     call_s: float = 5.0
-    block_s: float = 45.0
 
 
 class Machine(Evm):
@@ -75,7 +74,7 @@ class Machine(Evm):
 
     def execute(self, job: Job[T]) -> T:
         """What comes of a job of the chain itself: a block."""
-        return self._blocks.run(job, self._limits.block_s)
+        return self._blocks.run(job, _BLOCK_S)
 
     def close(self) -> None:
         """End the processes."""
