@@ -20,7 +20,7 @@ from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..domain.time import SECOND
-from ..errors import BackendError, LeaseLost, StoreError
+from ..errors import BackendError, BlockNotExecuted, LeaseLost, StoreError
 from . import proposal
 from .clock import Clock
 
@@ -242,6 +242,10 @@ class Producer:
             try:
                 self._turn()
                 self._complain("")
+            except BlockNotExecuted as error:
+                # Nobody else knows what not to propose again.
+                self._complain(str(error))
+                self._stopping.wait(self._patience)
             except BackendError as error:
                 self._complain(str(error))
                 self._step_aside()
