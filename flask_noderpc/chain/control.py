@@ -81,7 +81,7 @@ class DevControl(Control):
 
     def shift(self, seconds: int) -> int:
         with self._lock:
-            self._clock.offset += seconds * SECOND
+            self._clock.shift(seconds * SECOND)
             return self._clock.offset // SECOND
 
     def set_time(self, time: int) -> int:

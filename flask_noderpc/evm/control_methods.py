@@ -5,6 +5,8 @@ https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/do
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +25,11 @@ from .state import StorageKey
 
 # A block takes milliseconds, and whoever asks waits.
 _MOST_BLOCKS = 10_000
-_LAST_TIME = 1 << 40
+
+# What is more counts milliseconds.
+_LAST_SECOND = 10_000_000_000
+
+_LONGEST_INTERVAL = 1 << 40
 
 
 class Number(ParamField):
@@ -139,6 +145,14 @@ def _control(ctx: Context) -> Control:
         raise EvmError(error.said, code=NOT_SUPPORTED) from None
 
 
+@contextmanager
+def _driving(ctx: Context) -> Iterator[Control]:
+    try:
+        yield _control(ctx)
+    except (TxRejected, ValueNotAllowed) as error:
+        raise EvmError(error.said) from None
+
+
 def mine(ctx: Context, params: Mine) -> str:
     """Make a block now."""
     time, count = params.options
@@ -155,16 +169,8 @@ def mine_many(ctx: Context, params: MineMany) -> bool:
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
     if count > _MOST_BLOCKS:
         raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
-    try:
-        _control(ctx).mine(count, _checked(time), step)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
-
-
-def _checked(time: int | None) -> int | None:
-    if time is not None and time > _LAST_TIME:
-        raise EvmError(f"timestamp {time} is too far ahead")
-    return time
+    with _driving(ctx) as control:
+        control.mine(count, time, step)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
@@ -185,24 +191,23 @@ def reset(ctx: Context, params: Mine) -> bool:
 
 def increase_time(ctx: Context, params: Seconds) -> int:
     """Let time pass; how far the chain's clock is ahead."""
-    _checked(params.seconds)
-    return _control(ctx).shift(params.seconds)
+    with _driving(ctx) as control:
+        return control.shift(params.seconds)
 
 
 def set_time(ctx: Context, params: Seconds) -> int:
     """Let it be some time; how far the chain's clock is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
-    seconds = time // 1000 if time > _LAST_TIME // 100 else time
-    return max(0, _control(ctx).set_time(seconds))
+    seconds = time // 1000 if time > _LAST_SECOND else time
+    with _driving(ctx) as control:
+        return max(0, control.set_time(seconds))
 
 
 def set_next_time(ctx: Context, params: Seconds) -> str:
     """Give the next block a time."""
-    try:
-        _control(ctx).set_next_time(_checked(params.seconds) or 0)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
+    with _driving(ctx) as control:
+        control.set_next_time(params.seconds)
     return hexes.quantity(params.seconds)
 
 
@@ -219,23 +224,24 @@ def automine(ctx: Context, params: NoParams) -> bool:
 
 def set_interval_ms(ctx: Context, params: Seconds) -> bool:
     """Make a block every so many milliseconds; 0 makes none."""
-    _checked(params.seconds)
-    _control(ctx).set_interval(params.seconds / 1000 or None)
-    return True
+    return _set_interval(ctx, params.seconds, 1000)
 
 
 def set_interval_s(ctx: Context, params: Seconds) -> bool:
     """Make a block every so many seconds; 0 makes none."""
-    _checked(params.seconds)
-    _control(ctx).set_interval(float(params.seconds) or None)
+    return _set_interval(ctx, params.seconds, 1)
+
+
+def _set_interval(ctx: Context, value: int, of_a_second: int) -> bool:
+    if value > _LONGEST_INTERVAL:
+        raise EvmError(f"interval {value} is too long")
+    _control(ctx).set_interval(value / of_a_second or None)
     return True
 
 
 def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
-    try:
-        _control(ctx).patch({address: override})
-    except TxRejected as error:
-        raise EvmError(error.said) from None
+    with _driving(ctx) as control:
+        control.patch({address: override})
     return True
 
 

@@ -180,3 +180,22 @@ def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
         pytest.raises(NotSupported, match="NODERPC_DEV"),
     ):
         chain.control()
+
+
+@pytest.mark.parametrize("seconds", [1 << 34, 1 << 40, 1 << 300])
+def test_time_ends_before_the_numbers_of_the_store_do(
+    chain: EmbeddedChain, seconds: int
+) -> None:
+    control = chain.control()
+    before = control.shift(0)
+    for change in (
+        lambda: control.shift(seconds),
+        lambda: control.set_time(seconds),
+        lambda: control.set_next_time(seconds),
+        lambda: control.mine(time=seconds),
+        lambda: control.mine(2, step=seconds),
+    ):
+        with pytest.raises(ValueNotAllowed, match="is too far ahead: the last is 91"):
+            change()
+    assert control.shift(0) - before < 60
+    control.mine()
