@@ -95,8 +95,7 @@ class Producer:
         and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
         """
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
+            self._lead()
             self._busy_since = time.monotonic()
             try:
                 return self._produce(evidence)
@@ -151,13 +150,22 @@ class Producer:
             time = max(self._clock.now(), (head.time // SECOND + 1) * SECOND)
         return replace(head, commit=proposal.signed_again(head, self._keys, time))
 
+    def lead(self) -> None:
+        """Be the one that makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        with self._at_work:
+            self._lead()
+
+    def _lead(self) -> Lease:
+        if self._lease is None and not self._take_lease():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        assert self._lease is not None
+        return self._lease
+
     def rewind(self, height: int) -> None:
         """Take back the blocks above a height; raise as :meth:`produce` does."""
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
-            assert self._lease is not None
-            self._store.rewind(height, self._app.undone(height), self._lease)
+            lease = self._lead()
+            self._store.rewind(height, self._app.undone(height), lease)
             self._in_step_at = -1
             self._recheck()
 
