@@ -32,11 +32,11 @@ T = TypeVar("T")
 class Machine(machine.Machine):
     """One whose process for blocks can be made to end each time."""
 
-    broken = False
+    broken: Exception | None = None
 
     def execute(self, job: Job[T]) -> T:
-        if self.broken:
-            raise ExecutorDied
+        if self.broken is not None:
+            raise self.broken
         return super().execute(job)
 
 
@@ -93,13 +93,13 @@ def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: Embedded
     chain.submit(transfer(0))
     own = chain.evm()
     assert isinstance(own, Machine)
-    own.broken = True
+    own.broken = ExecutorDied()
     for _ in range(2):
         with pytest.raises(BlockNotExecuted, match="has ended"):
             chain.produce()
     with pytest.raises(ExecutorDied):
         chain.produce()
-    own.broken = False
+    own.broken = None
     height = chain.produce()
     assert chain.block(height)[1].txs == (transfer(0),)
 
@@ -109,9 +109,22 @@ def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) ->
     assert isinstance(own, Machine)
     for nonce in range(3):
         chain.submit(transfer(nonce))
-        own.broken = True
+        own.broken = ExecutorDied()
         with pytest.raises(BlockNotExecuted):
             chain.produce()
-        own.broken = False
+        own.broken = None
         height = chain.produce()
         assert chain.block(height)[1].txs == (transfer(nonce),)
+
+
+def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
+    own = chain.evm()
+    assert isinstance(own, Machine)
+    chain.submit(transfer(0))
+    own.broken = ValueError("a fault of the engine")
+    for _ in range(2):
+        with pytest.raises(BlockNotExecuted, match="a fault of the engine"):
+            chain.produce()
+    own.broken = None
+    assert not chain.block(chain.produce())[1].txs
+    assert chain.pending_count().total == 0

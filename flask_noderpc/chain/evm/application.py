@@ -29,6 +29,7 @@ from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...domain.time import SECOND
 from ...engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from ...errors import (
+    BackendError,
     BlockNotExecuted,
     ExecutionFailed,
     InvalidTransaction,
@@ -191,11 +192,15 @@ class EvmApplication(Application):
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
         try:
             executed = self._machine.execute(job)
-        except ExecutionFailed as error:
+        except Exception as error:
+            if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
+                raise
+            # The engine is foreign code: what it can't run is left out as well.
             self._caution.failed(block.txs)
             if not block.txs:
                 raise
-            raise BlockNotExecuted(block.height, len(block.txs), error.text) from None
+            text = error.text if isinstance(error, ExecutionFailed) else repr(error)
+            raise BlockNotExecuted(block.height, len(block.txs), text) from None
         self._caution.done(block.txs)
         return executed
 
