@@ -16,7 +16,7 @@ from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import NotSupported, ValueNotAllowed
+from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.ethereum import accounts
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
@@ -27,8 +27,13 @@ SOMEBODY = b"\x77" * 20
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
-    path = tmp_path_factory.mktemp("control") / "chain.db"
+    chain = opened(tmp_path_factory.mktemp("control") / "chain.db")
+    chain.control().mine(3)
+    yield chain
+    chain.close()
 
+
+def opened(path: Path) -> EmbeddedChain:
     chain = EmbeddedChain(
         path,
         clock=ManualClock(),
@@ -40,9 +45,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
         dev=True,
     )
     chain.start()
-    chain.control().mine(3)
-    yield chain
-    chain.close()
+    return chain
 
 
 def time_of(chain: EmbeddedChain, height: int) -> int:
@@ -180,3 +183,58 @@ def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
         pytest.raises(NotSupported, match="NODERPC_DEV"),
     ):
         chain.control()
+
+
+@pytest.mark.parametrize("seconds", [1 << 34, 1 << 40, 1 << 300])
+def test_time_ends_before_the_numbers_of_the_store_do(
+    chain: EmbeddedChain, seconds: int
+) -> None:
+    control = chain.control()
+    before = control.shift(0)
+    for change in (
+        lambda: control.shift(seconds),
+        lambda: control.set_time(seconds),
+        lambda: control.set_next_time(seconds),
+        lambda: control.mine(time=seconds),
+        lambda: control.mine(2, step=seconds),
+    ):
+        with pytest.raises(ValueNotAllowed, match="is too far ahead: the last is 91"):
+            change()
+    assert control.shift(0) - before < 60
+    control.mine()
+
+
+def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        first.control().mine()
+        control = second.control()
+        for drive in (
+            control.mine,
+            control.snapshot,
+            lambda: control.revert(1),
+            control.reset,
+            lambda: control.shift(5),
+            lambda: control.set_time(5_000_000_000),
+            lambda: control.set_next_time(5_000_000_000),
+            lambda: control.set_interval(1),
+            lambda: control.set_automine(True),
+            lambda: control.patch({SOMEBODY: AccountOverride(balance=5)}),
+        ):
+            with pytest.raises(LeaseLost, match="another process produces blocks"):
+                drive()
+        assert second.pending_count().total == 0
+
+
+def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        first.control().mine(2)
+        number = first.control().snapshot()
+        first.producer().stop()
+        second.control().reset()
+        second.control().mine()
+        second.producer().stop()
+        assert not first.control().revert(number)
+        assert first.control().mine() == 2
+        first.verify()

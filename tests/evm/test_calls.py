@@ -126,6 +126,11 @@ def test_a_block_as_code_sees_it(node: Running) -> None:
     assert words("0x1", {}, changes) == [0x11, 0x12, 0x13, 0xFFFFFF, 0, 0x15, 9000, 0x16]
 
 
+def test_a_sender_may_have_used_its_last_nonce(node: Running) -> None:
+    last = {ME: {"nonce": "0xffffffffffffffff"}}
+    assert int(node.ask("eth_call", {"from": ME, "to": COUNTER}, "latest", last), 16) == 2
+
+
 def test_overrides(node: Running) -> None:
     def counted(override: dict[str, Any]) -> int:
         return int(node.ask("eth_call", {"to": COUNTER}, "latest", {COUNTER: override}), 16)

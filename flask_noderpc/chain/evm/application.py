@@ -27,12 +27,19 @@ from ...domain.evm import NO_STORAGE, Account, Environment, Outcome, StateChange
 from ...domain.genesis import Genesis
 from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...domain.time import SECOND
-from ...engine.jobs import ExecuteBlock, Patch, Refused
-from ...errors import InvalidTransaction, StoreError
+from ...engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from ...errors import (
+    BackendError,
+    BlockNotExecuted,
+    ExecutionFailed,
+    InvalidTransaction,
+    StoreError,
+)
 from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
 from . import genesis as documents
+from .caution import Caution
 from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
 from .patches import is_patch, overrides_of
@@ -61,6 +68,7 @@ class EvmApplication(Application):
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
         self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
+        self._caution = Caution()
 
     def evm(self) -> Evm:
         return self._machine
@@ -105,6 +113,8 @@ class EvmApplication(Application):
         return self._check(tx, unsigned=self._dev)
 
     def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
+        if self._caution.blames(tx):
+            return _refusal("the transaction takes longer than a block may")
         try:
             found = self._decode(tx)
             if not (found.is_signed or unsigned):
@@ -134,13 +144,15 @@ class EvmApplication(Application):
 
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
+        txs = [tx for tx in txs if not self._caution.blames(tx)]
         patches = tuple(filter(is_patch, txs))
-        return patches + choose(
+        chosen = choose(
             (self._decode(tx) for tx in txs if not is_patch(tx)),
             lambda sender: self._account(own, sender).nonce,
             own.next_base_fee,
             room,
         )
+        return self._caution.fewer(patches + chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         own = self._head()
@@ -153,7 +165,7 @@ class EvmApplication(Application):
             base_fee=own.next_base_fee,
         )
         txs = tuple(overrides_of(tx) if self._dev and is_patch(tx) else tx for tx in block.txs)
-        executed = self._machine.execute(ExecuteBlock(own.root, environment, txs))
+        executed = self._executed(block, ExecuteBlock(own.root, environment, txs))
         results: list[TxResult] = []
         count = 0
         for tx, found in zip(block.txs, executed.outcomes, strict=True):
@@ -176,6 +188,21 @@ class EvmApplication(Application):
             end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
             changes={**executed.change.written, **written(made)},
         )
+
+    def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
+        try:
+            executed = self._machine.execute(job)
+        except Exception as error:
+            if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
+                raise
+            # The engine is foreign code: what it can't run is left out as well.
+            self._caution.failed(block.txs)
+            if not block.txs:
+                raise
+            text = error.text if isinstance(error, ExecutionFailed) else repr(error)
+            raise BlockNotExecuted(block.height, len(block.txs), text) from None
+        self._caution.done(block.txs)
+        return executed
 
     def undone(self, height: int) -> Changes:
         return undone(self._state, self._head().height, height)
