@@ -137,7 +137,7 @@ class EvmApplication(Application):
         patches = tuple(filter(is_patch, txs))
         return patches + choose(
             (self._decode(tx) for tx in txs if not is_patch(tx)),
-            lambda sender: self._account(own, sender).nonce,
+            lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
         )
