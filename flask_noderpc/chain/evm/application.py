@@ -6,7 +6,6 @@ that whatever reads an Ethermint chain reads this one; the app hash is the state
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from ...backend.application import (
@@ -32,6 +31,7 @@ from ...errors import InvalidTransaction, StoreError
 from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
+from ...kept import Kept
 from . import genesis as documents
 from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
@@ -44,7 +44,10 @@ BLOCK_GAS = 15_000_000
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-_KEPT_DECODED = 10_000
+# Also of those that are refused, which may have a megabyte each.
+_KEPT_DECODED, _KEPT_DECODED_BYTES = 10_000, 32 << 20
+# What a transaction weighs beside its bytes, about.
+_TX_BYTES = 2048
 
 
 class EvmApplication(Application):
@@ -60,7 +63,7 @@ class EvmApplication(Application):
     ) -> None:
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
-        self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
+        self._decoded = Kept[bytes, Transaction](_KEPT_DECODED, _KEPT_DECODED_BYTES, _weight)
 
     def evm(self) -> Evm:
         return self._machine
@@ -197,11 +200,12 @@ class EvmApplication(Application):
     def _decode(self, raw: bytes) -> Transaction:
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
-        if found is None:
-            found = self._decoded[raw] = decode(raw, unsigned=True)
-            while len(self._decoded) > _KEPT_DECODED:
-                self._decoded.popitem(last=False)
-        return found
+        return self._decoded.keep(raw, decode(raw, unsigned=True)) if found is None else found
+
+
+def _weight(tx: Transaction) -> int:
+    # Its data, or lists of twice their size.
+    return _TX_BYTES + 4 * len(tx.raw)
 
 
 def _refusal(reason: str) -> TxResult:
