@@ -15,6 +15,9 @@ from .clock import ShiftedClock
 from .evm.patches import patch_tx
 from .producer import Pace, Producer
 
+# The store counts nanoseconds in 64 bits, which end in 2262; blocks come after this one.
+_LAST_TIME = 9_000_000_000
+
 # How soon a block follows the last while somebody wants one for each transaction.
 _AT_ONCE_S = 0.001
 
@@ -81,15 +84,18 @@ class DevControl(Control):
 
     def shift(self, seconds: int) -> int:
         with self._lock:
+            _check_time(self._clock.now() // SECOND + seconds)
             self._clock.offset += seconds * SECOND
             return self._clock.offset // SECOND
 
     def set_time(self, time: int) -> int:
+        _check_time(time)
         with self._lock:
             self._clock.set(time * SECOND)
             return self._clock.offset // SECOND
 
     def set_next_time(self, time: int) -> None:
+        _check_time(time)
         with self._lock:
             last = self._last_time()
             if time <= last:
@@ -124,3 +130,8 @@ class DevControl(Control):
 
     def drop(self, txs: tuple[bytes, ...]) -> None:
         self._store.drop_pending(txs)
+
+
+def _check_time(time: int) -> None:
+    if time > _LAST_TIME:
+        raise ValueNotAllowed(f"timestamp {time} is too far ahead, the last is {_LAST_TIME}")

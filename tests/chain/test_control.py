@@ -95,6 +95,20 @@ def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
         chain.control().set_next_time(time_of(chain, chain.latest_height()))
 
 
+def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    for ahead in (
+        lambda: control.shift(10_000_000_000),
+        lambda: control.set_time(10_000_000_000),
+        lambda: control.set_next_time(10_000_000_000),
+        lambda: control.mine(2, step=10_000_000_000),
+    ):
+        with pytest.raises(ValueNotAllowed, match="too far ahead"):
+            ahead()
+    before = time_of(chain, chain.latest_height())
+    assert before < time_of(chain, control.mine()) < before + 100
+
+
 def test_blocks_can_be_steps_apart(chain: EmbeddedChain) -> None:
     last = chain.control().mine(4, step=600)
     assert [time_of(chain, last - n) - time_of(chain, last - n - 1) for n in range(3)] == [
