@@ -16,7 +16,7 @@ from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import NotSupported, ValueNotAllowed
+from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.ethereum import accounts
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
@@ -27,22 +27,24 @@ SOMEBODY = b"\x77" * 20
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
-    path = tmp_path_factory.mktemp("control") / "chain.db"
-
-    chain = EmbeddedChain(
-        path,
-        clock=ManualClock(),
-        produce=False,
-        application=lambda state: EvmApplication(
-            state, Machine(state, str(path), ExecutionLimits()), CHAIN_ID, dev=True
-        ),
-        app_state=app_state({sender(): 10**22}),
-        dev=True,
-    )
+    chain = made(str(tmp_path_factory.mktemp("control") / "chain.db"), dev=True)
     chain.start()
     chain.control().mine(3)
     yield chain
     chain.close()
+
+
+def made(path: str, *, dev: bool) -> EmbeddedChain:
+    return EmbeddedChain(
+        path,
+        clock=ManualClock(),
+        produce=False,
+        application=lambda state: EvmApplication(
+            state, Machine(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
+        ),
+        app_state=app_state({sender(): 10**22}),
+        dev=dev,
+    )
 
 
 def time_of(chain: EmbeddedChain, height: int) -> int:
@@ -127,6 +129,29 @@ def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> N
     chain.control().patch({SOMEBODY: AccountOverride(balance=6)})
     assert account(chain, SOMEBODY).nonce == 7
     chain.verify()
+
+
+def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
+    chain: EmbeddedChain,
+) -> None:
+    number = chain.control().snapshot()
+    assert chain.submit(transfer(account(chain, sender()).nonce)).code == 0
+    chain.control().patch({SOMEBODY: AccountOverride(balance=8)})
+    assert chain.pending_count().total == 1
+    assert len(chain.block(chain.latest_height())[1].txs) == 1
+    chain.control().mine()
+    assert chain.pending_count().total == 0
+    assert chain.control().revert(number)
+
+
+def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> None:
+    before = account(chain, SOMEBODY)
+    with closing(made(chain.path, dev=True)) as other:
+        chain.control().mine()
+        with pytest.raises(LeaseLost):
+            other.control().patch({SOMEBODY: AccountOverride(balance=99)})
+    chain.control().mine()
+    assert account(chain, SOMEBODY) == before
 
 
 def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:

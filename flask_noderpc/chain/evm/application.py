@@ -138,8 +138,11 @@ class EvmApplication(Application):
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
         patches = tuple(filter(is_patch, txs))
-        return patches + choose(
-            (self._decode(tx) for tx in txs if not is_patch(tx)),
+        if patches:
+            # Alone: a block's Ethereum transactions run again on the state before it.
+            return patches
+        return choose(
+            map(self._decode, txs),
             lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
