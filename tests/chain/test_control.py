@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.chain.evm.patches import patch_tx
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.ethereum import accounts
+from flask_noderpc.ethereum.transactions import decode, in_the_name_of
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
 
@@ -152,6 +155,22 @@ def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> Non
             other.control().patch({SOMEBODY: AccountOverride(balance=99)})
     chain.control().mine()
     assert account(chain, SOMEBODY) == before
+
+
+def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) -> None:
+    path = str(tmp_path / "chain.db")
+    unsigned = in_the_name_of(SOMEBODY, replace(decode(transfer(0)), value=0))
+    change = patch_tx({SOMEBODY: AccountOverride(balance=10**20)})
+    with closing(made(path, dev=True)) as chain:
+        chain.start()
+        chain.control().patch({SOMEBODY: AccountOverride(balance=10**19)})
+        for tx in (unsigned, change):
+            assert chain.submit_own(tx, replaces=True).code == 0
+    with closing(made(path, dev=False)) as chain:
+        height = chain.produce()
+        assert chain.block(height)[1].txs == ()
+        assert chain.pending_count().total == 0
+        assert account(chain, SOMEBODY) == Account(balance=10**19)
 
 
 def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:

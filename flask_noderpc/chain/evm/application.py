@@ -138,11 +138,13 @@ class EvmApplication(Application):
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
         patches = tuple(filter(is_patch, txs))
-        if patches:
+        if self._dev and patches:
             # Alone: a block's Ethereum transactions run again on the state before it.
             return patches
+        waiting = (self._decode(tx) for tx in txs if not is_patch(tx))
         return choose(
-            map(self._decode, txs),
+            # A chain that was one for development may still have unsigned ones.
+            (tx for tx in waiting if self._dev or tx.is_signed),
             lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
