@@ -57,6 +57,11 @@ def test_what_was_at_each_height(node: Running) -> None:
     assert node.number("eth_getBalance", TO, {"blockHash": by_hash}) == 35
 
 
+def test_it_is_said_to_be_there(node: Running) -> None:
+    found = node.ask("eth_capabilities")
+    assert found["state"] == found["stateproofs"] == {"disabled": False, "oldestBlock": "0x0"}
+
+
 def test_what_was_never_there(node: Running) -> None:
     nobody = at(0xBAD)
     assert node.number("eth_getBalance", nobody, "latest") == 0
