@@ -69,7 +69,9 @@ class OfAccount(Params):
     """For methods about an account at a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def balance(ctx: Context, params: OfAccount) -> int:
@@ -126,7 +128,9 @@ class OfSlot(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     key: bytes = param(StorageKey(), doc="Place in its storage.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def storage_at(ctx: Context, params: OfSlot) -> bytes:
@@ -166,7 +170,9 @@ class OfSlots(Params):
     """Of ``eth_getStorageValues``."""
 
     slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def storage_values(ctx: Context, params: OfSlots) -> dict[str, Any]:
@@ -206,7 +212,9 @@ class OfProof(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Places in its storage.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def proof(ctx: Context, params: OfProof) -> dict[str, Any]:

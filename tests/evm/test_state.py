@@ -53,6 +53,15 @@ def test_what_was_at_each_height(node: Running) -> None:
         assert int(node.ask("eth_call", {"to": COUNTER}, block), 16) == height + 1
     assert node.number("eth_getBalance", ME, "earliest") == RICH
     assert node.number("eth_getBalance", TO, "latest") == 5 * BLOCKS
+    for method, *params in (
+        ("eth_getBalance", TO),
+        ("eth_getTransactionCount", ME),
+        ("eth_getCode", COUNTER),
+        ("eth_getStorageAt", COUNTER, "0x0"),
+        ("eth_getStorageValues", {COUNTER: ["0x0"]}),
+        ("eth_getProof", COUNTER, ["0x0"]),
+    ):
+        assert node.ask(method, *params) == node.ask(method, *params, "latest")
     by_hash = node.ask("eth_getBlockByNumber", "0x7", False)["hash"]
     assert node.number("eth_getBalance", TO, {"blockHash": by_hash}) == 35
 
