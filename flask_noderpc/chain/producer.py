@@ -158,6 +158,8 @@ class Producer:
                 raise LeaseLost("another process produces blocks; it holds the lease")
             assert self._lease is not None
             self._store.rewind(height, self._app.undone(height), self._lease)
+            # The block that it was for is none of this past's.
+            self.next_time = None
             self._in_step_at = -1
             self._recheck()
 

@@ -95,6 +95,15 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     assert wanted < time_of(chain, control.mine()) <= wanted + 1
 
 
+def test_a_time_that_was_set_is_forgotten_with_its_past(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    before = time_of(chain, control.mine())
+    number = control.snapshot()
+    control.set_next_time(before + 10**6)
+    assert control.revert(number)
+    assert time_of(chain, control.mine()) < before + 10**5
+
+
 def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
     with pytest.raises(ValueNotAllowed, match="lower than or equal to the previous"):
         chain.control().set_next_time(time_of(chain, chain.latest_height()))
