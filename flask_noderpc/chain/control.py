@@ -140,11 +140,16 @@ class DevControl(Control):
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:
-            producer = self._producer()
-            check = self._store.submit_own(patch_tx(overrides), replaces=False)
+            producer, tx = self._producer(), patch_tx(overrides)
+            check = self._store.submit_own(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)
-            producer.produce()
+            try:
+                producer.produce()
+            except Exception:
+                # Whoever makes the blocks must not do later what has failed here.
+                self._store.drop_pending((tx,))
+                raise
 
     def drop(self, txs: tuple[bytes, ...]) -> None:
         self._store.drop_pending(txs)

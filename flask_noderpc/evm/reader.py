@@ -7,8 +7,8 @@ from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
 from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
+from ..kept import Kept
 from ..rpc.context import Context
-from .kept import Kept
 from .params import ByHash, Height, Tag
 
 _MEMO = "evm reader"

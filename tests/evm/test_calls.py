@@ -220,11 +220,11 @@ def test_an_estimate_counts_what_the_sender_can_pay(node: Running) -> None:
     assert node.error("eth_estimateGas", looping, "latest", poor)["message"] == (
         "gas required exceeds allowance (60000)"
     )
-    assert node.error("eth_estimateGas", call)["message"] == (
-        "gas required exceeds allowance (0)"
-    )
+    rich = {NOBODY: {"balance": hex(ETHER)}}
     giving = {**call, "value": hex(ETHER)}
-    assert "insufficient funds for transfer" in node.error("eth_estimateGas", giving)["message"]
+    for args in ((call,), (giving,), (giving, "latest", rich)):
+        error = node.error("eth_estimateGas", *args)
+        assert "insufficient funds for transfer" in error["message"]
 
 
 def test_a_fee_below_the_blocks_is_told(node: Running) -> None:

@@ -6,7 +6,6 @@ that whatever reads an Ethermint chain reads this one; the app hash is the state
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from ...backend.application import (
@@ -38,6 +37,7 @@ from ...errors import (
 from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
+from ...kept import Kept
 from . import genesis as documents
 from .caution import Caution
 from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
@@ -51,7 +51,10 @@ BLOCK_GAS = 15_000_000
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-_KEPT_DECODED = 10_000
+# Also of those that are refused, which may have a megabyte each.
+_KEPT_DECODED, _KEPT_DECODED_BYTES = 10_000, 32 << 20
+# What a transaction weighs beside its bytes, about.
+_TX_BYTES = 2048
 
 
 class EvmApplication(Application):
@@ -67,7 +70,7 @@ class EvmApplication(Application):
     ) -> None:
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
-        self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
+        self._decoded = Kept[bytes, Transaction](_KEPT_DECODED, _KEPT_DECODED_BYTES, _weight)
         self._caution = Caution()
 
     def evm(self) -> Evm:
@@ -146,13 +149,18 @@ class EvmApplication(Application):
         own = self._head()
         txs = [tx for tx in txs if not self._caution.blames(tx)]
         patches = tuple(filter(is_patch, txs))
+        if self._dev and patches:
+            # Alone: a block's Ethereum transactions run again on the state before it.
+            return self._caution.fewer(patches)
+        waiting = (self._decode(tx) for tx in txs if not is_patch(tx))
         chosen = choose(
-            (self._decode(tx) for tx in txs if not is_patch(tx)),
-            lambda sender: self._account(own, sender).nonce,
+            # A chain that was one for development may still have unsigned ones.
+            (tx for tx in waiting if self._dev or tx.is_signed),
+            lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
         )
-        return self._caution.fewer(patches + chosen)
+        return self._caution.fewer(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         own = self._head()
@@ -224,11 +232,12 @@ class EvmApplication(Application):
     def _decode(self, raw: bytes) -> Transaction:
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
-        if found is None:
-            found = self._decoded[raw] = decode(raw, unsigned=True)
-            while len(self._decoded) > _KEPT_DECODED:
-                self._decoded.popitem(last=False)
-        return found
+        return self._decoded.keep(raw, decode(raw, unsigned=True)) if found is None else found
+
+
+def _weight(tx: Transaction) -> int:
+    # Its data, or lists of twice their size.
+    return _TX_BYTES + 4 * len(tx.raw)
 
 
 def _refusal(reason: str) -> TxResult:
