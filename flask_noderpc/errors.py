@@ -17,7 +17,7 @@
     │   │   ├── OriginRefused()     a page of another site may not do this
     │   │   ├── SigningRefused()    only callers on this machine may have its keys sign
     │   │   ├── TxRejected(reason)
-    │   │   │   ├── TxInCache · TxTooLarge(size, limit)
+    │   │   │   ├── TxInCache · TxTooLarge(size, limit) · PlaceTaken()
     │   │   ├── InvalidEvidence(reason)
     │   │   ├── InvalidTransaction(reason)  no signed Ethereum transaction
     │   │   ├── QuerySyntaxError(reason, at)
@@ -28,7 +28,7 @@
     │   ├── Busy(what, setting)     a cap of this server is reached
     │   ├── SearchTooCostly(reason) the search needs more than one may take
     │   ├── ExecutionFailed         code was not run to its end
-    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied()
+    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
@@ -148,6 +148,13 @@ class TxRejected(Refused):
     """The mempool does not take this transaction."""
 
 
+class PlaceTaken(TxRejected):
+    """Another transaction of the sender waits with this nonce."""
+
+    def __init__(self) -> None:
+        super().__init__("another transaction with this nonce waits")
+
+
 class TxInCache(TxRejected):
     """The mempool has seen this transaction lately."""
 
@@ -264,6 +271,10 @@ class ExecutionTimedOut(ExecutionFailed):
 
     def __init__(self) -> None:
         super().__init__("execution aborted", "NODERPC_EVM_TIMEOUT gives it more seconds")
+
+
+class TraceStopped(ExecutionFailed):
+    """A trace takes too long, or shows too much."""
 
 
 class ExecutorDied(ExecutionFailed):

@@ -140,7 +140,8 @@ class Settings:
     max_batch_response_bytes: int = setting(
         25_000_000,
         _whole(1),
-        "Largest answer to a batch, whose calls beyond it get an error, or page of a search.",
+        "Largest answer to a batch, whose calls beyond it get an error, page of a search, trace"
+        " or simulation.",
     )
     max_tx_bytes: int = setting(1_048_576, _whole(1), "Largest transaction the mempool takes.")
     mempool_size: int = setting(5_000, _whole(1), "Most transactions that wait for a block.")

@@ -84,6 +84,8 @@ class Room:
 class Slot:
     """The place of a transaction that its sender can use once: another there replaces it."""
 
+    hash: bytes
+    """What Ethereum's clients know the transaction by."""
     sender: bytes
     nonce: int
     next_nonce: int
@@ -104,7 +106,10 @@ class Application(EvmState, ABC):
     """Whether waiting transactions are checked again after each block."""
 
     chooses = False
-    """Whether it is shown all that wait and chooses, and not what is oldest and fits."""
+    """Whether it is shown all that wait and chooses, and not what is oldest and fits.
+
+    What is sent to it is checked before it is looked for room, which a :meth:`slot` may have.
+    """
 
     @abstractmethod
     def info(self) -> AppInfo:

@@ -122,14 +122,23 @@ class Mempool:
         """
         raise NotSupported("this backend does not take transactions")
 
-    def submit_own(self, tx: bytes) -> TxResult:
+    def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
         """As :meth:`submit`, of a transaction that this node made by itself, which its
-        application may take unsigned."""
+        application may take unsigned.
+
+        Unless it ``replaces``, it must be the first in its place; raise
+        :exc:`~flask_noderpc.errors.PlaceTaken`.
+        """
         raise NotSupported("this backend takes no transactions of its own")
 
     def pending(self, limit: int) -> PendingTxs:
         """At most ``limit`` waiting transactions, oldest first."""
         return PendingTxs(0, 0, ())
+
+    def pending_with(self, other_hash: bytes) -> bytes | None:
+        """The waiting transaction that Ethereum's clients know by a hash, where that can be
+        looked up; the default can't."""
+        return None
 
     def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
         """At most ``limit`` waiting transactions of a sender who can use each place once, in

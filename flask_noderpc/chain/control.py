@@ -117,7 +117,7 @@ class DevControl(Control):
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:
-            check = self._store.submit_own(patch_tx(overrides))
+            check = self._store.submit_own(patch_tx(overrides), replaces=False)
             if check.code:
                 raise TxRejected(check.log)
             self._chain.producer().produce()

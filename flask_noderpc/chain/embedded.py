@@ -32,7 +32,7 @@ class EmbeddedChain(SQLiteBackend):
     ``began`` is told of the one that there is, once in each process.
     Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
     process makes no block by itself; :meth:`produce` still makes one by hand. With ``dev``
-    the chain can be driven, see :meth:`control`.
+    the chain can be driven by hand.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default

@@ -6,11 +6,15 @@ Addresses have 20 bytes, hashes and words 32; amounts are in wei.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .ethereum import (
+    ACCESS_LIST,
+    BLOB,
+    DYNAMIC_FEE,
     LEGACY,
     NO_BLOB_FEE,
+    SET_CODE,
     ZERO_ADDRESS,
     ZERO_HASH,
     AccessListEntry,
@@ -24,6 +28,10 @@ NO_STORAGE = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc00162
 
 # EIP-7702: what stands where an account's code would, in front of the address it borrows from.
 DELEGATION = bytes.fromhex("ef0100")
+
+
+# The contracts that every chain has; EIP-2537 has the last.
+PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class Environment:
     base_fee: int = 0
     prev_randao: bytes = ZERO_HASH
     blob_base_fee: int = NO_BLOB_FEE
+    hashes: Mapping[int, bytes] = field(default_factory=dict)
+    """Of blocks before it that are nowhere else, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +142,63 @@ Overrides = Mapping[bytes, AccountOverride]
 """By address."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallArgs:
+    """A call as a client says it; ``None`` is what was not said."""
+
+    sender: bytes | None = None
+    to: bytes | None = None
+    gas: int | None = None
+    gas_price: int | None = None
+    max_fee_per_gas: int | None = None
+    max_priority_fee_per_gas: int | None = None
+    value: int | None = None
+    nonce: int | None = None
+    data: bytes | None = None
+    access_list: tuple[AccessListEntry, ...] | None = None
+    chain_id: int | None = None
+    max_fee_per_blob_gas: int | None = None
+    blob_versioned_hashes: tuple[bytes, ...] | None = None
+    authorizations: tuple[Authorization, ...] | None = None
+
+    @property
+    def type(self) -> int:
+        """The least that can say all of it; without fees it is of type 2."""
+        if self.authorizations is not None:
+            return SET_CODE
+        if self.blob_versioned_hashes is not None:
+            return BLOB
+        if self.gas_price is None:
+            return DYNAMIC_FEE
+        return LEGACY if self.access_list is None else ACCESS_LIST
+
+    def price_at(self, base_fee: int) -> int:
+        """What a unit of gas costs it; nothing where no fee was said."""
+        if self.gas_price is not None:
+            return self.gas_price
+        most, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
+        return min(tip + base_fee, tip if most is None else most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockChanges:
+    """What of a block is to be otherwise; ``None`` is as it is."""
+
+    number: int | None = None
+    timestamp: int | None = None
+    gas_limit: int | None = None
+    coinbase: bytes | None = None
+    prev_randao: bytes | None = None
+    base_fee: int | None = None
+    blob_base_fee: int | None = None
+
+    def applied(self, environment: Environment) -> Environment:
+        """An environment with them."""
+        names = BlockChanges.__dataclass_fields__
+        said = {name: getattr(self, name) for name in names}
+        return replace(environment, **{k: v for k, v in said.items() if v is not None})
+
+
 @dataclass(frozen=True, slots=True)
 class EmittedLog:
     """Something a contract reported, before it is numbered."""
@@ -163,6 +230,7 @@ class Outcome:
 
 
 REVERTED = "execution reverted"
+OUT_OF_GAS = "out of gas"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,10 @@ class World(ABC):
         """
 
     @abstractmethod
+    def root(self) -> bytes:
+        """The root of what it is now."""
+
+    @abstractmethod
     def commit(self) -> StateChange:
         """The new root, and the records that came since the last."""
 

@@ -24,6 +24,8 @@ def serve(engine: EvmEngine, descriptor: int) -> None:
         threading.stack_size(_STACK_BYTES)
         threading.Thread(target=_work, args=(engine, jobs, parent), daemon=True).start()
         try:
+            # Its job waits for this.
+            send(parent, None)
             while True:
                 jobs.put(receive(parent, lambda: None))
         except (EOFError, OSError):

@@ -57,11 +57,11 @@ class Executors:
             except queue.Empty:
                 raise ExecutorsBusy(self._count) from None
             try:
-                executor = executor or _Executor(self._command)
+                if executor is None or not executor.lives():
+                    executor = _Executor(self._command)
                 return executor.run(job, deadline)
             finally:
-                # One that has ended makes room for another.
-                idle.put(executor if executor is not None and executor.alive else None)
+                self._give_back(idle, executor)
         finally:
             self._leave()
 
@@ -78,16 +78,27 @@ class Executors:
             self._waiting += 1
             return self._idle
 
+    def _give_back(
+        self, idle: queue.LifoQueue[_Executor | None], executor: _Executor | None
+    ) -> None:
+        with self._lock:
+            if executor is not None and idle is not self._idle:
+                # It was closed meanwhile.
+                executor.end()
+            # One that has ended makes room for another.
+            idle.put(executor if executor is not None and executor.alive else None)
+
     def _leave(self) -> None:
         with self._lock:
             self._waiting -= 1
 
     def close(self) -> None:
-        """End the processes that have nothing to do."""
+        """End the processes: those that work, when they have done."""
         with self._lock:
             if self._process != os.getpid():
                 return
             idle, self._process = self._idle, 0
+            self._idle = queue.LifoQueue()
         with suppress(queue.Empty):
             while True:
                 executor = idle.get_nowait()
@@ -110,14 +121,14 @@ class _Executor:
             )
         self._socket = ours
         self.alive = True
-        self._starts = _START_S
+        self._serves = False
 
     def run(self, job: Job[T], deadline: float) -> T:
         """The job's result."""
-        # The first job need not be quick enough to start an interpreter as well.
-        deadline, self._starts = deadline + self._starts, 0.0
-        self._socket.settimeout(max(0.001, deadline - time.monotonic()))
         try:
+            # The first job need not be quick enough to start an interpreter as well.
+            deadline += self._starting()
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             send(self._socket, job)
             done, value = _receive(self._socket, deadline)
         except TimeoutError:
@@ -133,6 +144,20 @@ class _Executor:
             result: T = value
             return result
         raise value
+
+    def lives(self) -> bool:
+        """Whether the process is still there; one may be killed while it has nothing to do."""
+        if self._process.poll() is not None:
+            self.end()
+        return self.alive
+
+    def _starting(self) -> float:
+        """The seconds that it takes until it serves; none where it does."""
+        began = time.monotonic()
+        if not self._serves:
+            _receive(self._socket, began + _START_S)
+            self._serves = True
+        return time.monotonic() - began
 
     def end(self) -> None:
         """Kill the process."""

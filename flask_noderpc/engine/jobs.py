@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..domain.ethereum import Transaction
 from ..domain.evm import (
+    OUT_OF_GAS,
     Environment,
     Message,
     Outcome,
@@ -16,6 +17,7 @@ from ..domain.evm import (
 )
 from ..errors import InvalidTransaction
 from ..ethereum import validity
+from ..ethereum.gas import floor_gas, intrinsic_gas
 from ..ethereum.transactions import decode
 from .base import EvmEngine, Job, World
 
@@ -127,10 +129,15 @@ class Estimate(Call):
     """Find the least gas with which a message gets through; its outcome with that as limit."""
 
     def __call__(self, engine: EvmEngine) -> Outcome:
-        first = Call.__call__(self, engine)
-        if first.error:
-            return first
-        # geth: eth/gasestimator: what it used says about where to look.
+        message = self._affordable(self.world(engine))
+        if message.gas < _least_gas(message):
+            return Outcome(gas_used=message.gas, most_gas=message.gas, error=OUT_OF_GAS)
+        own = replace(self, message=message)
+        first = Call.__call__(own, engine)
+        return first if first.error else replace(first, gas_used=own._found(engine, first))
+
+    def _found(self, engine: EvmEngine, first: Outcome) -> int:
+        """geth: eth/gasestimator: what it used says about where to look."""
         low, high = first.gas_used - 1, self.message.gas
         for guess in self._guesses(first):
             if low < guess < high:
@@ -144,7 +151,17 @@ class Estimate(Call):
                 low = middle
             else:
                 high = middle
-        return replace(first, gas_used=high)
+        return high
+
+    def _affordable(self, world: World) -> Message:
+        """With no more gas than the sender can pay."""
+        message = self.message
+        if not message.gas_price:
+            return message
+        left = world.account(message.sender).balance - message.value
+        if left < 0:
+            raise InvalidTransaction("insufficient funds for transfer")
+        return replace(message, gas=min(message.gas, left // message.gas_price))
 
     @staticmethod
     def _guesses(first: Outcome) -> Iterator[int]:
@@ -159,3 +176,10 @@ class Estimate(Call):
 
 # geth: eth/gasestimator, the error ratio that eth_estimateGas asks for.
 _GOOD_ENOUGH = 0.015
+
+
+def _least_gas(message: Message) -> int:
+    """What a message needs to begin."""
+    lists = message.access_list, message.authorizations
+    least = intrinsic_gas(message.data, message.to is None, *lists)
+    return max(least, floor_gas(message.data))

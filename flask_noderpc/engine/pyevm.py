@@ -6,7 +6,6 @@ Of py-evm only the state and what runs on it is used; it knows nothing of our bl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from eth.db.atomic import AtomicDB
@@ -16,7 +15,7 @@ from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, BlockNumber, Hash32
 
-from ..domain.ethereum import NO_BLOB_FEE, Authorization
+from ..domain.ethereum import NO_BLOB_FEE, ZERO_HASH, Authorization
 from ..domain.evm import (
     Account,
     AccountOverride,
@@ -229,10 +228,14 @@ class _PyEvmWorld(World):
             created=bytes(created) if created else None,
         )
 
-    def commit(self) -> StateChange:
+    def root(self) -> bytes:
         self._state.persist()
+        return bytes(self._state.state_root)
+
+    def commit(self) -> StateChange:
+        root = self.root()
         written, self._store.written = self._store.written, {}
-        return StateChange(bytes(self._state.state_root), written)
+        return StateChange(root, written)
 
     def _context(self, environment: Environment) -> ExecutionContext:
         return ExecutionContext(
@@ -242,17 +245,18 @@ class _PyEvmWorld(World):
             difficulty=0,
             mix_hash=Hash32(environment.prev_randao),
             gas_limit=environment.gas_limit,
-            prev_hashes=self._ancestors(environment.number),
+            prev_hashes=self._ancestors(environment),
             chain_id=environment.chain_id,
             base_fee_per_gas=environment.base_fee,
             excess_blob_gas=0,
         )
 
-    def _ancestors(self, number: int) -> Iterator[Hash32]:
+    def _ancestors(self, environment: Environment) -> Iterator[Hash32]:
         """The hashes of the blocks before one, the nearest first; read as they are asked."""
-        heights = range(number - 1, max(-1, number - 1 - _ANCESTORS), -1)
-        found = map(self._records.block_hash, heights)
-        return (Hash32(each) for each in iter(partial(next, found, None), None))
+        number, simulated = environment.number, environment.hashes
+        for height in range(number - 1, max(-1, number - 1 - _ANCESTORS), -1):
+            found = simulated.get(height) or self._records.block_hash(height)
+            yield Hash32(found or ZERO_HASH)
 
 
 def _log(address: bytes, topics: tuple[int, ...], data: bytes) -> EmittedLog:

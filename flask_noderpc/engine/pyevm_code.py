@@ -8,16 +8,20 @@ from typing import Any
 
 from eth import exceptions
 from eth.exceptions import Halt, VMError
+from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
-from ..domain.evm import REVERTED
+from ..domain.evm import OUT_OF_GAS, REVERTED
 from .base import Tracer
 
 _SELFDESTRUCT = 0xFF
 _CREATE2 = 0xF5
+_CREATES = {0xF0: "CREATE", _CREATE2: "CREATE2"}
 _CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
+_PAYING = (0xF1, 0xF2)
+_DEEPEST = 1024
 
 # geth: core/vm/errors.go.
 _TEXTS: dict[type[VMError], str] = {
@@ -38,13 +42,14 @@ _OUT_OF_GAS = {
     "Contract init code size": "max initcode size exceeded",
 }
 _OPCODE = re.compile(r"0x[0-9a-f]+")
+_NEEDED = re.compile(r"Out of gas: Needed (\d+)")
 
 
 def error_text(error: VMError) -> str:
     """What geth says of an error."""
     if isinstance(error, exceptions.OutOfGas):
         found = (text for start, text in _OUT_OF_GAS.items() if start in str(error))
-        return next(found, "out of gas")
+        return next(found, OUT_OF_GAS)
     if isinstance(error, exceptions.InvalidInstruction):
         opcode = _OPCODE.search(str(error))
         code = int(opcode.group(), 16) if opcode else 0xFE
@@ -52,13 +57,44 @@ def error_text(error: VMError) -> str:
     return _TEXTS.get(type(error), str(error))
 
 
+def _missing(error: VMError) -> int:
+    """The gas that there was too little of."""
+    found = _NEEDED.search(str(error)) if isinstance(error, exceptions.OutOfGas) else None
+    return int(found[1]) if found else 0
+
+
 def _name(code: int) -> str:
     return f"opcode {code:#x} not defined"
+
+
+_MODEXP = Address((5).to_bytes(20))
+_pyevm_modexp = PragueComputation.get_precompiles()[_MODEXP]
+
+
+def _modexp(computation: Any) -> None:
+    """EIP-198; to py-evm whatever has an empty base is 0, also to the power of 0."""
+    _pyevm_modexp(computation)
+    data: bytes = computation.msg.data_as_bytes
+    base, exponent, size = extract_lengths(data)
+    start = 96 + exponent
+    if size and not base and not any(data[96:start]):
+        modulus = int.from_bytes(data[start : start + size].ljust(size, b"\0"))
+        computation.output = (modulus > 1).to_bytes(size)
+
+
+_PRECOMPILES = {**PragueComputation.get_precompiles(), _MODEXP: _modexp}
+# py-evm warns of every SELFDESTRUCT that runs.
+_OPCODES = {
+    code: getattr(opcode, "__wrapped__", opcode) if code == _SELFDESTRUCT else opcode
+    for code, opcode in PragueComputation.opcodes.items()
+}
 
 
 class Computation(PragueComputation):
     """py-evm's, except for what a message counts as its first, and for the tracer."""
 
+    opcodes = _OPCODES
+    _precompiles = _PRECOMPILES
     step: _Step | None = None
     frame: Frame
     opcode = 0
@@ -125,9 +161,12 @@ class Computation(PragueComputation):
         return own
 
     def _run(self, tracer: Tracer) -> None:
-        opcodes = self.opcodes
-        for opcode in self.code:
+        opcodes, code = self.opcodes, self.code
+        # geth: where there is no code, nothing runs.
+        while len(code):
+            opcode = code.peek()
             self.step = _Step(self, opcode)
+            code.program_counter += 1
             tracer.step(self.step)
             if opcode == _SELFDESTRUCT:
                 self._tell_end(tracer)
@@ -137,30 +176,54 @@ class Computation(PragueComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error))
+                self.settle(error_text(error), _missing(error))
                 raise
+            if self.step is not None and opcode in _CREATES:
+                # EIP-150: it would have been given all but a 64th.
+                gas = self._gas_meter.gas_remaining
+                self._refuse(self.step, gas - gas // 64, missing=gas - gas // 64)
             self.settle()
 
-    def settle(self, error: str = "") -> None:
-        """Tell what the instruction at hand took, unless it was told."""
+    def return_gas(self, amount: int) -> None:
+        """Take back what a message left over, or what one was given that did not begin."""
+        if self.step is not None and self.opcode in _CALLS:
+            self._refuse(self.step, amount)
+        super().return_gas(amount)
+
+    def _refuse(self, step: _Step, gas: int, missing: int = 0) -> None:
+        """Tell of a message that py-evm did not begin; geth does, and ends it at once."""
+        tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
+        self.settle(missing=missing)
+        frame = _Refused(self, step, gas)
+        tracer.enter(frame)
+        tracer.exit(frame, b"", 0, _TEXTS[self._why_not(frame)])
+
+    def _why_not(self, frame: Frame) -> type[VMError]:
+        if frame.depth > _DEEPEST:
+            return exceptions.StackDepthLimit
+        if frame.value > self.state.get_balance(self.msg.storage_address):
+            return exceptions.InsufficientFunds
+        return exceptions.ContractCreationCollision
+
+    def settle(self, error: str = "", missing: int = 0) -> None:
+        """Tell what the instruction at hand took, or would have, unless it was told."""
         step, self.step = self.step, None
         if step is not None:
-            cost = step.gas - self._gas_meter.gas_remaining
+            cost = step.gas - self._gas_meter.gas_remaining + missing
             self.state.tracer.stepped(step, cost, error)  # type: ignore[attr-defined]
 
     def _tell_end(self, tracer: Tracer) -> None:
         address = self.msg.storage_address
-        values = self._values()
-        if values and not self.msg.is_static:
-            kind, top = values[-1]
-            heir = (top if kind is bytes else top.to_bytes(32))[-20:].rjust(20, b"\0")
+        stack = self.words()
+        if stack and not self.msg.is_static:
+            heir = stack[-1].to_bytes(32)[12:]
             tracer.selfdestruct(address, heir, self.state.get_balance(address))
 
-    def _values(self) -> list[tuple[type, Any]]:
-        """py-evm's stack: each value with the type that it is kept as."""
+    def words(self) -> list[int]:
+        """The stack; py-evm keeps each value as what it was pushed as."""
         stack: Any = self._stack
-        found: list[tuple[type, Any]] = stack.values
-        return found
+        values: list[int | bytes] = stack.values
+        return [v if isinstance(v, int) else int.from_bytes(v) for v in values]
 
     def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
         """Keep what a contract reports."""
@@ -193,13 +256,40 @@ def _traced(
 class Frame:
     """A message that runs."""
 
+    depth: int
+    sender: bytes
+    to: bytes
+    code_address: bytes
+    value: int
+    gas: int
+    data: bytes
+    kind: str
+
     def __init__(self, message: Any, parent: Any) -> None:
-        self.depth: int = message.depth
+        self.depth = message.depth
         self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
         self.code_address = bytes(message.code_address or b"")
         self.value, self.gas = message.value, message.gas
         self.data = bytes(message.code if message.is_create else message.data)
         self.kind = _kind(message, parent)
+
+
+class _Refused(Frame):
+    """A message that can't begin, read from the stack of the instruction."""
+
+    def __init__(self, own: Computation, step: _Step, gas: int) -> None:
+        creates = step.op in _CREATES
+        self.kind = _CREATES[step.op] if creates else _CALLS[step.op]
+        self.depth, self.gas = own.msg.depth + 1, gas
+        self.sender = self.to = bytes(own.msg.storage_address)
+        words = step.words[::-1]
+        address = b"" if creates else words[1].to_bytes(32)[12:]
+        words = words[0 if creates else 2 :]
+        self.value = words.pop(0) if creates or step.op in _PAYING else 0
+        self.code_address = address
+        if self.kind in ("CALL", "STATICCALL"):
+            self.to = address
+        self.data = bytes(own.memory_read_bytes(words[0], words[1]))
 
 
 def _kind(message: Any, parent: Any) -> str:
@@ -212,13 +302,15 @@ def _kind(message: Any, parent: Any) -> str:
 class _Step:
     """An instruction, as it finds its computation."""
 
-    __slots__ = ("_own", "gas", "op", "pc")
+    __slots__ = ("_own", "gas", "op", "pc", "words")
 
     def __init__(self, own: Computation, opcode: int) -> None:
         self._own, self.op = own, opcode
         own.opcode = opcode
-        self.pc = own.code.program_counter - 1
+        self.pc = own.code.program_counter
         self.gas = own._gas_meter.gas_remaining
+        # For those alone that may begin a message: it is gone from the stack by then.
+        self.words = own.words() if opcode in _CALLS or opcode in _CREATES else []
 
     @property
     def frame(self) -> Frame:
@@ -232,10 +324,7 @@ class _Step:
 
     def stack(self) -> list[int]:
         """All of it, the top last."""
-        return [
-            int.from_bytes(value) if kind is bytes else value
-            for kind, value in self._own._values()
-        ]
+        return self._own.words()
 
     def memory(self) -> bytes:
         """All of it."""

@@ -15,6 +15,7 @@ from ..domain.ethereum import (
     ZERO_HASH,
     Block,
     Header,
+    Place,
     PlacedTransaction,
     Receipt,
     Transaction,
@@ -22,10 +23,10 @@ from ..domain.ethereum import (
 from ..domain.genesis import Genesis
 from ..domain.params import ConsensusParams
 from ..domain.time import SECOND
-from . import ethermint
+from . import ethermint, rlp
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
-from .execution import receipts
+from .execution import Executed, numbered, receipts
 from .fees import next_base_fee
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
@@ -63,11 +64,7 @@ def ethereum_block(
         timestamp=timestamp,
         base_fee=ethermint.base_fee(results),
     )
-    placed = tuple(
-        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
-        for receipt in executed
-    )
-    return _block(made, placed, executed)
+    return _block(made, _placed(executed), executed)
 
 
 def genesis_block(
@@ -119,6 +116,30 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
     return _block(header, tuple(map(pending_transaction, waiting)))
 
 
+def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
+    """A block that is in no chain: its hash is that of its RLP, as with Ethereum."""
+    where = Place(ZERO_HASH, header.number, header.timestamp, 0)
+    unplaced = numbered(executed, where, header.base_fee)
+    made = replace(
+        header,
+        bloom=union(receipt.bloom for receipt in unplaced),
+        transactions_root=_transactions_root([r.transaction for r in unplaced]),
+        receipts_root=ordered_root([encode_receipt(receipt) for receipt in unplaced]),
+        gas_used=unplaced[-1].cumulative_gas_used if unplaced else 0,
+    )
+    own_hash = keccak(encode_header(made))
+    where = replace(where, block_hash=own_hash)
+    placed = numbered(executed, where, header.base_fee)
+    return _block(replace(made, hash=own_hash), _placed(placed), placed)
+
+
+def _placed(executed: tuple[Receipt, ...]) -> tuple[PlacedTransaction, ...]:
+    return tuple(
+        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+        for receipt in executed
+    )
+
+
 def fee_after(header: Header) -> int | None:
     """The base fee of the block after one, by EIP-1559."""
     if header.base_fee is None:
@@ -135,6 +156,53 @@ def pending_transaction(tx: Transaction) -> PlacedTransaction:
 def raw_block(block: Block) -> bytes:
     """The block's RLP."""
     return encode_block(block.header, [tx.transaction.raw for tx in block.transactions])
+
+
+def decode_block(raw: bytes) -> tuple[Header, tuple[bytes, ...]]:
+    """What :func:`raw_block` encodes, but for its hash; transactions are not looked into.
+
+    Later members of headers are skipped. Raise :exc:`.rlp.Malformed`.
+    """
+    block = rlp.Reader(raw).list("types.extblock")
+    header = _decoded_header(block.list("types.Header"))
+    items, txs = block.list("[]*types.Transaction"), list[bytes]()
+    while not items.done:
+        is_list, _ = items.peek()
+        # A legacy transaction is a list among the others, which are strings.
+        read = items.encoded if is_list else items.string
+        txs.append(read("types.Transaction"))
+    return header, tuple(txs)
+
+
+def _decoded_header(items: rlp.Reader) -> Header:
+    parent, uncles, miner, state, transactions_root, receipts_root, bloom = (
+        items.string("header") for _ in range(7)
+    )
+    difficulty, number, gas_limit, gas_used, timestamp = (_number(items) for _ in range(5))
+    extra, mix_hash, nonce = (items.string("header") for _ in range(3))
+    return Header(
+        number=number,
+        hash=None,
+        parent_hash=parent,
+        nonce=nonce,
+        uncles_hash=uncles,
+        bloom=bloom,
+        transactions_root=transactions_root,
+        state_root=state,
+        receipts_root=receipts_root,
+        miner=miner.rjust(20, b"\0")[-20:],
+        difficulty=difficulty,
+        extra_data=extra,
+        gas_limit=gas_limit,
+        gas_used=gas_used,
+        timestamp=timestamp,
+        mix_hash=mix_hash.rjust(32, b"\0")[-32:],
+        base_fee=None if items.done else _number(items),
+    )
+
+
+def _number(items: rlp.Reader) -> int:
+    return int.from_bytes(items.string("number")[:32])
 
 
 def _block(

@@ -6,11 +6,12 @@ that a chain wrote into its events are not looked at (cosmos/evm issue 812).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..domain.abci import BlockResults, TxResult
 from ..domain.ethereum import Log, Place, Receipt, Transaction
+from ..domain.evm import EmittedLog
 from ..errors import InvalidTransaction
 from . import cosmos, ethermint, responses
 from .bloom import bloom
@@ -21,13 +22,13 @@ from .transactions import decode
 
 
 @dataclass(frozen=True, slots=True)
-class _Executed:
+class Executed:
     """A transaction that ran, before it is numbered."""
 
     transaction: Transaction
     succeeded: bool
     gas_used: int
-    logs: Sequence[RawLog]
+    logs: Sequence[RawLog | EmittedLog]
 
 
 def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
@@ -75,19 +76,26 @@ def receipts(
 
     ``txs`` are the node's transactions; ``block_time`` counts seconds.
     """
+    executed = _executed(txs, results)
     base_fee = ethermint.base_fee(results)
+    return numbered(executed, Place(block_hash, results.height, block_time, 0), base_fee)
+
+
+def numbered(
+    executed: Iterable[Executed], first: Place, base_fee: int | None
+) -> tuple[Receipt, ...]:
+    """The receipts of transactions that ran one after the other, from a place on."""
     made: list[Receipt] = []
     gas = log_index = 0
-    for index, executed in enumerate(_executed(txs, results)):
-        gas += executed.gas_used
-        place = Place(block_hash, results.height, block_time, index)
-        receipt = _receipt(executed, place, base_fee, gas, log_index)
+    for index, each in enumerate(executed):
+        gas += each.gas_used
+        receipt = _receipt(each, replace(first, index=index), base_fee, gas, log_index)
         log_index += len(receipt.logs)
         made.append(receipt)
     return tuple(made)
 
 
-def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[_Executed]:
+def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]:
     # A store that has lost some results has none for the last transactions.
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
@@ -98,7 +106,7 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[_Executed
 
 def _executed_in_one(
     transactions: Sequence[Transaction], result: TxResult
-) -> Iterator[_Executed]:
+) -> Iterator[Executed]:
     """The transactions of one node transaction beside what its events say of each."""
     found = _by_transaction(transactions, ethermint.outcomes(result.events))
     logs = _logs_by_transaction(transactions, result)
@@ -107,13 +115,13 @@ def _executed_in_one(
         outcome = found.get(index, Outcome())
         if result.code != 0:
             # Ethermint: it did not run, and the whole limit was paid.
-            yield _Executed(tx, False, tx.gas, ())
+            yield Executed(tx, False, tx.gas, ())
             continue
         gas = outcome.gas_used
         if gas is None:
             gas = max(0, result.gas_used) if alone else 0
         said = () if outcome.failed else logs.get(index, ())
-        yield _Executed(tx, not outcome.failed, gas, said)
+        yield Executed(tx, not outcome.failed, gas, said)
 
 
 def _by_transaction(
@@ -140,7 +148,7 @@ def _logs_by_transaction(
 
 
 def _receipt(
-    executed: _Executed, place: Place, base_fee: int | None, gas: int, log_index: int
+    executed: Executed, place: Place, base_fee: int | None, gas: int, log_index: int
 ) -> Receipt:
     tx = executed.transaction
     logs = tuple(

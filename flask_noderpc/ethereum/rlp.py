@@ -102,6 +102,11 @@ class Reader:
         inner._overrun = "element is larger than containing list"
         return inner
 
+    def encoded(self, kind: str) -> bytes:
+        """The next value as it stands, whatever it is."""
+        start, (_, _, self._at) = self._at, self._header(kind)
+        return self._data[start : self._at]
+
     def _header(self, kind: str) -> tuple[bool, int, int]:
         """Whether a list comes next, and where its content begins and ends."""
         at = self._at

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..domain.ethereum import Authorization
 from ..errors import InvalidTransaction
+from . import rlp
 from .extra import of_the_extra
 from .keccak import keccak
 
@@ -10,6 +12,18 @@ with of_the_extra():
     from coincurve import PublicKey
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+# EIP-7702: in front of what an account signs to let another's code act for it.
+_AUTHORIZES = b"\x05"
+
+
+def authority_of(given: Authorization) -> bytes | None:
+    """EIP-7702: the account that lets another's code act for it; ``None`` for nobody."""
+    signed = rlp.encode([given.chain_id, given.address, given.nonce])
+    try:
+        return signer(keccak(_AUTHORIZES + signed), given.y_parity, given.r, given.s)
+    except InvalidTransaction:
+        return None
 
 
 def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:

@@ -6,25 +6,13 @@ geth: internal/ethapi/transaction_args.go and internal/ethapi/override.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
-from ..domain.ethereum import (
-    ACCESS_LIST,
-    BLOB,
-    DYNAMIC_FEE,
-    LEGACY,
-    SET_CODE,
-    AccessListEntry,
-    Authorization,
-)
-from ..domain.evm import AccountOverride, Environment, Overrides
+from ..domain.ethereum import AccessListEntry, Authorization
+from ..domain.evm import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
 from ..wire.params import ParamField
 from . import hexes
 from .params import Address, Data, GoParam, Hash, Quantity, mismatch
-
-# EIP-2537 has the last.
-PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
 class Big(GoParam):
@@ -35,44 +23,6 @@ class Big(GoParam):
     def read(self, text: str) -> int:
         """The number."""
         return hexes.read_quantity(text, 256)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallArgs:
-    """A call; ``None`` is what was not said."""
-
-    sender: bytes | None = None
-    to: bytes | None = None
-    gas: int | None = None
-    gas_price: int | None = None
-    max_fee_per_gas: int | None = None
-    max_priority_fee_per_gas: int | None = None
-    value: int | None = None
-    nonce: int | None = None
-    data: bytes | None = None
-    access_list: tuple[AccessListEntry, ...] | None = None
-    chain_id: int | None = None
-    max_fee_per_blob_gas: int | None = None
-    blob_versioned_hashes: tuple[bytes, ...] | None = None
-    authorizations: tuple[Authorization, ...] | None = None
-
-    @property
-    def type(self) -> int:
-        """The least that can say all of it; without fees it is of type 2."""
-        if self.authorizations is not None:
-            return SET_CODE
-        if self.blob_versioned_hashes is not None:
-            return BLOB
-        if self.gas_price is None:
-            return DYNAMIC_FEE
-        return LEGACY if self.access_list is None else ACCESS_LIST
-
-    def price_at(self, base_fee: int) -> int:
-        """What a unit of gas costs it; nothing where no fee was said."""
-        if self.gas_price is not None:
-            return self.gas_price
-        most, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
-        return min(tip + base_fee, tip if most is None else most)
 
 
 def _list(value: Any, go_type: str) -> list[Any]:
@@ -228,25 +178,6 @@ def _check_moves(overrides: Overrides) -> None:
             raise ValueError(f"account 0x{address.hex()} is not a precompile")
         if target in overrides:
             raise ValueError(f"account 0x{target.hex()} has already been overridden")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockChanges:
-    """What of a block is to be otherwise; ``None`` is as it is."""
-
-    number: int | None = None
-    timestamp: int | None = None
-    gas_limit: int | None = None
-    coinbase: bytes | None = None
-    prev_randao: bytes | None = None
-    base_fee: int | None = None
-    blob_base_fee: int | None = None
-
-    def applied(self, environment: Environment) -> Environment:
-        """An environment with them."""
-        names = BlockChanges.__dataclass_fields__
-        said = {name: getattr(self, name) for name in names}
-        return replace(environment, **{k: v for k, v in said.items() if v is not None})
 
 
 _BLOCK_MEMBERS = (

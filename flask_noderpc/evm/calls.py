@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..domain.ethereum import ZERO_ADDRESS, Header
-from ..domain.evm import Environment, Message, Outcome, Overrides
+from ..domain.evm import (
+    OUT_OF_GAS,
+    BlockChanges,
+    CallArgs,
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+)
 from ..engine.base import Job
 from ..engine.jobs import Call, Estimate
 from ..errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
@@ -14,7 +22,7 @@ from ..ethereum.reverts import reason
 from ..rpc.context import Context
 from ..rpc.params import Params, param
 from . import hexes
-from .call_objects import BlockChanges, BlockOverride, CallArgs, CallObject, StateOverride
+from .call_objects import BlockOverride, CallObject, StateOverride
 from .envelope import TIMED_OUT
 from .errors import EvmError
 from .params import BlockId, ByHash, Height, Tag
@@ -24,6 +32,8 @@ T = TypeVar("T")
 
 # geth: internal/ethapi/errors.go.
 _REVERTED = 3
+# What the plainest transaction takes.
+_LEAST = 21_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,9 @@ def estimate_gas(ctx: Context, params: OfCall) -> int:
     outcome = run(
         ctx, Estimate(wanted.root, wanted.environment, wanted.message, wanted.overrides)
     )
-    if outcome.error == "out of gas":
-        raise EvmError(f"gas required exceeds allowance ({wanted.message.gas})")
+    if outcome.error == OUT_OF_GAS:
+        # It had all that the sender can pay, and used it up.
+        raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
     raise_failure(outcome)
     return outcome.gas_used
 
@@ -65,10 +76,12 @@ def prepared(ctx: Context, params: OfCall, *, limit_by_block: bool = False) -> C
     """A call on the state after a block, within the gas that one may have."""
     header = block_of(ctx, params.block).header
     environment = params.block_overrides.applied(environment_of(ctx, header))
-    cap = ctx.settings.evm_gas_cap
-    limit = min(cap, environment.gas_limit) if limit_by_block else cap
+    cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
+    if limit_by_block:
+        # geth: eth/gasestimator: so little gas was not meant.
+        gas = gas if gas >= _LEAST else environment.gas_limit
     root = root_of(ctx, params.block)
-    message = message_of(ctx, params.call, environment, min(params.call.gas or limit, cap))
+    message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     # geth: who pays nothing sees no base fee.
     if message.gas_price == 0:
         environment = replace(environment, base_fee=0)
@@ -115,12 +128,18 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
     )
 
 
-def run(ctx: Context, job: Job[T]) -> T:
-    """What comes of a job; what keeps it from running is told in geth's words."""
+def executed(ctx: Context, job: Job[T]) -> T:
+    """What comes of a job."""
     try:
         return machine(ctx).run(job)
     except ExecutorsBusy as error:
         raise EvmError(error.said, code=TIMED_OUT) from None
+
+
+def run(ctx: Context, job: Job[T]) -> T:
+    """The same; what keeps a call from running is told in geth's words."""
+    try:
+        return executed(ctx, job)
     except ExecutionTimedOut as error:
         seconds = f"{ctx.settings.evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.cure})") from None

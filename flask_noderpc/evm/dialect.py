@@ -7,6 +7,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
+from .. import json
 from ..errors import OriginRefused
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
@@ -30,6 +31,8 @@ class EvmDialect(Dialect):
             bytes: hexes.data,
             tuple: self._list,
             dict: self._object,
+            # A document that was written elsewhere.
+            json.Raw: _itself,
         }
         return plain | super()._dumps
 

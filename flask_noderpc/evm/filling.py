@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..domain.ethereum import BLOB, DYNAMIC_FEE, ZERO_ADDRESS, Transaction
+from ..domain.evm import CallArgs
 from ..ethereum.keccak import keccak
 from ..ethereum.transactions import encode
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from . import calls, fees, state
-from .call_objects import CallArgs, CallObject
+from .call_objects import CallObject
 from .errors import EvmError
 from .params import Tag
 

@@ -16,11 +16,12 @@ _KEPT_BLOCKS = 128
 # Blocks of thousands of logs are large, and so a hundred of them are not kept.
 _KEPT_BYTES = 64 << 20
 # What waits is shown again and again, and finding out who signed it is dear.
-_KEPT_WAITING = 4096
+_KEPT_WAITING = 8192
 _KEPT_WAITING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
 _TX_BYTES, _LOG_BYTES = 2048, 512
-_MOST_PENDING = 100
+# Transactions of a large mempool may have a megabyte each.
+_SMALL_POOL, _MOST_SMALL, _MOST_PENDING = 16 << 20, 5_000, 100
 
 
 def reader(ctx: Context) -> Reader:
@@ -113,7 +114,8 @@ class Reader:
 
     def waiting(self) -> list[Transaction]:
         """The Ethereum transactions that wait for a block, oldest first."""
-        raws = self._backend.pending(_MOST_PENDING).txs
+        small = self._backend.pending_count().total_bytes <= _SMALL_POOL
+        raws = self._backend.pending(_MOST_SMALL if small else _MOST_PENDING).txs
         return [tx for raw in raws for tx in self.decoded(raw)]
 
     def decoded(self, raw: bytes) -> tuple[Transaction, ...]:

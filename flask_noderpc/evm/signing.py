@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .. import json
 from ..domain.ethereum import ZERO_ADDRESS, Transaction
+from ..errors import PlaceTaken
 from ..ethereum.keys import DEV_KEYS, Key, personal_digest
 from ..ethereum.transactions import decode, in_the_name_of, signed
 from ..ethereum.typed_data import typed_digest
@@ -24,7 +26,7 @@ _MEMO = "evm wallet"
 
 # Two processes may take the same nonce, of which one is told so and takes another.
 _MOST_TRIES = 20
-_TAKEN = ("already known", "replacement transaction underpriced", "nonce too low")
+_TAKEN = ("already known", "nonce too low")
 
 
 class Wallet:
@@ -93,12 +95,15 @@ def send(ctx: Context, params: ToFill) -> bytes:
     own.check(sender)
     tx = filled(ctx, params.args)
     if params.args.nonce is not None:
-        return hand_in(ctx, own.sealed(tx), ctx.backend.submit_own)
+        return hand_in(ctx, own.sealed(tx), partial(ctx.backend.submit_own, replaces=True))
+    submit = partial(ctx.backend.submit_own, replaces=False)
     with own.turn:
         for _ in range(_MOST_TRIES):
             placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, sender)))
             try:
-                return hand_in(ctx, placed, ctx.backend.submit_own)
+                return hand_in(ctx, placed, submit)
+            except PlaceTaken:
+                continue
             except EvmError as error:
                 if not error.text.startswith(_TAKEN):
                     raise

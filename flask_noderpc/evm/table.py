@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .. import json
 from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
 from . import (
+    access_lists,
     blocks,
     calls,
     fees,
@@ -16,7 +18,9 @@ from . import (
     node,
     raw,
     signing,
+    simulate,
     state,
+    traces,
     transactions,
     txpool,
 )
@@ -27,15 +31,8 @@ from .views import BlockView
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
 _NEED_STATE = (
-    "eth_createAccessList",
-    "eth_simulateV1",
     "eth_getBlockAccessList",
     "debug_getRawBlockAccessList",
-    "debug_traceTransaction",
-    "debug_traceBlock",
-    "debug_traceBlockByNumber",
-    "debug_traceBlockByHash",
-    "debug_traceCall",
 )
 
 _NODE = (
@@ -174,6 +171,8 @@ _STATE = (
     Route("eth_call", calls.call, calls.OfCall, bytes),
     Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
     Route("eth_fillTransaction", filling.fill, filling.ToFill, dict),
+    Route("eth_createAccessList", access_lists.create, access_lists.OfAccess, dict),
+    Route("eth_simulateV1", simulate.simulate, simulate.OfSimulation, tuple),
 )
 
 _TXPOOL = (
@@ -192,6 +191,11 @@ _DEBUG = (
     Route("debug_printBlock", raw.printed, raw.Numbered, str),
     Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
     Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
+    Route("debug_traceTransaction", traces.transaction, traces.OfTracedTransaction, json.Raw),
+    Route("debug_traceCall", traces.call, traces.OfTracedCall, json.Raw),
+    Route("debug_traceBlock", traces.block_of_bytes, traces.OfTracedBytes, tuple),
+    Route("debug_traceBlockByNumber", traces.block_by_number, traces.OfTracedNumber, tuple),
+    Route("debug_traceBlockByHash", traces.block_by_hash, traces.OfTracedHash, tuple),
 )
 
 EVM_ROUTES = RouteTable(

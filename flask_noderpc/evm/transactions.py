@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..domain.abci import TxResult
 from ..domain.ethereum import ETHER, Block, Log, PlacedTransaction, Receipt, Transaction
-from ..errors import TxRejected
+from ..errors import NotSupported, PlaceTaken, TxInCache, TxRejected
 from ..ethereum.blobs import without_blobs
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.execution import transaction_hashes
@@ -45,11 +45,12 @@ def by_hash(ctx: Context, params: OfTransaction) -> PlacedTransaction | None:
 
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
-    for raw in ctx.backend.pending(_MOST_PENDING).txs:
+    found = ctx.backend.pending_with(tx_hash)
+    for raw in (found,) if found else ctx.backend.pending(_MOST_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
         if tx_hash in transaction_hashes(raw):
-            found = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
-            return next(map(pending_transaction, found), None)
+            own = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
+            return next(map(pending_transaction, own), None)
     return None
 
 
@@ -142,17 +143,32 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:
-    """Hand a transaction to the mempool by a way of its own; its Ethereum hash."""
+    """Hand a transaction to the mempool by a way of its own; its Ethereum hash.
+
+    Raise :exc:`~flask_noderpc.errors.PlaceTaken` where ``submit`` does.
+    """
     check_fee(ctx, tx)
     try:
         check = submit(tx.raw)
+    except PlaceTaken:
+        raise
+    except TxInCache:
+        raise EvmError(_why_known(ctx, tx)) from None
     except TxRejected as error:
-        raise EvmError(
-            "already known" if "already exists" in error.text else error.said
-        ) from None
+        raise EvmError(error.said) from None
     if check.code != 0:
         raise EvmError(check.log or f"the application refuses it with code {check.code}")
     return tx.hash
+
+
+def _why_known(ctx: Context, tx: Transaction) -> str:
+    """geth: one that waits is known, and one that ran has a nonce that was used."""
+    try:
+        check = ctx.backend.check_tx(tx.raw)
+    except NotSupported:
+        return "already known"
+    waits = ctx.backend.pending_with(tx.hash) is not None
+    return "already known" if waits or check.code == 0 else check.log
 
 
 def check_fee(ctx: Context, tx: Transaction) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..domain.ethereum import PlacedTransaction, Transaction
+from ..errors import NotSupported
+from ..ethereum import accounts
 from ..ethereum.blocks import pending_transaction
 from ..ethereum.hexadecimal import to_checksum
 from ..rpc.context import Context
@@ -55,6 +57,7 @@ _Senders = dict[bytes, list[PlacedTransaction]]
 
 def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
     """Those that can come next, one after the other, and those behind a gap."""
+    next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
     for tx in reader(ctx).waiting():
         by_sender[tx.sender].append(pending_transaction(tx))
@@ -62,15 +65,26 @@ def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
     queued: _Senders = {}
     for sender, found in by_sender.items():
         found.sort(key=lambda placed: placed.transaction.nonce)
-        first = found[0].transaction.nonce
+        first = next_nonce(sender, found[0].transaction.nonce)
         gap = next(
             (i for i, placed in enumerate(found) if placed.transaction.nonce != first + i),
             len(found),
         )
-        pending[sender] = found[:gap]
+        if found[:gap]:
+            pending[sender] = found[:gap]
         if found[gap:]:
             queued[sender] = found[gap:]
     return pending, queued
+
+
+def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
+    """The next nonce of a sender; without a state, the first that waits."""
+    try:
+        evm = ctx.backend.evm()
+    except NotSupported:
+        return lambda sender, first: first
+    root = evm.root(reader(ctx).latest)
+    return lambda sender, first: accounts.account(evm.record, root, sender).nonce
 
 
 def _count(senders: _Senders) -> int:

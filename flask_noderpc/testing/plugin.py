@@ -1,4 +1,7 @@
-"""The pytest plugin: ``noderpc_chain`` to drive, ``noderpc_url`` to talk to."""
+"""The pytest plugin: ``noderpc_chain`` to drive, ``noderpc_url`` to talk to.
+
+``noderpc_evm`` is a chain with an EVM.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 # Every pytest run in the environment loads this file, so it loads nothing more.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
+    from .evm import EvmNode
     from .node import Node
 
 
@@ -32,3 +36,22 @@ def noderpc_chain(noderpc_node: Node) -> EmbeddedChain:
 def noderpc_url(noderpc_node: Node) -> str:
     """The base URL of this test's node."""
     return noderpc_node.url
+
+
+@pytest.fixture(scope="session")
+def noderpc_evm_session() -> Iterator[EvmNode]:
+    """A chain with an EVM for all tests: its processes take half a second to begin."""
+    from .evm import run_evm_node
+
+    with run_evm_node() as node:
+        yield node
+
+
+@pytest.fixture
+def noderpc_evm(noderpc_evm_session: EvmNode) -> Iterator[EvmNode]:
+    """A chain with an EVM: ``url``, ``accounts``, ``mine()``, ``snapshot()``.
+
+    What a test does to it has never happened for the next one.
+    """
+    with noderpc_evm_session.snapshot():
+        yield noderpc_evm_session

@@ -64,6 +64,7 @@ def test_a_chain_that_was_closed_produces_again_when_it_is_started_again(
 
 def test_starting_and_closing_at_once_leaves_no_producer_behind(unstarted: Open) -> None:
     chain = unstarted(produce=True, pace=Pace(0.01, empty_blocks=True))
+    before = set(threading.enumerate())
     for _ in range(20):
         threads = [threading.Thread(target=work) for work in (chain.start, chain.close)]
         for thread in threads:
@@ -73,8 +74,8 @@ def test_starting_and_closing_at_once_leaves_no_producer_behind(unstarted: Open)
 
     chain.close()
 
-    names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if name in ("noderpc-producer", "noderpc-lease")]
+    names = {thread.name for thread in set(threading.enumerate()) - before}
+    assert not names & {"noderpc-producer", "noderpc-lease"}
 
 
 def test_a_recheck_that_fails_does_not_undo_the_block(

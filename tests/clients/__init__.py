@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+ETHEREUM_SCRIPTS = Path(__file__).parent / "ethereum"
 
 
 def require(program: str) -> str:

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from . import do_without, require
+from . import ETHEREUM_SCRIPTS, do_without, require
 from .light import Trust
 from .verified import write_chain
 
 GO = Path(__file__).parent / "go"
 ETHEREUM = Path(__file__).parent / "ethereum"
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """Node.js, with the libraries beside the scripts."""
+    program = require("node")
+    if not (ETHEREUM_SCRIPTS / "node_modules").is_dir():
+        do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
+    return program
 
 
 @pytest.fixture(scope="session")

@@ -91,11 +91,11 @@ EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 
 @contextmanager
-def anvil() -> Iterator[str]:
+def anvil(*more: str) -> Iterator[str]:
     """anvil on a free port, whose blocks are made by hand."""
     if not ANVIL.exists():
         do_without("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
-    words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining"]
+    words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining", *more]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

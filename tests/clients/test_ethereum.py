@@ -22,7 +22,8 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
 
-SCRIPTS = Path(__file__).parent / "ethereum"
+from . import ETHEREUM_SCRIPTS
+
 SENDER = str(ACCOUNT.address).lower()
 SENT, EMITTING = transfer(3), emitting(4, EmittedLog(topics=(TOPIC_A,), data=b"four"))
 Shown = dict[str, Any]
@@ -112,7 +113,13 @@ def test_a_library_for_node_js_reads_our_node(
     ethereum_js: str, chain: EmbeddedChain, url: str, script: str
 ) -> None:
     wanted = expected(chain, url)
-    words = [ethereum_js, str(SCRIPTS / script), url, f"0x{SENT.hex()}", f"0x{EMITTING.hex()}"]
+    words = [
+        ethereum_js,
+        str(ETHEREUM_SCRIPTS / script),
+        url,
+        f"0x{SENT.hex()}",
+        f"0x{EMITTING.hex()}",
+    ]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
 
     assert ended.returncode == 0, ended.stderr

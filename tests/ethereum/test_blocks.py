@@ -121,9 +121,9 @@ def test_gas_counts_other_transactions_until_one_does_not_fit() -> None:
 
 def test_a_strange_header_is_shown_as_far_as_it_goes() -> None:
     made = ChainMaker().block()
-    head = replace(made.block.header, time=ZERO_TIME, proposer_address=b"", app_hash=b"x" * 40)
-    block = replace(made.block, header=head)
-    header = ethereum_block(b"\1" * 32, block, made.results, ConsensusParams()).header
+    head = replace(made.block.header, time=ZERO_TIME, proposer_address=b"")
+    block, results = replace(made.block, header=head), replace(made.results, app_hash=b"x" * 40)
+    header = ethereum_block(b"\1" * 32, block, results, ConsensusParams()).header
     assert header.timestamp == 0
     assert header.miner == bytes(20)
     assert header.state_root == b"x" * 32

@@ -13,13 +13,29 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from flask_noderpc import SQLiteBackend
+from flask_noderpc import SQLiteBackend, json
+from flask_noderpc.backend.application import Application, AppState
+from flask_noderpc.chain.evm.application import EvmApplication
+from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
 from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.chain.merkle_kv import MerkleKV
+from tests.ethereum.signing import CHAIN_ID as EVM_CHAIN_ID
+from tests.evm.contracts import alloc
 
 PATIENCE = 30.0
 ROOT = Path(__file__).parents[2]
 PAIR_APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKV}
+EVM_GENESIS = json.encode({"alloc": alloc()})
+
+
+def application_of(name: str, database: Path) -> Callable[[AppState], Application]:
+    """An application by its name: of those above, or ``evm``."""
+    if name != "evm":
+        return PAIR_APPLICATIONS[name]
+    limits = ExecutionLimits(executors=1)
+    return lambda state: EvmApplication(
+        state, Machine(state, str(database), limits), EVM_CHAIN_ID
+    )
 
 
 class Process:
@@ -100,7 +116,7 @@ def processes() -> Iterator[Callable[..., Process]]:
 
 @contextmanager
 def opened(database: Path, application: str = "kvstore") -> Iterator[SQLiteBackend]:
-    backend = SQLiteBackend(database, application=PAIR_APPLICATIONS[application])
+    backend = SQLiteBackend(database, application=application_of(application, database))
     try:
         yield backend
     finally:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
 
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.producer import Pace
 from flask_noderpc.testing.node import app_for, serve
 
-from .kit import PAIR_APPLICATIONS
+from .kit import EVM_GENESIS, application_of
 
 
 def main(database: str, interval: str, lease: str, empty: str, application: str) -> None:
     """Serve until a line or the end of the input comes; say the address first."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     pace = Pace(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
-    chain = EmbeddedChain(database, application=PAIR_APPLICATIONS[application], pace=pace)
+    chain = EmbeddedChain(
+        database,
+        application=application_of(application, Path(database)),
+        app_state=EVM_GENESIS if application == "evm" else b"",
+        pace=pace,
+    )
     chain.start()
-    with serve(app_for(chain)) as url:
+    with serve(app_for(chain, json_rpc_enable=application == "evm")) as url:
         print(url, os.getpid(), flush=True)
         sys.stdin.readline()
     chain.close()

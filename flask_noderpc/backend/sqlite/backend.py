@@ -270,23 +270,33 @@ class SQLiteBackend(ChainStore):
     def submit(self, tx: bytes) -> TxResult:
         return self._submit(tx, self.check_tx)
 
-    def submit_own(self, tx: bytes) -> TxResult:
-        return self._submit(tx, self._app().recheck_tx)
+    def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
+        return self._submit(tx, self._app().recheck_tx, replaces=replaces)
 
-    def _submit(self, tx: bytes, check: Callable[[bytes], TxResult]) -> TxResult:
+    def _submit(
+        self, tx: bytes, check: Callable[[bytes], TxResult], *, replaces: bool = True
+    ) -> TxResult:
         files = self._open()
-        with files.readers.snapshot() as at:
-            mempool.refuse_unfit(at, tx, self._limits)
+        # One that may replace another finds room where there is none for more.
+        if not self._app().chooses:
+            with files.readers.snapshot() as at:
+                mempool.refuse_unfit(at, tx, self._limits)
         result = check(tx)
         if result.code == 0:
             gas, slot = result.gas_wanted, self._app().slot(tx)
-            files.writer.run(lambda at: mempool.add(at, tx, gas, self._limits, slot))
+            files.writer.run(
+                lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
+            )
             files.changes.notify()
         return result
 
     def pending(self, limit: int) -> PendingTxs:
         with self._open().readers.snapshot() as at:
             return mempool.pending(at, limit)
+
+    def pending_with(self, other_hash: bytes) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return mempool.with_hash(at, other_hash)
 
     def pending_of(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:

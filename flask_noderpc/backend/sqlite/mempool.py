@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...canonical.blocksize import tx_bytes
 from ...canonical.hashes import tx_hash
 from ...domain.answers import PendingCount, PendingTxs
-from ...errors import MempoolFull, TxInCache, TxRejected, TxTooLarge
+from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ..application import Room, Slot
 from . import state
 
@@ -80,21 +80,24 @@ def add(
     gas_wanted: int,
     limits: MempoolLimits,
     slot: Slot | None = None,
+    *,
+    replaces: bool = True,
 ) -> None:
     """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
 
-    One that is in the same slot makes room for it, where it pays enough more.
+    One that is in the same slot makes room for it, where it pays enough more and ``replaces``.
     """
     if slot is not None:
-        _make_room(connection, slot)
+        _make_room(connection, slot, tx, replaces)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     own = tx_hash(tx)
     connection.execute(
-        "INSERT INTO mempool (hash, size, gas_wanted, tx, sender, nonce, fee_cap, tip)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO mempool"
+        " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (own, len(tx), gas_wanted, tx, *_columns(slot)),
     )
     connection.execute("INSERT INTO tx_cache (hash) VALUES (?)", (own,))
@@ -102,12 +105,13 @@ def add(
 
 def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
     if slot is None:
-        return None, None, None, None
+        return (None,) * 5
     # Up to 256 bits, and SQLite's integers have 64.
-    return slot.sender, slot.nonce, slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+    prices = slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+    return slot.hash, slot.sender, slot.nonce, *prices
 
 
-def _make_room(connection: Connection, slot: Slot) -> None:
+def _make_room(connection: Connection, slot: Slot, new: bytes, replaces: bool) -> None:
     """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
     if slot.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
@@ -118,6 +122,10 @@ def _make_room(connection: Connection, slot: Slot) -> None:
     if row is None:
         _refuse_gap(connection, slot)
         return
+    if row[0] == new:
+        raise TxInCache
+    if not replaces:
+        raise PlaceTaken
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
     if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
         raise TxRejected("replacement transaction underpriced")
@@ -143,6 +151,14 @@ def _refuse_gap(connection: Connection, slot: Slot) -> None:
             f"nonce too high: the sender's next is {slot.next_nonce + ready}, and"
             f" {_MOST_QUEUED} transactions wait behind it already"
         )
+
+
+def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
+    """The waiting transaction that others know by this hash."""
+    row = connection.execute(
+        "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
+    ).fetchone()
+    return None if row is None else row[0]
 
 
 def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:

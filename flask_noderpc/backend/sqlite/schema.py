@@ -228,9 +228,11 @@ def m007_filter_owners(db: Database) -> None:
 def m008_slots(db: Database) -> None:
     """Who sent what waits, where the application knows, and what it pays."""
     waiting = db.table("mempool")
-    for name, kind in (("sender", bytes), ("nonce", int), ("fee_cap", bytes), ("tip", bytes)):
-        waiting.add_column(name, kind)
+    for name in ("other_hash", "sender", "fee_cap", "tip"):
+        waiting.add_column(name, bytes)
+    waiting.add_column("nonce", int)
     waiting.create_index(["sender", "nonce"], unique=True)
+    waiting.create_index(["other_hash"])
 
 
 def _create(

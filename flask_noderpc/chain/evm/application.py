@@ -122,11 +122,15 @@ class EvmApplication(Application):
         if is_patch(tx):
             return None
         found = self._decode(tx)
-        following = self._account(self._head(), found.sender).nonce
-        if found.gas_price is not None:
-            return Slot(found.sender, found.nonce, following, found.gas_price, found.gas_price)
-        most, tip = found.max_fee_per_gas or 0, found.max_priority_fee_per_gas or 0
-        return Slot(found.sender, found.nonce, following, most, tip)
+        price = found.gas_price
+        return Slot(
+            hash=found.hash,
+            sender=found.sender,
+            nonce=found.nonce,
+            next_nonce=self._account(self._head(), found.sender).nonce,
+            fee_cap=(found.max_fee_per_gas or 0) if price is None else price,
+            tip=(found.max_priority_fee_per_gas or 0) if price is None else price,
+        )
 
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()

@@ -27,21 +27,23 @@ def accounts(app_state: bytes) -> Overrides:
     if not app_state:
         return {}
     try:
-        document = json.decode(app_state, _AppState)
-        return {
-            _bytes(address, 20): AccountOverride(
-                nonce=_number(found.nonce),
-                balance=_number(found.balance),
-                code=_bytes(found.code) if found.code else None,
-                state_diff={
-                    _bytes(k).rjust(32, b"\0"): _bytes(v).rjust(32, b"\0")
-                    for k, v in (found.storage or {}).items()
-                },
-            )
-            for address, found in (document.alloc or {}).items()
-        }
+        alloc = json.decode(app_state, _AppState).alloc or {}
+        made = {_bytes(address, 20): _override(found) for address, found in alloc.items()}
+        if len(made) < len(alloc):
+            raise ValueError("alloc has an account twice")
+        return made
     except (ValueError, json.NotJSON) as error:
         raise ConfigurationError(f"accounts in alloc: {error}") from None
+
+
+def _override(found: _Account) -> AccountOverride:
+    slots = (found.storage or {}).items()
+    return AccountOverride(
+        nonce=_number(found.nonce, 64),
+        balance=_number(found.balance, 256),
+        code=_bytes(found.code) if found.code else None,
+        state_diff={_word(slot): _word(value) for slot, value in slots},
+    )
 
 
 def app_state(balances: dict[bytes, int]) -> bytes:
@@ -53,13 +55,20 @@ def app_state(balances: dict[bytes, int]) -> bytes:
     return json.encode({"alloc": alloc})
 
 
-def _number(value: str | int | None) -> int | None:
+def _number(value: str | int | None, bits: int) -> int | None:
     if value is None:
         return None
     number = int(value, 0) if isinstance(value, str) else value
-    if not 0 <= number < 1 << 256:
-        raise ValueError(f"{value!r} is no number of 256 bits")
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{value!r} is no number of {bits} bits")
     return number
+
+
+def _word(text: str) -> bytes:
+    value = _bytes(text).rjust(32, b"\0")
+    if len(value) > 32:
+        raise ValueError(f"{text!r} is longer than a word")
+    return value
 
 
 def _bytes(text: str, size: int | None = None) -> bytes:

@@ -133,11 +133,44 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
         return stale.pop() if stale else pending_of(address, limit)
 
     monkeypatch.setattr(chain, "pending_of", late)
-    second = asked(w3, "eth_sendTransaction", tx)["result"]
+    # It pays enough to replace the other, and must not.
+    dear = {**tx, "maxFeePerGas": "0x165a0bc00", "maxPriorityFeePerGas": "0x77359400"}
+    second = asked(w3, "eth_sendTransaction", dear)["result"]
 
     assert not stale
     assert first != second
+    assert w3.eth.get_transaction(first)["nonce"] == 0
     assert w3.eth.get_transaction(second)["nonce"] == 1
+
+
+def test_a_sender_who_always_comes_too_late_is_told_so(
+    chain: EmbeddedChain, w3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tx = {"from": w3.eth.accounts[7], "to": FIRST, "gas": "0x5208"}
+    asked(w3, "eth_sendTransaction", tx)
+    monkeypatch.setattr(chain, "pending_of", lambda address, limit: ())
+    error = asked(w3, "eth_sendTransaction", {**tx, "value": "0x1"})["error"]
+
+    assert error["message"] == "others took every nonce that was tried; try again"
+
+
+def test_a_sender_without_means_is_told_so(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[6], "to": FIRST, "gas": "0x5208", "value": hex(10**23)}
+    error = asked(w3, "eth_sendTransaction", tx)["error"]
+
+    assert error["message"].startswith("insufficient funds for gas * price + value")
+
+
+def test_a_transaction_with_the_same_nonce_replaces_the_one_that_waits(w3: Any) -> None:
+    sender = w3.eth.accounts[8]
+    tx = {"from": sender, "to": FIRST, "gas": "0x5208", "nonce": "0x0"}
+    cheap = {**tx, "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x1"}
+    dear = {**tx, "maxFeePerGas": "0xee6b2800", "maxPriorityFeePerGas": "0x2"}
+    first = asked(w3, "eth_sendTransaction", cheap)["result"]
+    second = asked(w3, "eth_sendTransaction", dear)["result"]
+
+    assert asked(w3, "eth_getTransactionByHash", first)["result"] is None
+    assert asked(w3, "eth_getTransactionByHash", second)["result"]["nonce"] == "0x0"
 
 
 def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -> None:

@@ -1,0 +1,1 @@
+"""Tracers: what each shows of a message that runs, as geth's tracers of the same names do."""

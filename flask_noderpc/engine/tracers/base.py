@@ -1,0 +1,115 @@
+"""What all tracers have in common."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.evm import Environment, Message, Outcome
+from ...errors import TraceStopped
+from ..base import Frame, Step, Tracer, World
+
+
+class Room:
+    """How much an answer may still hold that grows in memory until its end."""
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+
+    def take(self, size: int) -> None:
+        """Raise :exc:`~flask_noderpc.errors.TraceStopped` when there is no more."""
+        self._left -= size
+        if self._left < 0:
+            raise TraceStopped(
+                f"the answer is larger than {self._size} bytes",
+                "NODERPC_MAX_BATCH_RESPONSE_BYTES raises this; limit, disableStack or"
+                " onlyTopCall make a trace smaller",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The transaction that a message is, and where."""
+
+    transaction_hash: bytes
+    block_hash: bytes
+    block_number: int
+    index: int
+
+
+class Recorder(Tracer, ABC):
+    """A tracer that has something to show: values as JSON has them."""
+
+    origin: Origin | None = None
+    """``None`` for a call that is no transaction."""
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        """The message has not begun: the state is that before it."""
+
+    @abstractmethod
+    def result(self, outcome: Outcome) -> Any:
+        """What was seen; the message is over."""
+
+
+class Recipe(ABC):
+    """A tracer with its options: it goes to another process."""
+
+    @abstractmethod
+    def recorder(self, room: Room) -> Recorder:
+        """One for a single message."""
+
+
+class Alarm(Tracer):
+    """Ends a trace that takes too long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def step(self, step: Step) -> None:
+        if time.monotonic() >= self._end:
+            # geth: eth/tracers/api.go.
+            raise TraceStopped("execution timeout", "the call's own timeout gives it more")
+
+
+class Several(Tracer):
+    """Tells several tracers of everything."""
+
+    def __init__(self, tracers: Sequence[Tracer]) -> None:
+        self._tracers = tracers
+
+    def enter(self, frame: Frame) -> None:
+        for tracer in self._tracers:
+            tracer.enter(frame)
+
+    def step(self, step: Step) -> None:
+        for tracer in self._tracers:
+            tracer.step(step)
+
+    def stepped(self, step: Step, cost: int, error: str) -> None:
+        for tracer in self._tracers:
+            tracer.stepped(step, cost, error)
+
+    def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
+        for tracer in self._tracers:
+            tracer.log(address, topics, data)
+
+    def selfdestruct(self, address: bytes, heir: bytes, balance: int) -> None:
+        for tracer in self._tracers:
+            tracer.selfdestruct(address, heir, balance)
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        for tracer in self._tracers:
+            tracer.exit(frame, output, gas_used, error)
+
+
+def data(value: bytes) -> str:
+    """Bytes as Ethereum's JSON has them."""
+    return f"0x{value.hex()}"
+
+
+def word(value: int) -> str:
+    """A word as 32 bytes."""
+    return f"0x{value:064x}"

@@ -1,0 +1,81 @@
+"""The smaller tracers: selectors, nothing at all, and several at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...domain.evm import PRECOMPILES, Environment, Message, Outcome
+from ..base import Frame, World
+from .base import Recipe, Recorder, Room, Several
+from .call_tracer import callee
+
+_ENTRY_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class FourByte(Recipe):
+    """Which functions were called with how much data; geth: eth/tracers/native/4byte.go."""
+
+    def recorder(self, room: Room) -> Recorder:
+        return _FourByte(room)
+
+
+class _FourByte(Recorder):
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._counts: Counter[str] = Counter()
+
+    def enter(self, frame: Frame) -> None:
+        creates = frame.kind.startswith("CREATE")
+        if creates or len(frame.data) < 4 or callee(frame) in PRECOMPILES:
+            return
+        name = f"0x{frame.data[:4].hex()}-{len(frame.data) - 4}"
+        if name not in self._counts:
+            self._room.take(_ENTRY_BYTES)
+        self._counts[name] += 1
+
+    def result(self, outcome: Outcome) -> Any:
+        """How often each came."""
+        return dict(self._counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Noop(Recipe):
+    """Nothing."""
+
+    def recorder(self, room: Room) -> Recorder:
+        return _Noop()
+
+
+class _Noop(Recorder):
+    def result(self, outcome: Outcome) -> Any:
+        """Nothing."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Mux(Recipe):
+    """Several at once, by their names."""
+
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+
+    def recorder(self, room: Room) -> Recorder:
+        return _Mux({name: each.recorder(room) for name, each in self.recipes.items()})
+
+
+class _Mux(Several, Recorder):
+    def __init__(self, recorders: Mapping[str, Recorder]) -> None:
+        super().__init__(list(recorders.values()))
+        self._recorders = recorders
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        for recorder in self._recorders.values():
+            recorder.origin = self.origin
+            recorder.begin(world, environment, message)
+
+    def result(self, outcome: Outcome) -> Any:
+        """What each has to show."""
+        return {name: each.result(outcome) for name, each in self._recorders.items()}

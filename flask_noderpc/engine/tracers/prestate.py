@@ -1,0 +1,155 @@
+"""The accounts that a transaction needs, as they were before it; or what it changed of them.
+
+geth: eth/tracers/native/prestate.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.evm import NO_CODE, Environment, Message, Outcome
+from ...ethereum.execution import created_address
+from ...ethereum.signatures import authority_of
+from .. import opcodes
+from ..base import Frame, Step, World
+from .base import Recipe, Recorder, Room, data, word
+
+_ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Prestate(Recipe):
+    """What of the accounts is shown; ``diff`` shows both sides of what changed."""
+
+    diff: bool = False
+    code: bool = True
+    storage: bool = True
+    include_empty: bool = False
+
+    def recorder(self, room: Room) -> Recorder:
+        return _Prestate(self, room)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An account when it came up first."""
+
+    balance: int
+    nonce: int
+    code_hash: bytes
+    code: bytes
+    storage: dict[int, int]
+
+    @property
+    def empty(self) -> bool:
+        return not (self.balance or self.nonce or self.code_hash != NO_CODE)
+
+
+class _Prestate(Recorder):
+    def __init__(self, show: Prestate, room: Room) -> None:
+        self._show, self._room = show, room
+        self._seen: dict[bytes, _Seen] = {}
+        self._ended: set[bytes] = set()
+        self._world: World
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        self._world = world
+        sender = message.sender
+        self._see(sender)
+        nonce = message.nonce
+        if nonce is None:
+            nonce = self._seen[sender].nonce
+        self._see(message.to or created_address(sender, nonce))
+        self._see(environment.coinbase)
+        for authority in filter(None, map(authority_of, message.authorizations)):
+            self._see(authority)
+
+    def _see(self, address: bytes) -> None:
+        if address not in self._seen:
+            found = self._world.account(address)
+            code = self._world.code(address) if self._show.code else b""
+            self._room.take(_ACCOUNT_BYTES + 2 * len(code))
+            self._seen[address] = _Seen(found.balance, found.nonce, found.code_hash, code, {})
+
+    def _see_slot(self, address: bytes, slot: int) -> None:
+        self._see(address)
+        storage = self._seen[address].storage
+        if self._show.storage and slot not in storage:
+            self._room.take(_SLOT_BYTES)
+            storage[slot] = self._world.storage(address, slot)
+
+    def enter(self, frame: Frame) -> None:
+        if frame.depth and frame.kind.startswith("CREATE"):
+            self._see(frame.to)
+
+    def step(self, step: Step) -> None:
+        op = step.op
+        if op in opcodes.OF_STORAGE and (stack := step.stack()):
+            self._see_slot(step.frame.to, stack[-1])
+        elif op in opcodes.OF_ACCOUNT and (stack := step.stack()):
+            self._see(opcodes.address_of(stack[-1]))
+            if op == opcodes.SELFDESTRUCT:
+                self._ended.add(step.frame.to)
+        elif op in opcodes.OF_CALL and len(stack := step.stack()) > 1:
+            self._see(opcodes.address_of(stack[-2]))
+
+    def result(self, outcome: Outcome) -> Any:
+        """The accounts, or both sides of their changes."""
+        if self._show.diff:
+            return self._changes()
+        return {data(address): _shown(seen) for address, seen in self._shown_before()}
+
+    def _shown_before(self) -> list[tuple[bytes, _Seen]]:
+        whole = self._show.include_empty
+        return [each for each in self._seen.items() if whole or not each[1].empty]
+
+    def _changes(self) -> Any:
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        for address, seen in self._seen.items():
+            name = data(address)
+            if address not in self._ended:
+                changed = self._change(address, seen)
+                if changed is None:
+                    continue
+                after[name] = changed
+            if self._show.include_empty or not seen.empty:
+                before[name] = _shown(seen)
+        return {"pre": before, "post": after}
+
+    def _change(self, address: bytes, seen: _Seen) -> dict[str, Any] | None:
+        """What of an account is another; slots that are not are left out before as well."""
+        now, made = self._world.account(address), dict[str, Any]()
+        if now.balance != seen.balance:
+            made["balance"] = hex(now.balance)
+        if now.nonce != seen.nonce:
+            made["nonce"] = now.nonce
+        if now.code_hash != seen.code_hash:
+            made["codeHash"] = data(now.code_hash)
+            if self._show.code:
+                made["code"] = data(self._world.code(address))
+        words = {slot: self._world.storage(address, slot) for slot in seen.storage}
+        changed = {slot: new for slot, new in words.items() if new != seen.storage[slot]}
+        # geth: a word that is nothing is not shown, on either side.
+        if any(changed.values()):
+            made["storage"] = _words({slot: new for slot, new in changed.items() if new})
+        seen.storage = {slot: seen.storage[slot] for slot in changed if seen.storage[slot]}
+        return made if made or changed else None
+
+
+def _shown(seen: _Seen) -> dict[str, Any]:
+    made: dict[str, Any] = {"balance": hex(seen.balance)}
+    if seen.nonce:
+        made["nonce"] = seen.nonce
+    if seen.code:
+        made["code"] = data(seen.code)
+    if seen.code_hash != NO_CODE:
+        made["codeHash"] = data(seen.code_hash)
+    if seen.storage:
+        made["storage"] = _words(seen.storage)
+    return made
+
+
+def _words(slots: dict[int, int]) -> dict[str, str]:
+    return {word(slot): word(value) for slot, value in slots.items()}

@@ -1,0 +1,148 @@
+"""Every instruction with the stack, memory and storage that it finds.
+
+geth: eth/tracers/logger/logger.go, the tracer that answers where none is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ... import json
+from ...domain.evm import Outcome
+from .. import opcodes
+from ..base import Frame, Step
+from .base import Recipe, Recorder, Room, data, word
+
+# geth tells of these alone: others come up while an instruction is at work already.
+_TOLD = ("out of gas", "stack underflow", "stack limit reached")
+_WORD = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StructLogger(Recipe):
+    """What of a step is shown; no more steps after ``limit`` bytes, unless it is 0."""
+
+    stack: bool = True
+    storage: bool = True
+    memory: bool = False
+    return_data: bool = False
+    limit: int = 0
+
+    def recorder(self, room: Room) -> Recorder:
+        return _StructLogger(self, room)
+
+
+class _StructLogger(Recorder):
+    def __init__(self, show: StructLogger, room: Room) -> None:
+        self._show, self._room = show, room
+        self._size = 0
+        self._logs: list[json.Raw] = []
+        # Each is written out as soon as its cost is known, which is less to keep.
+        self._open: dict[str, Any] | None = None
+        self._touched: dict[bytes, dict[int, int]] = {}
+        self._refunds = _Refunds()
+
+    def step(self, step: Step) -> None:
+        self._flush()
+        show = self._show
+        if show.limit and self._size > show.limit:
+            return
+        log: dict[str, Any] = {
+            "pc": step.pc,
+            "op": opcodes.name_of(step.op),
+            "gas": step.gas,
+            "gasCost": 0,
+            "depth": step.frame.depth + 1,
+        }
+        stack = step.stack()
+        if show.stack:
+            log["stack"] = [hex(value) for value in stack]
+        if show.memory and (memory := step.memory()):
+            log["memory"] = [
+                data(memory[start : start + _WORD]) for start in range(0, len(memory), _WORD)
+            ]
+        if show.return_data and (returned := step.return_data()):
+            log["returnData"] = data(returned)
+        if show.storage and step.op in opcodes.OF_STORAGE:
+            self._add_storage(log, step, stack)
+        if refund := self._refunds.before(step):
+            log["refund"] = refund
+        self._open = log
+
+    def _add_storage(self, log: dict[str, Any], step: Step, stack: list[int]) -> None:
+        """All that the contract has touched of its storage so far."""
+        address = step.frame.to
+        touched = self._touched.setdefault(address, {})
+        if step.op == opcodes.SLOAD and stack:
+            touched[stack[-1]] = step.storage(address, stack[-1])
+        elif step.op == opcodes.SSTORE and len(stack) > 1:
+            touched[stack[-1]] = stack[-2]
+        else:
+            return
+        log["storage"] = {word(slot): word(value) for slot, value in sorted(touched.items())}
+
+    def stepped(self, step: Step, cost: int, error: str) -> None:
+        self._refunds.after(step)
+        if self._open is not None:
+            self._open["gasCost"] = cost
+            if error.startswith(_TOLD):
+                self._open["error"] = error
+
+    def enter(self, frame: Frame) -> None:
+        self._refunds.enter()
+        if frame.depth and frame.kind.startswith("CREATE") and self._open is not None:
+            # geth: what the new contract is given is no cost of the instruction.
+            self._open["gasCost"] -= frame.gas
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        self._flush()
+        self._refunds.leave(failed=bool(error))
+
+    def _flush(self) -> None:
+        log, self._open = self._open, None
+        if log is not None:
+            written = json.encode(log)
+            self._size += len(written)
+            self._room.take(len(written))
+            self._logs.append(json.Raw(written))
+
+    def result(self, outcome: Outcome) -> Any:
+        """All steps, and what came of them."""
+        self._flush()
+        returned = b"" if outcome.error and not outcome.reverted else outcome.output
+        self._room.take(2 * len(returned))
+        return {
+            "gas": outcome.gas_used,
+            "failed": bool(outcome.error),
+            "returnValue": data(returned),
+            "structLogs": self._logs,
+        }
+
+
+class _Refunds:
+    """Gas that the whole transaction gets back; the engine counts it by message."""
+
+    def __init__(self) -> None:
+        # Of each message that runs: what was there before it and its ended calls, and its own.
+        self._messages: list[tuple[int, int]] = []
+
+    @property
+    def _total(self) -> int:
+        return sum(self._messages[-1]) if self._messages else 0
+
+    def enter(self) -> None:
+        self._messages.append((self._total, 0))
+
+    def before(self, step: Step) -> int:
+        return self._messages[-1][0] + step.refund
+
+    def after(self, step: Step) -> None:
+        self._messages[-1] = self._messages[-1][0], step.refund
+
+    def leave(self, *, failed: bool) -> None:
+        total = self._total
+        self._messages.pop()
+        if self._messages and not failed:
+            own = self._messages[-1][1]
+            self._messages[-1] = total - own, own

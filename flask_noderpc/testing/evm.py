@@ -1,0 +1,90 @@
+"""A whole development chain with an EVM on a free port of the loopback."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..chain.embedded import EmbeddedChain
+from ..chain.from_settings import chain_from_settings
+from ..ethereum.hexadecimal import to_checksum
+from ..ethereum.keys import DEV_KEYS
+from ..settings import read_settings
+from .node import app_for, serve
+
+_SETTINGS = {
+    "application": "evm",
+    "dev": True,
+    "json_rpc_enable": True,
+    "evm_api": ("eth", "net", "web3", "txpool", "debug"),
+    # A block as soon as a transaction waits.
+    "block_interval": 0.001,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DevAccount:
+    """An account that the node signs for, and whose key anybody may use."""
+
+    address: str
+    key: str
+
+
+ACCOUNTS = tuple(
+    DevAccount(to_checksum(key.address), f"0x{key.secret.hex()}") for key in DEV_KEYS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvmNode:
+    """A running node: where Ethereum's clients find it, and its chain to drive by hand."""
+
+    url: str
+    """For Ethereum's clients."""
+    ws_url: str
+    """For their websockets."""
+    node_url: str
+    """For clients of the node's own RPC."""
+    accounts: tuple[DevAccount, ...]
+    """Ten, of 10,000 ether each."""
+    chain: EmbeddedChain
+
+    def mine(self, blocks: int = 1, time: int | None = None) -> int:
+        """Make blocks now, the first at a time in seconds since 1970; the last height."""
+        return self.chain.control().mine(blocks, time)
+
+    def increase_time(self, seconds: int) -> None:
+        """Let time pass for the blocks to come."""
+        self.chain.control().shift(seconds)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What happens to the chain within has never happened after it."""
+        number = self.chain.control().snapshot()
+        try:
+            yield
+        finally:
+            self.chain.control().revert(number)
+
+
+@contextmanager
+def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
+    """A node that makes a block as soon as a transaction waits.
+
+    ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
+    give blocks a pace.
+    """
+    given = {**_SETTINGS, **settings}
+    with tempfile.TemporaryDirectory() as scratch:
+        chain = chain_from_settings(read_settings({}, given), folder or Path(scratch))
+        chain.start()
+        try:
+            with serve(app_for(chain, **given)) as url:
+                websocket = url.replace("http", "ws", 1) + "/evm/ws"
+                yield EvmNode(f"{url}/evm", websocket, url, ACCOUNTS, chain)
+        finally:
+            chain.close()

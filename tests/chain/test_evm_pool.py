@@ -1,0 +1,82 @@
+"""Which waiting transactions go into a block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from flask_noderpc.backend.application import Room
+from flask_noderpc.canonical.blocksize import tx_bytes
+from flask_noderpc.chain.evm.pool import choose
+from flask_noderpc.domain.ethereum import Transaction
+from flask_noderpc.ethereum.transactions import decode
+from tests.ethereum.signing import sample
+
+BASE_FEE = 10
+NEXT_NONCE = 3
+TEMPLATE = decode(sample("dynamic fee"))
+
+
+def waiting(sender: int, nonce: int, fee: int, tip: int, gas: int, size: int) -> Transaction:
+    return replace(
+        TEMPLATE,
+        sender=bytes((sender,)) * 20,
+        nonce=nonce,
+        max_fee_per_gas=fee,
+        max_priority_fee_per_gas=min(tip, fee),
+        gas=gas,
+        raw=bytes((sender, nonce)).ljust(size, b"\1"),
+    )
+
+
+TXS = some.lists(
+    some.builds(
+        waiting,
+        some.integers(1, 5),
+        some.integers(1, 9),
+        some.integers(5, 30),
+        some.integers(0, 30),
+        some.integers(1, 100),
+        some.integers(2, 200),
+    ),
+    max_size=30,
+    # The mempool has one transaction in each place.
+    unique_by=lambda tx: (tx.sender, tx.nonce),
+)
+ROOMS = some.builds(
+    Room, some.integers(-1, 1000) | some.just(-1), some.integers(-1, 500) | some.just(-1)
+)
+
+
+def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
+    """Of those whose turn it is take the one that pays most; who came first, if two do."""
+    senders = list(dict.fromkeys(tx.sender for tx in txs))
+    turns = dict.fromkeys(senders, NEXT_NONCE)
+    taken: list[Transaction] = []
+    while True:
+        ready = [
+            tx
+            for sender in senders
+            for tx in txs
+            if (tx.sender, tx.nonce) == (sender, turns[sender])
+            and tx.gas_price_at(BASE_FEE) >= BASE_FEE
+        ]
+        if not ready:
+            return taken
+        best = max(ready, key=lambda tx: tx.gas_price_at(BASE_FEE))
+        size = sum(tx_bytes(tx.raw) for tx in (*taken, best))
+        if room.fits(size, sum(tx.gas for tx in (*taken, best))):
+            taken.append(best)
+            turns[best.sender] += 1
+        else:
+            turns[best.sender] = -1
+
+
+@given(TXS, ROOMS)
+def test_those_that_pay_most_and_each_senders_in_order(
+    txs: list[Transaction], room: Room
+) -> None:
+    chosen = choose(txs, lambda sender: NEXT_NONCE, BASE_FEE, room)
+    assert chosen == tuple(tx.raw for tx in plainly(txs, room))

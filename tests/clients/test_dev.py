@@ -1,0 +1,38 @@
+"""viem and ethers sign and send with the accounts of a development chain."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from flask_noderpc.testing.node import serve
+from tests.evm.dev.kit import chain_of, dev_app
+
+from . import ETHEREUM_SCRIPTS
+
+
+def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> None:
+    app = dev_app(tmp_path, produce=True, block_interval=0.1)
+    try:
+        with serve(app) as url:
+            ran = subprocess.run(
+                [node, "dev.js", f"{url}/evm"],
+                cwd=ETHEREUM_SCRIPTS,
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+    finally:
+        chain_of(app).close()
+
+    assert ran.returncode == 0, ran.stderr
+    shown = {line["step"]: line["shown"] for line in map(json.loads, ran.stdout.splitlines())}
+    assert shown == {
+        "viem sends": "success",
+        "viem fills in": "success",
+        "viem signs": True,
+        "viem impersonates": "success",
+        "ethers sends": 1,
+        "ethers signs": True,
+    }

@@ -1,0 +1,113 @@
+"""Jobs for executors of tests, which know no chain; the process itself with ``-m``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
+from flask_noderpc.engine.base import EvmEngine, Job
+from flask_noderpc.engine.child import serve
+from flask_noderpc.engine.executors import Executors
+from flask_noderpc.engine.pyevm import PyEvm
+
+ADDRESS = b"\xaa" * 20
+
+
+class NoRecords:
+    """An empty chain's."""
+
+    def record(self, digest: bytes) -> bytes | None:
+        return None
+
+    def block_hash(self, height: int) -> bytes | None:
+        return None
+
+
+def executors(count: int = 1, queue_size: int = 1) -> Executors:
+    return Executors((sys.executable, "-m", __name__), count, queue_size)
+
+
+class WhoAmI(Job[int]):
+    """The number of the process."""
+
+    def __call__(self, engine: EvmEngine) -> int:
+        return os.getpid()
+
+
+class Endless(Job[None]):
+    """Never ends, and never waits."""
+
+    def __call__(self, engine: EvmEngine) -> None:
+        while True:
+            pass
+
+
+@dataclass(frozen=True)
+class Held(Job[str]):
+    """Says that it has begun, and waits until it may end."""
+
+    folder: Path
+
+    def __call__(self, engine: EvmEngine) -> str:
+        (self.folder / "begun").write_text(str(os.getpid()))
+        while not (self.folder / "end").exists():
+            threading.Event().wait(0.005)
+        return "done"
+
+
+class Killed(Job[None]):
+    """Ends its process in the middle."""
+
+    def __call__(self, engine: EvmEngine) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Raises(Job[None]):
+    """Fails."""
+
+    error: Exception
+
+    def __call__(self, engine: EvmEngine) -> None:
+        raise self.error
+
+
+class Unsendable(Job[object]):
+    """Gives something that can't be sent."""
+
+    def __call__(self, engine: EvmEngine) -> object:
+        return threading.Lock()
+
+
+@dataclass(frozen=True)
+class Large(Job[bytes]):
+    """Gives back what it was sent."""
+
+    data: bytes
+
+    def __call__(self, engine: EvmEngine) -> bytes:
+        return self.data
+
+
+@dataclass(frozen=True)
+class Runs(Job[Outcome]):
+    """Calls a contract of this code."""
+
+    code: bytes
+    gas: int
+    data: bytes = b""
+
+    def __call__(self, engine: EvmEngine) -> Outcome:
+        world = engine.world(NO_STORAGE)
+        world.patch({ADDRESS: AccountOverride(code=self.code)})
+        block = Environment(chain_id=1, number=1, timestamp=1, gas_limit=self.gas)
+        return world.run(block, Message(to=ADDRESS, gas=self.gas, data=self.data))
+
+
+if __name__ == "__main__":
+    serve(PyEvm(NoRecords()), int(sys.argv[1]))

@@ -1,0 +1,252 @@
+"""Processes that run jobs: each job ends, and none harms the next."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc.engine.executors import Executors
+from flask_noderpc.errors import (
+    ExecutionTimedOut,
+    ExecutorDied,
+    ExecutorsBusy,
+    InvalidTransaction,
+)
+from tests.faults.kit import ROOT, until
+
+from .jobs import Endless, Held, Killed, Large, Raises, Runs, Unsendable, WhoAmI, executors
+
+LONG_S = 60.0
+
+
+@pytest.fixture
+def one() -> Iterator[Executors]:
+    """One process, and one more job may wait."""
+    made = executors()
+    yield made
+    made.close()
+
+
+def test_a_process_does_one_job_after_the_other(one: Executors) -> None:
+    first = one.run(WhoAmI(), LONG_S)
+    assert first == one.run(WhoAmI(), LONG_S) != os.getpid()
+
+
+def test_a_job_that_never_ends_is_ended_with_its_process(one: Executors) -> None:
+    # Also one that is new: to start it is not the job's time, and no more than it takes.
+    for _ in range(2):
+        began = time.monotonic()
+        with pytest.raises(ExecutionTimedOut):
+            one.run(Endless(), 0.2)
+        assert 0.2 < time.monotonic() - began < 10
+
+    assert one.run(WhoAmI(), LONG_S)
+
+
+def test_a_job_has_its_time_after_the_start_of_its_process(one: Executors) -> None:
+    # No interpreter starts so fast.
+    assert one.run(WhoAmI(), 0.01)
+
+
+def test_a_process_that_dies_is_told_and_followed_by_another(one: Executors) -> None:
+    before = one.run(WhoAmI(), LONG_S)
+    with pytest.raises(ExecutorDied) as told:
+        one.run(Killed(), LONG_S)
+    assert str(told.value)
+    assert one.run(WhoAmI(), LONG_S) not in (before, os.getpid())
+
+
+def test_a_process_killed_from_outside_in_the_middle_of_a_job(
+    one: Executors, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        held = threads.submit(one.run, Held(tmp_path), LONG_S)
+        pid = begun(tmp_path)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(ExecutorDied):
+            held.result(LONG_S)
+    assert one.run(WhoAmI(), LONG_S) != pid
+
+
+def begun(folder: Path) -> int:
+    """The process of a job that is held."""
+    said = folder / "begun"
+    until(lambda: said.exists() and bool(said.read_text()), "the job has begun")
+    return int(said.read_text())
+
+
+def test_one_killed_while_it_has_nothing_to_do_is_missed_by_nobody(one: Executors) -> None:
+    pid = one.run(WhoAmI(), LONG_S)
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert one.run(WhoAmI(), LONG_S) != pid
+
+
+def test_no_more_wait_than_may(one: Executors, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        held = threads.submit(one.run, Held(tmp_path), LONG_S)
+        begun(tmp_path)
+        waiting = threads.submit(one.run, WhoAmI(), LONG_S)
+        until(lambda: one._waiting == 2, "the second waits")
+        with pytest.raises(ExecutorsBusy) as told:
+            one.run(WhoAmI(), LONG_S)
+        assert "NODERPC_EVM_EXECUTORS" in str(told.value)
+        (tmp_path / "end").touch()
+        assert held.result(LONG_S) == "done"
+        assert waiting.result(LONG_S) > 0
+    assert one.run(WhoAmI(), LONG_S)
+
+
+def test_who_waits_for_a_process_longer_than_it_has_is_told(
+    one: Executors, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        held = threads.submit(one.run, Held(tmp_path), LONG_S)
+        begun(tmp_path)
+        with pytest.raises(ExecutorsBusy):
+            one.run(WhoAmI(), 0.05)
+        (tmp_path / "end").touch()
+        assert held.result(LONG_S) == "done"
+
+
+def test_what_is_closed_in_the_middle_of_a_job_ends_after_it(
+    one: Executors, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        held = threads.submit(one.run, Held(tmp_path), LONG_S)
+        pid = begun(tmp_path)
+        one.close()
+        (tmp_path / "end").touch()
+        assert held.result(LONG_S) == "done"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    # It is begun anew by the next job.
+    assert one.run(WhoAmI(), LONG_S) != pid
+
+
+def test_errors_travel(one: Executors) -> None:
+    with pytest.raises(InvalidTransaction, match=r"^why not$"):
+        one.run(Raises(InvalidTransaction("why not")), LONG_S)
+    with pytest.raises(RuntimeError, match="can't be sent"):
+        one.run(Unsendable(), LONG_S)
+    assert one.run(WhoAmI(), LONG_S)
+
+
+def test_large_values_travel(one: Executors) -> None:
+    data = os.urandom(5 << 20)
+    assert one.run(Large(data), LONG_S) == data
+
+
+def test_calls_a_thousand_deep(one: Executors) -> None:
+    # Calls itself with all its gas, and counts in its storage how often: SLOAD, ADD, SSTORE.
+    pid = one.run(WhoAmI(), LONG_S)
+    code = bytes.fromhex("5f5460010180" + "5f55" + "5f5f5f5f5f305af1" + "505f545f5260205ff3")
+    outcome = one.run(Runs(code, 1 << 50), LONG_S)
+
+    assert (outcome.error, int.from_bytes(outcome.output)) == ("", 1025)
+    assert one.run(WhoAmI(), LONG_S) == pid
+
+
+SCRIPT = """
+import os, sys
+{before}
+from tests.engine.jobs import *
+made = executors(2, 2)
+{after}
+made.close()
+"""
+
+
+def run_script(after: str, before: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(before=before, after=after)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_after_a_fork_each_has_processes_of_its_own() -> None:
+    said = run_script(
+        """
+parents = made.run(WhoAmI(), 30)
+child = os.fork()
+if not child:
+    assert made.run(WhoAmI(), 30) != parents
+    made.close()
+    print("child", flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert made.run(WhoAmI(), 30) == parents
+print("parent")
+"""
+    )
+    assert said.split() == ["child", "parent"]
+
+
+def test_under_gevent_others_run_while_one_waits() -> None:
+    said = run_script(
+        """
+import time
+from flask_noderpc.errors import ExecutionTimedOut
+made.run(WhoAmI(), 30)
+ticks = 0
+def tick():
+    global ticks
+    while True:
+        ticks += 1
+        gevent.sleep(0.01)
+def endless():
+    try:
+        made.run(Endless(), 0.5)
+    except ExecutionTimedOut:
+        return "timed out"
+ticking = gevent.spawn(tick)
+jobs = [gevent.spawn(endless), gevent.spawn(made.run, WhoAmI(), 30)]
+gevent.joinall(jobs)
+assert jobs[0].value == "timed out" and jobs[1].value, jobs
+assert ticks > 10, ticks
+# Whoever waits is ended: its process goes with it, and the answer to nobody else.
+lost = gevent.spawn(made.run, Endless(), 30)
+gevent.sleep(0.1)
+lost.kill()
+assert len({made.run(WhoAmI(), 30) for _ in range(4)}) == 1
+ticking.kill()
+print("done")
+""",
+        before="import gevent.monkey; gevent.monkey.patch_all(); import gevent",
+    )
+    assert said == "done\n"
+
+
+@pytest.mark.parametrize("job", ["WhoAmI", "Endless"])
+def test_a_process_ends_with_its_parent(job: str) -> None:
+    after = f"print(made.run(WhoAmI(), 30), flush=True); made.run({job}(), 1000); input()"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(before="", after=after)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline()
+        parent.kill()
+        # The child has it too, so it ends when both have.
+        reading = threading.Thread(target=parent.stdout.read)
+        reading.start()
+        reading.join(30)
+        assert not reading.is_alive()

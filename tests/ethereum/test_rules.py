@@ -1,0 +1,177 @@
+"""Gas, fees, reverts and who may run: Ethereum's rules by vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from eth_abi.abi import encode
+from hypothesis import given
+from hypothesis import strategies as some
+
+from flask_noderpc.domain.ethereum import AccessListEntry, Authorization, Transaction
+from flask_noderpc.domain.evm import DELEGATION, Account
+from flask_noderpc.errors import InvalidTransaction
+from flask_noderpc.ethereum import validity
+from flask_noderpc.ethereum.fees import next_base_fee
+from flask_noderpc.ethereum.gas import MAX_INITCODE, floor_gas, initcode_gas, intrinsic_gas
+from flask_noderpc.ethereum.reverts import reason
+from flask_noderpc.ethereum.transactions import decode
+
+from .signing import CHAIN_ID, TYPES, sample, sender
+
+LIMIT = 15_000_000
+_ENTRY = AccessListEntry(bytes(20), (bytes(32), bytes(32)))
+_ALLOWED = Authorization(chain_id=0, address=bytes(20), nonce=0, y_parity=0, r=1, s=1)
+
+
+@pytest.mark.parametrize(
+    ("gas", "wanted"),
+    [
+        (intrinsic_gas(b"", False), 21_000),
+        (intrinsic_gas(b"\0\1\0", False), 21_000 + 4 + 16 + 4),
+        (intrinsic_gas(b"", True), 53_000),
+        (intrinsic_gas(b"\1" * 33, True), 53_000 + 33 * 16 + 2 * 2),
+        (intrinsic_gas(b"", False, (_ENTRY,)), 21_000 + 2_400 + 2 * 1_900),
+        (intrinsic_gas(b"", False, (), (_ALLOWED, _ALLOWED)), 71_000),
+        (floor_gas(b""), 21_000),
+        (floor_gas(b"\0\1"), 21_000 + 10 + 40),
+        (initcode_gas(b"\0" * 32), 2),
+        (initcode_gas(b"\0" * MAX_INITCODE), 2 * 1_536),
+    ],
+)
+def test_gas_before_anything_runs(gas: int, wanted: int) -> None:
+    # The Yellow Paper's appendix G; EIPs 2028, 2930, 3860, 7623, 7702.
+    assert gas == wanted
+
+
+@pytest.mark.parametrize(
+    ("used", "following"),
+    # geth: consensus/misc/eip1559/eip1559_test.go.
+    [(10_000_000, 10**9), (9_000_000, 987_500_000), (11_000_000, 1_012_500_000)],
+)
+def test_the_base_fee_follows_the_use(used: int, following: int) -> None:
+    assert next_base_fee(10**9, used, 20_000_000) == following
+
+
+def test_the_base_fee_at_its_ends() -> None:
+    assert next_base_fee(7, 10_000_001, 20_000_000) == 8
+    assert next_base_fee(7, 0, 20_000_000) == 7
+    assert next_base_fee(8, 0, 20_000_000) == 7
+    assert next_base_fee(0, 20_000_000, 20_000_000) == 0
+    assert next_base_fee(800, 20_000_000, 20_000_000) == 900
+    assert next_base_fee(800, 5, 1) == 800
+
+
+def call(signature: str, kinds: list[str], *values: object) -> bytes:
+    return bytes.fromhex(signature) + bytes(encode(kinds, values))
+
+
+@given(some.text())
+def test_a_revert_tells_its_sentence(text: str) -> None:
+    said = text.encode("utf-8", "ignore").decode()
+    assert reason(call("08c379a0", ["string"], said)) == said
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    # geth: accounts/abi/abi.go, panicReasons.
+    [
+        (0x01, "assert(false)"),
+        (0x11, "arithmetic underflow or overflow"),
+        (0x12, "division or modulo by zero"),
+        (0x32, "out-of-bounds access of an array or bytesN"),
+        (0x77, "unknown panic code: 0x77"),
+        ((1 << 256) - 1, "unknown panic code: 0x" + "f" * 64),
+    ],
+)
+def test_a_panic_is_named(code: int, text: str) -> None:
+    assert reason(call("4e487b71", ["uint256"], code)) == text
+
+
+@given(some.binary(max_size=120), some.sampled_from(["", "08c379a0", "4e487b71", "12345678"]))
+def test_other_data_has_no_sentence_and_hurts_nobody(data: bytes, selector: str) -> None:
+    assert isinstance(reason(bytes.fromhex(selector) + data), str)
+
+
+def test_a_sentence_cut_short_is_none() -> None:
+    whole = call("08c379a0", ["string"], "a sentence that is longer than a word of the machine")
+    assert reason(whole[:80]) == ""
+    assert reason(b"") == ""
+    assert reason(call("4e487b71", ["uint256"], 1)[:-1]) == ""
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_transaction_of_each_type_may_run(name: str) -> None:
+    tx = decode(sample(name))
+    validity.check_form(tx, CHAIN_ID, LIMIT)
+    validity.check_turn(tx, Account(nonce=tx.nonce))
+    validity.check_funds(tx, Account(balance=validity.most_cost(tx)))
+
+
+DYNAMIC = decode(sample("dynamic fee"))
+
+
+def refused(**changes: object) -> str:
+    tx: Transaction = replace(DYNAMIC, **changes)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTransaction) as told:
+        validity.check_form(tx, CHAIN_ID, LIMIT)
+    return str(told.value)
+
+
+def test_what_could_run_in_no_block() -> None:
+    # geth: core/txpool/validation.go.
+    least = intrinsic_gas(DYNAMIC.data, False, DYNAMIC.access_list)
+    assert refused(chain_id=1) == "invalid chain id for signer: have 1 want 9000"
+    assert (
+        refused(raw=bytes(131_073)) == "oversized data: transaction size 131073, limit 131072"
+    )
+    assert refused(gas=LIMIT + 1) == "exceeds block gas limit"
+    assert refused(gas=least - 1) == f"intrinsic gas too low: have {least - 1}, want {least}"
+    assert refused(to=None, data=b"\0" * (MAX_INITCODE + 1)) == (
+        "max initcode size exceeded: code size 49153, limit 49152"
+    )
+    assert refused(max_priority_fee_per_gas=6 * 10**9) == (
+        "max priority fee per gas higher than max fee per gas:"
+        " maxPriorityFeePerGas: 6000000000, maxFeePerGas: 5000000000"
+    )
+    many = b"\1" * 10_000
+    between = intrinsic_gas(many, False, DYNAMIC.access_list)
+    assert refused(data=many, gas=between) == (
+        f"insufficient gas for floor data gas cost: have {between}, want {floor_gas(many)}"
+    )
+    assert refused(type=4) == "set code tx must have at least one authorization tuple"
+    assert refused(type=3) == "blobless blob transaction"
+    assert refused(blob_versioned_hashes=(bytes(32),)) == "blob has an invalid hash version"
+
+
+def test_whose_turn_it_is() -> None:
+    with pytest.raises(InvalidTransaction, match=r"^nonce too low: next nonce 4, tx nonce 3$"):
+        validity.check_turn(DYNAMIC, Account(nonce=4))
+    with pytest.raises(InvalidTransaction, match=r"^nonce too high: next nonce 2, tx nonce 3$"):
+        validity.check_turn(DYNAMIC, Account(nonce=2))
+    validity.check_nonce(DYNAMIC, Account(nonce=2))
+
+
+def test_who_may_send_and_pay() -> None:
+    validity.check_sender(DYNAMIC, b"")
+    validity.check_sender(DYNAMIC, DELEGATION + bytes(20))
+    with pytest.raises(InvalidTransaction, match=f"not an eoa: address 0x{sender().hex()}"):
+        validity.check_sender(DYNAMIC, b"\x60")
+    cost = 90_000 * 5 * 10**9 + 7
+    with pytest.raises(InvalidTransaction) as told:
+        validity.check_funds(DYNAMIC, Account(balance=cost - 1))
+    assert str(told.value) == (
+        f"insufficient funds for gas * price + value: balance {cost - 1}, tx cost {cost},"
+        " overshot 1"
+    )
+    with pytest.raises(InvalidTransaction, match="max fee per gas less than block base fee"):
+        validity.check_fee(DYNAMIC, 5 * 10**9 + 1)
+    validity.check_fee(DYNAMIC, 5 * 10**9)
+
+
+def test_blobs_are_paid_and_never_run() -> None:
+    blob = decode(sample("blob"))
+    assert validity.most_cost(blob) == validity.most_cost(DYNAMIC) + 9 * 131_072
+    with pytest.raises(InvalidTransaction, match="max fee per blob gas"):
+        validity.check_fee(replace(blob, max_fee_per_blob_gas=0), 1)

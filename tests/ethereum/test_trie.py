@@ -1,0 +1,99 @@
+"""Reading trees and accounts, beside py-trie."""
+
+from __future__ import annotations
+
+import pytest
+import rlp
+from hypothesis import given
+from hypothesis import strategies as some
+from trie.hexary import HexaryTrie
+
+from flask_noderpc.domain.evm import NO_STORAGE, Account, AccountOverride
+from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum import accounts
+from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.ethereum.trie import NodeMissing, find
+from tests.engine.jobs import NoRecords
+
+KEYS = some.binary(min_size=1, max_size=3)
+WORDS = some.integers(0, (1 << 256) - 1)
+
+
+def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
+    """What nodes say of a key, to one who has the root alone."""
+    if root == NO_STORAGE:
+        # py-trie wants a node.
+        assert nodes == ()
+        return b""
+    found: bytes = HexaryTrie.get_from_proof(root, keccak(key), list(map(rlp.decode, nodes)))
+    return found
+
+
+@given(some.dictionaries(KEYS, some.binary(min_size=1, max_size=40), max_size=60), KEYS)
+def test_what_is_in_a_tree_is_found_and_proven_and_so_is_what_is_not(
+    content: dict[bytes, bytes], other: bytes
+) -> None:
+    nodes: dict[bytes, bytes] = {}
+    tree = HexaryTrie(nodes)
+    for key, value in content.items():
+        tree[keccak(key)] = value
+
+    for key in (*content, other):
+        value, proof = find(nodes.get, tree.root_hash, key)
+        assert value == content.get(key, b"")
+        assert proven(tree.root_hash, key, proof) == value
+
+
+def test_a_node_that_is_missing_is_told() -> None:
+    nodes: dict[bytes, bytes] = {}
+    tree = HexaryTrie(nodes)
+    for number in range(20):
+        tree[keccak(bytes((number,)))] = b"value" * 10
+    del nodes[keccak(find(nodes.get, tree.root_hash, b"\7")[1][-1])]
+
+    with pytest.raises(NodeMissing):
+        find(nodes.get, tree.root_hash, b"\7")
+    with pytest.raises(NodeMissing):
+        find(lambda _: None, tree.root_hash, b"\7")
+
+
+ACCOUNTS = some.builds(
+    AccountOverride,
+    nonce=some.integers(1, 1 << 60),
+    balance=WORDS,
+    code=some.binary(max_size=40),
+    state_diff=some.dictionaries(
+        some.integers(0, 40).map(lambda n: n.to_bytes(32)), WORDS.map(lambda n: n.to_bytes(32))
+    ),
+)
+
+
+@given(some.dictionaries(some.binary(min_size=20, max_size=20), ACCOUNTS, max_size=8))
+def test_accounts_are_read_and_proven_as_they_were_written(
+    written: dict[bytes, AccountOverride],
+) -> None:
+    world = PyEvm(NoRecords()).world(NO_STORAGE)
+    world.patch(written)
+    change = world.commit()
+    record, root = change.written.get, change.root
+
+    for address, own in written.items():
+        state = own.state_diff or {}
+        slots = [*state, b"\xff" * 32]
+        proof = accounts.prove(record, root, address, slots)
+        found = proof.account
+        assert found == accounts.account(record, root, address)
+        assert (found.nonce, found.balance) == (own.nonce, own.balance)
+        assert accounts.code(record, root, address) == own.code
+        leaf = rlp.decode(proven(root, address, proof.proof))
+        assert leaf[2:] == [found.storage_root, found.code_hash]
+        for slot, told in zip(slots, proof.slots, strict=True):
+            word = int.from_bytes(state.get(slot, b""))
+            assert told.value == word
+            assert accounts.storage(record, found.storage_root, slot) == word
+            value = proven(found.storage_root, slot, told.proof)
+            assert value == (rlp.encode(word) if word else b"")
+
+    nobody = accounts.prove(record, root, b"\x01" * 20, [bytes(32)])
+    assert b"\x01" * 20 in written or nobody.account == Account()
+    assert b"\x01" * 20 in written or proven(root, b"\x01" * 20, nobody.proof) == b""

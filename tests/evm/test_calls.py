@@ -1,0 +1,267 @@
+"""``eth_call`` and ``eth_estimateGas``, over HTTP, on contracts by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_abi.abi import encode
+
+from tests.ethereum.signing import TO, sender
+from tests.faults.kit import until
+
+from .contracts import (
+    BLOCK,
+    CAREFUL,
+    CLEARS,
+    COUNTER,
+    ECHO,
+    ETHER,
+    GWEI,
+    INVALID,
+    LOOPS,
+    REVERTS,
+    at,
+)
+from .running import Running, tx
+
+ME = f"0x{sender().hex()}"
+NOBODY = at(0xBAD)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Two blocks, the latter with a call of the counter."""
+    made = Running(tmp_path_factory.mktemp("calls"))
+    made.mine()
+    made.mine(tx(0, to=COUNTER, gas=60_000, value=0))
+    yield made
+    made.close()
+
+
+def error_data(kind: str, types: list[str], *values: object) -> str:
+    return "0x" + kind + encode(types, values).hex()
+
+
+def test_a_call_gives_what_the_contract_returns(node: Running) -> None:
+    assert node.ask("eth_call", {"to": ECHO, "data": "0x1234"}) == "0x1234"
+    assert node.ask("eth_call", {"to": ECHO, "input": "0x12"}, "latest") == "0x12"
+    assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest") == "0x"
+    # What it did is forgotten.
+    for _ in range(2):
+        assert int(node.ask("eth_call", {"to": COUNTER}), 16) == 2
+    assert int(node.ask("eth_call", {"to": COUNTER}, "0x1"), 16) == 1
+
+
+REASONS = [
+    (error_data("08c379a0", ["string"], "no luck"), "execution reverted: no luck"),
+    (
+        error_data("4e487b71", ["uint256"], 0x11),
+        "execution reverted: arithmetic underflow or overflow",
+    ),
+    (error_data("12345678", ["address"], TO), "execution reverted"),
+    ("0x", "execution reverted"),
+]
+
+
+@pytest.mark.parametrize("method", ["eth_call", "eth_estimateGas"])
+@pytest.mark.parametrize(("data", "text"), REASONS)
+def test_a_revert_is_told_with_its_data(
+    node: Running, method: str, data: str, text: str
+) -> None:
+    error = node.error(method, {"to": REVERTS, "data": data})
+    assert error == {"code": 3, "message": text, "data": data}
+
+
+def test_other_failures(node: Running) -> None:
+    assert node.error("eth_call", {"to": INVALID})["message"] == "invalid opcode: INVALID"
+    assert node.error("eth_call", {"to": LOOPS, "gas": "0x10000"})["message"] == "out of gas"
+    assert node.error("eth_estimateGas", {"to": LOOPS, "gas": "0x10000"}) == {
+        "code": -32000,
+        "message": "gas required exceeds allowance (65536)",
+    }
+    message = node.error("eth_call", {"from": NOBODY, "to": TO, "value": "0x1"})["message"]
+    assert (
+        f"insufficient funds for gas * price + value: address {NOBODY} have 0 want 1" in message
+    )
+    message = node.error("eth_call", {"to": TO, "gas": "0x5207"})["message"]
+    assert message == "err: intrinsic gas too low: have 20999, want 21000 (supplied gas 20999)"
+
+
+def test_heights_that_are_not_there(node: Running) -> None:
+    for method in ("eth_call", "eth_estimateGas"):
+        assert node.error(method, {"to": ECHO}, "0x99")["message"] == "header not found"
+        unknown = {"blockHash": "0x" + "12" * 32}
+        assert node.error(method, {"to": ECHO}, unknown)["message"] == (
+            "header for hash not found"
+        )
+    error = node.error("eth_call", {"to": ECHO}, hex(1 << 63))
+    assert error["code"] == -32602
+
+
+def test_a_block_as_code_sees_it(node: Running) -> None:
+    def words(*params: Any) -> list[int]:
+        data = bytes.fromhex(node.ask("eth_call", {"to": BLOCK}, *params)[2:])
+        return [int.from_bytes(data[start : start + 32]) for start in range(0, 256, 32)]
+
+    header = node.ask("eth_getBlockByNumber", "0x1", False)
+    names = ("number", "timestamp", "miner", "gasLimit")
+    # geth: who pays nothing sees no base fee.
+    assert words("0x1") == [*(int(header[name], 16) for name in names), 0, 0, 9000, 0]
+    changes = {
+        "number": "0x11",
+        "time": "0x12",
+        "feeRecipient": at(0x13),
+        "gasLimit": "0xffffff",
+        "baseFeePerGas": "0x0",
+        "prevRandao": "0x" + "00" * 31 + "15",
+        "blobBaseFee": "0x16",
+    }
+    assert words("0x1", {}, changes) == [0x11, 0x12, 0x13, 0xFFFFFF, 0, 0x15, 9000, 0x16]
+
+
+def test_overrides(node: Running) -> None:
+    def counted(override: dict[str, Any]) -> int:
+        return int(node.ask("eth_call", {"to": COUNTER}, "latest", {COUNTER: override}), 16)
+
+    seven = {"0x" + "00" * 32: "0x" + "00" * 31 + "07"}
+    assert counted({"state": seven}) == counted({"stateDiff": seven}) == 8
+    assert counted({"state": {}}) == 1
+    assert counted({"stateDiff": {}}) == 2
+    code = {NOBODY: {"code": "0x60ff5f5260205ff3"}}
+    assert int(node.ask("eth_call", {"to": NOBODY}, "latest", code), 16) == 0xFF
+    rich = {NOBODY: {"balance": hex(ETHER)}}
+    assert node.ask("eth_call", {"from": NOBODY, "to": ECHO, "value": "0x1"}, "latest", rich)
+    both = {COUNTER: {"state": seven, "stateDiff": seven}}
+    error = node.error("eth_call", {"to": COUNTER}, "latest", both)
+    assert f"account {COUNTER} has both 'state' and 'stateDiff'" in error["message"]
+    # sha256 goes elsewhere.
+    moved = {at(2): {"movePrecompileToAddress": NOBODY}}
+    digest = node.ask("eth_call", {"to": at(2), "data": "0x12"})
+    assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest", moved) == digest
+    assert node.ask("eth_call", {"to": at(2), "data": "0x12"}, "latest", moved) == "0x"
+
+
+def test_a_contract_that_a_call_creates(node: Running) -> None:
+    # PUSH2 size, PUSH1 13, PUSH0, CODECOPY; PUSH2 size, PUSH0, RETURN.
+    creation = "0x610006600d5f396100065ff3" + "00" + "365f5f375f5f"
+    assert node.ask("eth_call", {"data": creation}) == "0x365f5f375f5f"
+    assert node.ask("eth_call", {}) == "0x"
+
+
+def test_a_contract_that_was_created_is_called(tmp_path: Path) -> None:
+    node = Running(tmp_path)
+    try:
+        echo = "365f5f37365ff3"
+        creation = bytes.fromhex(f"610007600d5f396100075ff300{echo}")
+        gas = node.number("eth_estimateGas", {"from": ME, "data": f"0x{creation.hex()}"})
+        (receipt,) = node.mine(tx(0, to="", data=creation, value=0, gas=gas))
+        assert receipt["status"] == "0x1"
+        made = receipt["contractAddress"]
+        assert node.ask("eth_getCode", made, "latest") == f"0x{echo}"
+        assert node.ask("eth_getCode", made, "0x0") == "0x"
+        assert node.ask("eth_call", {"to": made, "data": "0xab"}) == "0xab"
+        # Before it was there: an account without code.
+        assert node.ask("eth_call", {"to": made, "data": "0xab"}, "0x0") == "0x"
+    finally:
+        node.close()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"to": TO, "value": "0x1"},
+        {"to": ECHO, "data": "0x" + "ff" * 2000},
+        {"to": COUNTER},
+        # What is given back is needed first.
+        {"to": CLEARS},
+        # 63 of 64 parts go to the contract that is called.
+        {"to": CAREFUL},
+        {"data": "0x610006600d5f396100065ff300365f5f375f5f"},
+        {
+            "to": COUNTER,
+            "accessList": [{"address": COUNTER, "storageKeys": ["0x" + "00" * 32]}],
+        },
+    ],
+    ids=["transfer", "calldata", "counter", "refunds", "63/64", "creation", "access list"],
+)
+def test_an_estimate_is_enough_and_little_more(node: Running, call: dict[str, Any]) -> None:
+    call = {"from": ME, **call}
+    gas = node.number("eth_estimateGas", call)
+    node.ask("eth_call", {**call, "gas": hex(gas)})
+    assert node.error("eth_call", {**call, "gas": hex(int(gas * 0.98))})
+
+
+def test_estimates_of_plain_transfers_are_exact(node: Running) -> None:
+    assert node.number("eth_estimateGas", {"from": ME, "to": TO, "value": "0x1"}) == 21_000
+    # geth: less than any transaction takes was not meant.
+    few = {"from": ME, "to": TO, "gas": "0x1"}
+    assert node.number("eth_estimateGas", few) == 21_000
+
+
+def test_an_estimate_counts_what_the_sender_can_pay(node: Running) -> None:
+    poor = {NOBODY: {"balance": hex(60_000 * 2 * GWEI)}}
+    call = {"from": NOBODY, "to": COUNTER, "maxFeePerGas": hex(2 * GWEI)}
+    call |= {"maxPriorityFeePerGas": hex(2 * GWEI)}
+    free = node.number("eth_estimateGas", {"from": NOBODY, "to": COUNTER})
+    assert node.number("eth_estimateGas", call, "latest", poor) <= free * 1.02
+    looping = {**call, "to": LOOPS}
+    assert node.error("eth_estimateGas", looping, "latest", poor)["message"] == (
+        "gas required exceeds allowance (60000)"
+    )
+    assert node.error("eth_estimateGas", call)["message"] == (
+        "gas required exceeds allowance (0)"
+    )
+    giving = {**call, "value": hex(ETHER)}
+    assert "insufficient funds for transfer" in node.error("eth_estimateGas", giving)["message"]
+
+
+def test_a_fee_below_the_blocks_is_told(node: Running) -> None:
+    error = node.error("eth_call", {"to": ECHO, "gasPrice": "0x1"})
+    assert error["message"].startswith("max fee per gas less than block base fee: address ")
+
+
+def test_an_endless_loop_ends(tmp_path: Path) -> None:
+    node = Running(tmp_path, call_s=0.3, evm_gas_cap=1 << 40, evm_timeout=0.3)
+    try:
+        for method in ("eth_call", "eth_estimateGas"):
+            unlimited = {"to": LOOPS, "gas": hex(1 << 40)}
+            assert node.error(method, unlimited, "latest")["message"] == (
+                "execution aborted (timeout = 0.3s) (NODERPC_EVM_TIMEOUT gives it more seconds)"
+            )
+        assert node.ask("eth_call", {"to": ECHO, "data": "0x12"}) == "0x12"
+    finally:
+        node.close()
+
+
+def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None:
+    node = Running(tmp_path, waiting=0, evm_gas_cap=1 << 40)
+    try:
+        node.ask("eth_call", {"to": ECHO})
+        endless = {"to": LOOPS, "gas": hex(1 << 40)}
+        with ThreadPoolExecutor(1) as threads:
+            lost = threads.submit(node.error, "eth_call", endless)
+            machine: Any = node.chain.evm()
+            until(lambda: machine._calls._waiting == 1, "it runs")
+            busy = node.error("eth_call", {"to": ECHO})
+            assert busy["code"] == -32002
+            assert "NODERPC_EVM_EXECUTORS" in busy["message"]
+            found = subprocess.run(
+                ["pgrep", "-f", f"chain.evm.executor {tmp_path}"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            # That of the blocks is idle.
+            for pid in found.stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+            assert "the process that executed the call has ended" in lost.result(60)["message"]
+        assert node.ask("eth_call", {"to": ECHO, "data": "0x12"}) == "0x12"
+    finally:
+        node.close()

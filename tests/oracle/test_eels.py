@@ -1,0 +1,124 @@
+"""Our engine beside Ethereum's executable specification: the same, to the unit of gas."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("ethereum.forks.prague", reason="tox -e oracle has it")
+
+from ethereum.exceptions import EthereumException
+from ethereum_rlp.exceptions import RLPException
+
+from flask_noderpc.domain.evm import NO_STORAGE, Outcome
+from flask_noderpc.engine.base import EvmEngine
+from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.keccak import keccak
+from tests.faults.kit import is_long
+
+from .eels import Eels
+from .story import Story
+
+SEEDS = range(20) if is_long() else range(2)
+BLOCKS, TXS = 50, 10
+
+
+class Records(dict[bytes, bytes]):
+    """What an engine wrote, and made-up hashes of blocks."""
+
+    def record(self, digest: bytes) -> bytes | None:
+        return self.get(digest)
+
+    def block_hash(self, height: int) -> bytes | None:
+        return keccak(height.to_bytes(8))
+
+
+def kind(outcome: Outcome) -> str:
+    """Success, reverted or failed: the texts are each engine's own."""
+    return "reverted" if outcome.reverted else "failed" if outcome.error else "success"
+
+
+def told(executed: Executed) -> list[object]:
+    """All but the texts of errors."""
+    return [
+        (
+            kind(found[1]),
+            found[1].gas_used,
+            found[1].most_gas,
+            found[1].output.hex(),
+            found[1].logs,
+            found[1].created,
+        )
+        if isinstance(found, tuple)
+        else found
+        for found in executed.outcomes
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    story, records = Story(seed), Records()
+    ours, eels = PyEvm(records), Eels(records.block_hash)
+    spent = {"ours": 0.0, "eels": 0.0}
+    kinds: dict[str, int] = {}
+
+    def timed(engine: EvmEngine, name: str, job: ExecuteBlock) -> Executed:
+        began = time.perf_counter()
+        done = job(engine)
+        spent[name] += time.perf_counter() - began
+        return done
+
+    genesis = Patch(NO_STORAGE, story.genesis())
+    change = genesis(ours)
+    assert genesis(eels).root == change.root
+    for number in range(1, BLOCKS + 1):
+        records |= change.written
+        txs = story.block(ours.world(change.root), TXS)
+        job = ExecuteBlock(change.root, story.environment(number), txs)
+        mine, wanted = timed(ours, "ours", job), timed(eels, "eels", job)
+        assert told(mine) == told(wanted), f"block {number}"
+        assert mine.change.root == wanted.change.root, f"block {number}"
+        change = mine.change
+        for found in mine.outcomes:
+            name = kind(found[1]) if isinstance(found, tuple) else "refused"
+            kinds[name] = kinds.get(name, 0) + 1
+
+    assert min(kinds["success"], kinds["failed"], kinds["reverted"]) > 1
+    with capsys.disabled():
+        print(f" [{kinds}, { ({k: round(v, 1) for k, v in spent.items()}) } s]", end=" ")
+
+
+def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
+    """What EELS says of a transaction that is not to run; empty for one that is."""
+    world = eels.world(job.root)
+    try:
+        world.run_signed(job.environment, raw)
+    except (EthereumException, RLPException) as error:
+        return type(error).__name__
+    return ""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_transactions_may_run(seed: int) -> None:
+    story, records = Story(seed), Records()
+    ours, eels = PyEvm(records), Eels(records.block_hash)
+    genesis = Patch(NO_STORAGE, story.genesis())
+    change = genesis(ours)
+    assert genesis(eels).root == change.root
+    records |= change.written
+    world, seen = ours.world(change.root), set()
+
+    for number in range(400):
+        raw = story.odd(world)
+        job = ExecuteBlock(change.root, story.environment(1), (raw,))
+        (mine,) = job(ours).outcomes
+        wanted = refusal(eels, job, raw)
+        reason = mine.reason if isinstance(mine, Refused) else ""
+        assert bool(reason) == bool(wanted), (
+            f"{number}: {reason!r}, {wanted!r}: 0x{raw.hex()[:300]}"
+        )
+        seen.add(wanted)
+
+    assert len(seen) > 6, seen
