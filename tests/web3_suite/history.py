@@ -14,6 +14,7 @@ from web3._utils.contract_sources.contract_data.panic_errors_contract import (
 )
 from web3._utils.contract_sources.contract_data.revert_contract import REVERT_CONTRACT_DATA
 from web3._utils.contract_sources.contract_data.storage_contract import STORAGE_CONTRACT_DATA
+from web3.types import Wei
 
 _CONTRACTS: dict[str, dict[str, Any]] = {
     "math": MATH_CONTRACT_DATA,
@@ -52,8 +53,10 @@ def made(w3: Web3) -> History:
         name: w3.eth.contract(address=receipts[name]["contractAddress"], abi=data["abi"])
         for name, data in _CONTRACTS.items()
     }
+    # Upstream's genesis names a miner, who has more later on.
+    miner = w3.eth.get_block(0)["miner"]
     transfer = _settled(
-        w3, w3.eth.send_transaction({"from": account, "to": account, "gas": 21_000})
+        w3, w3.eth.send_transaction({"from": account, "to": miner, "value": Wei(1)})
     )
     emit = contracts["emitter"].functions.logDouble(_DOUBLE_WITH_INDEX, 12345, 54321)
     logged = _settled(w3, emit.transact({"from": account}))
