@@ -9,7 +9,10 @@ from ..errors import NotSupported
 
 
 class Control(ABC):
-    """What tests do to a chain; times count seconds."""
+    """What tests do to a chain; times count seconds.
+
+    Those that no chain has raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
+    """
 
     @abstractmethod
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
@@ -42,6 +45,10 @@ class Control(ABC):
         :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
 
     @abstractmethod
+    def set_step(self, seconds: int | None) -> None:
+        """Let each block be so long after the last; ``None`` goes by the clock."""
+
+    @abstractmethod
     def set_interval(self, seconds: float | None) -> None:
         """Make blocks so often; ``None`` makes none but by :meth:`mine`."""
 
@@ -70,3 +77,8 @@ class ControlledChain:
         raise NotSupported(
             "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
         )
+
+    def rewinds_after(self, number: int) -> tuple[int, int | None]:
+        """The number of the last time blocks were taken back, and the lowest height that was
+        left since the time of a number; ``None`` where there was none."""
+        return number, None

@@ -20,11 +20,14 @@ from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..domain.time import SECOND
-from ..errors import BackendError, LeaseLost, StoreError
+from ..errors import BackendError, BlockNotExecuted, LeaseLost, StoreError
 from . import proposal
 from .clock import Clock
 
 _LONGEST_WAIT_S = 1.0
+
+# No longer than whoever sends a transaction would wait for its block.
+_AT_ONCE_S = 0.1
 
 log = logging.getLogger("flask_noderpc.producer")
 
@@ -50,6 +53,12 @@ class Pace:
     by_hand: bool = False
     """Whether no block is made but by :meth:`Producer.produce`."""
 
+    @property
+    def at_once(self) -> bool:
+        """Whether a block is made as soon as a transaction waits."""
+        quick = self.interval_s <= _AT_ONCE_S
+        return quick and not self.by_hand and not self.empty_blocks
+
 
 class Producer:
     """Produces blocks by hand with :meth:`produce`, or in a thread after :meth:`start`."""
@@ -69,6 +78,8 @@ class Producer:
         self._timely = timely
         self.next_time: int | None = None
         """The time of the next block, where it is to be this one."""
+        self.step: int | None = None
+        """Seconds from one block to the next, where the clock is not to say."""
         self._store = store
         self._app = application
         self._keys = {key.address: key for key in keys}
@@ -80,13 +91,26 @@ class Producer:
         self._lease: Lease | None = None
         self._lease_until = 0.0
         self._last_block_at = 0.0
+        # Whether the last block was empty, and what had come to wait by then.
+        self._was_idle, self._looked_at = False, 0
         self._in_step_at = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
         self._complaint = ""
         self._busy_since: float | None = None
         self._stopping = threading.Event()
+        self._repaced = threading.Event()
         self._threads: list[threading.Thread] = []
+
+    @property
+    def makes_blocks_at_once(self) -> bool:
+        """Whether its thread makes a block as soon as a transaction waits."""
+        return bool(self._threads) and self.pace.at_once
+
+    def repace(self, pace: Pace) -> None:
+        """Produce at another pace from now on."""
+        self.pace = pace
+        self._repaced.set()
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
         """Make one block now; its height.
@@ -95,8 +119,7 @@ class Producer:
         and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
         """
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
+            self._lead()
             self._busy_since = time.monotonic()
             try:
                 return self._produce(evidence)
@@ -117,8 +140,10 @@ class Producer:
         room = Room(
             max_data_bytes(limits, len(head.validators.validators), evidence), limits.max_gas
         )
+        self._looked_at = self._store.latest_pending()
         reaped = self._store.reap(_ALL if self._app.chooses else room)
         txs = self._app.prepare_proposal(reaped, room)
+        self._was_idle = not txs
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
         proposal.check_size(txs, room.max_bytes)
@@ -148,17 +173,28 @@ class Producer:
     def _retimed(self, head: Head) -> Head:
         time, self.next_time = self.next_time, None
         if time is None:
-            time = max(self._clock.now(), (head.time // SECOND + 1) * SECOND)
+            soonest = (head.time // SECOND + (self.step or 1)) * SECOND
+            time = soonest if self.step else max(self._clock.now(), soonest)
         return replace(head, commit=proposal.signed_again(head, self._keys, time))
+
+    def lead(self) -> None:
+        """Be the one that makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        with self._at_work:
+            self._lead()
+
+    def _lead(self) -> Lease:
+        if self._lease is None and not self._take_lease():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        assert self._lease is not None
+        return self._lease
 
     def rewind(self, height: int) -> None:
         """Take back the blocks above a height; raise as :meth:`produce` does."""
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
-            assert self._lease is not None
-            self._store.rewind(height, self._app.undone(height), self._lease)
+            lease = self._lead()
+            self._store.rewind(height, self._app.undone(height), lease)
             self._in_step_at = -1
+            self._was_idle, self.next_time = False, None
             self._recheck()
 
     def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -212,6 +248,7 @@ class Producer:
     def stop(self) -> None:
         """Finish the block at hand, and give the lease back."""
         self._stopping.set()
+        self._repaced.set()
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.join()
@@ -242,6 +279,10 @@ class Producer:
             try:
                 self._turn()
                 self._complain("")
+            except BlockNotExecuted as error:
+                # Nobody else knows what not to propose again.
+                self._complain(str(error))
+                self._stopping.wait(self._patience)
             except BackendError as error:
                 self._complain(str(error))
                 self._step_aside()
@@ -260,16 +301,32 @@ class Producer:
         """One look at whether a block is due."""
         with self._at_work:
             held = self._hold_lease()
-        if not held or self.pace.by_hand:
-            self._stopping.wait(self._patience)
+        self._repaced.clear()
+        pace = self.pace
+        if not held or pace.by_hand:
+            self._pause(self._patience)
             return
-        early = self._last_block_at + self.pace.interval_s - time.monotonic()
+        early = self._last_block_at + pace.interval_s - time.monotonic()
         if early > 0:
-            self._stopping.wait(min(early, self._patience))
+            self._pause(min(early, self._patience))
             return
-        if self._owes_a_block() or self._store.wait_for_pending(self._patience):
+        due = self._owes_a_block() or self._something_waits(pace)
+        # What came to wait may have come after the pace was changed.
+        if due and self.pace is pace:
             self._last_block_at = time.monotonic()
             self.produce()
+
+    def _something_waits(self, pace: Pace) -> bool:
+        """Whether anything comes to wait that a block might take."""
+        if pace.at_once and self._was_idle:
+            # What the last block left behind can't run: no use in one block after another.
+            return self._store.wait_for_pending_after(self._looked_at, self._patience)
+        return self._store.wait_for_pending(self._patience)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, unless there is another pace now or an end."""
+        if not self._stopping.is_set():
+            self._repaced.wait(seconds)
 
     def _owes_a_block(self) -> bool:
         """Whether a block is due though no transaction waits."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -18,8 +17,6 @@ log = logging.getLogger("flask_noderpc.events")
 _LOOK_S = 0.25
 # How many waiting transactions are read in one go.
 _SLICE = 100
-# Blocks whose hashes are kept, to see whether they were taken back.
-_REMEMBERED = 256
 
 
 class Source(Protocol):
@@ -41,34 +38,25 @@ class Heights:
     def __init__(self, backend: ChainBackend, hand_on: Callable[[int], None]) -> None:
         self._backend = backend
         self._hand_on = hand_on
-        self._told: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
+        self._rewinds = 0
 
     def now(self) -> int:
         """The latest height."""
+        self._rewinds, _ = self._backend.rewinds_after(0)
         return self._backend.latest_height()
 
     def turn(self, after: int, patience_s: float) -> int:
         """Hand on one more height, if there is one."""
         latest = self._backend.wait_for_height(after, patience_s)
-        after = self._still_there(after)
+        self._rewinds, left = self._backend.rewinds_after(self._rewinds)
+        if left is not None:
+            return min(after, left)
         if latest <= after:
             return after
         # The first height of a chain need not be 1.
         height = max(after + 1, self._backend.base_height())
         self._hand_on(height)
-        self._told.append((height, self._backend.hash_at(height)))
         return height
-
-    def _still_there(self, after: int) -> int:
-        """The last height that was handed on and is still what it was."""
-        while self._told:
-            height, told = self._told[-1]
-            latest = self._backend.latest_height()
-            if latest >= height and self._backend.hash_at(height) == told:
-                return max(after, height)
-            self._told.pop()
-            after = height - 1
-        return after
 
 
 class Waiting:

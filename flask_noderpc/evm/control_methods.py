@@ -1,29 +1,34 @@
-"""Methods of anvil and hardhat that drive a chain of tests: its blocks, clock and accounts.
+"""Methods of anvil and hardhat that drive a chain of tests: its blocks, clock, past and pool.
 
 https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..backend.control import Control
-from ..domain.evm import AccountOverride
 from ..errors import NotSupported, TxRejected, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import ParamField
 from . import hexes
-from .call_objects import Big
 from .errors import NOT_SUPPORTED, EvmError
-from .params import Address, Bool, Data, Hash, mismatch
+from .params import Address, Bool, Hash, mismatch
 from .reader import reader
-from .state import StorageKey
 
 # A block takes milliseconds, and whoever asks waits.
 _MOST_BLOCKS = 10_000
-_LAST_TIME = 1 << 40
+
+# What is more counts milliseconds.
+_LAST_SECOND = 10_000_000_000
+_LONGEST_INTERVAL = 1 << 31
+# evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
+# former is meant.
+_LEAST_MILLISECONDS = 100
 
 
 class Number(ParamField):
@@ -71,6 +76,24 @@ class MineMany(Params):
     interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
 
 
+class NoFork(ParamField):
+    """What a chain is to begin as: here its own genesis alone."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> None:
+        """Nothing."""
+        if isinstance(value, dict) and value.get("forking"):
+            raise ValueError("the chain of another node can't be taken over here")
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Params):
+    """Of ``hardhat_reset``."""
+
+    fork: None = param(NoFork(), default=None, doc="Not what to fork.")
+
+
 @dataclass(frozen=True, slots=True)
 class Seconds(Params):
     """For methods about a time."""
@@ -93,50 +116,27 @@ class OfSnapshot(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfBalance(Params):
-    """Of ``anvil_setBalance``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    balance: int = param(Big(), doc="Wei.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfNonce(Params):
-    """Of ``anvil_setNonce``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    nonce: int = param(Number(), doc="The next.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfCode(Params):
-    """Of ``anvil_setCode``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    code: bytes = param(Data(), doc="What runs there.")
-
-
-@dataclass(frozen=True, slots=True)
-class OfWord(Params):
-    """Of ``anvil_setStorageAt``."""
-
-    address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Place in its storage.")
-    word: bytes = param(StorageKey(), doc="What is to be there.")
-
-
-@dataclass(frozen=True, slots=True)
 class OfWaiting(Params):
     """Of ``anvil_dropTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
 
-def _control(ctx: Context) -> Control:
+def control(ctx: Context) -> Control:
+    """What drives the chain; raise :exc:`.errors.EvmError` where nothing does."""
     try:
         return ctx.backend.control()
     except NotSupported as error:
         raise EvmError(error.said, code=NOT_SUPPORTED) from None
+
+
+@contextmanager
+def driving(ctx: Context) -> Iterator[Control]:
+    """The same; what it refuses is told to the caller."""
+    try:
+        yield control(ctx)
+    except (TxRejected, ValueNotAllowed) as error:
+        raise EvmError(error.said) from None
 
 
 def mine(ctx: Context, params: Mine) -> str:
@@ -155,122 +155,117 @@ def mine_many(ctx: Context, params: MineMany) -> bool:
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
     if count > _MOST_BLOCKS:
         raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
-    try:
-        _control(ctx).mine(count, _checked(time), step)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
-
-
-def _checked(time: int | None) -> int | None:
-    if time is not None and time > _LAST_TIME:
-        raise EvmError(f"timestamp {time} is too far ahead")
-    return time
+    with driving(ctx) as driven:
+        driven.mine(count, time, step)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
     """Remember where the chain stands."""
-    return _control(ctx).snapshot()
+    return control(ctx).snapshot()
 
 
 def revert(ctx: Context, params: OfSnapshot) -> bool:
     """Take the chain back to a snapshot, on all its surfaces."""
-    return _control(ctx).revert(params.number)
+    return control(ctx).revert(params.number)
 
 
-def reset(ctx: Context, params: Mine) -> bool:
+def reset(ctx: Context, params: Reset) -> bool:
     """Take the chain back to its genesis."""
-    _control(ctx).reset()
+    control(ctx).reset()
     return True
 
 
 def increase_time(ctx: Context, params: Seconds) -> int:
     """Let time pass; how far the chain's clock is ahead."""
-    _checked(params.seconds)
-    return _control(ctx).shift(params.seconds)
+    with driving(ctx) as driven:
+        return driven.shift(params.seconds)
 
 
 def set_time(ctx: Context, params: Seconds) -> int:
     """Let it be some time; how far the chain's clock is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
-    seconds = time // 1000 if time > _LAST_TIME // 100 else time
-    return max(0, _control(ctx).set_time(seconds))
+    seconds = time // 1000 if time > _LAST_SECOND else time
+    with driving(ctx) as driven:
+        return max(0, driven.set_time(seconds))
 
 
 def set_next_time(ctx: Context, params: Seconds) -> str:
     """Give the next block a time."""
-    try:
-        _control(ctx).set_next_time(_checked(params.seconds) or 0)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
+    with driving(ctx) as driven:
+        driven.set_next_time(params.seconds)
     return hexes.quantity(params.seconds)
 
 
 def set_automine(ctx: Context, params: Switch) -> bool:
     """Make a block for each transaction, or none by itself."""
-    _control(ctx).set_automine(params.on)
+    control(ctx).set_automine(params.on)
     return True
 
 
 def automine(ctx: Context, params: NoParams) -> bool:
     """Whether a block is made for each transaction."""
-    return _control(ctx).automines()
+    return control(ctx).automines()
 
 
-def set_interval_ms(ctx: Context, params: Seconds) -> bool:
-    """Make a block every so many milliseconds; 0 makes none."""
-    _checked(params.seconds)
-    _control(ctx).set_interval(params.seconds / 1000 or None)
-    return True
+def set_interval(ctx: Context, params: Seconds) -> bool:
+    """Make a block every so many milliseconds, or seconds below a hundred; 0 makes none."""
+    number = params.seconds
+    return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
 
 
 def set_interval_s(ctx: Context, params: Seconds) -> bool:
     """Make a block every so many seconds; 0 makes none."""
-    _checked(params.seconds)
-    _control(ctx).set_interval(float(params.seconds) or None)
+    return _set_interval(ctx, params.seconds)
+
+
+def _set_interval(ctx: Context, seconds: float) -> bool:
+    if seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_interval(seconds or None)
     return True
 
 
-def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
-    try:
-        _control(ctx).patch({address: override})
-    except TxRejected as error:
-        raise EvmError(error.said) from None
+def set_step(ctx: Context, params: Seconds) -> bool:
+    """Let each block be so many seconds after the last."""
+    if params.seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_step(params.seconds or None)
     return True
 
 
-def set_balance(ctx: Context, params: OfBalance) -> bool:
-    """Give an account its balance."""
-    return _patch(ctx, params.address, AccountOverride(balance=params.balance))
-
-
-def set_nonce(ctx: Context, params: OfNonce) -> bool:
-    """Give an account its next nonce."""
-    if params.nonce > hexes.MAX_UINT64:
-        raise EvmError("nonce has more than 64 bits")
-    return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
-
-
-def set_code(ctx: Context, params: OfCode) -> bool:
-    """Put code at an address."""
-    return _patch(ctx, params.address, AccountOverride(code=params.code))
-
-
-def set_storage_at(ctx: Context, params: OfWord) -> bool:
-    """Put a word into an account's storage."""
-    return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))
+def remove_step(ctx: Context, params: NoParams) -> bool:
+    """Let blocks have the time of the clock again."""
+    with driving(ctx) as driven:
+        driven.set_step(None)
+    return True
 
 
 def drop(ctx: Context, params: OfWaiting) -> bytes | None:
     """Forget a waiting transaction; its hash, null where there is none."""
     for raw in ctx.backend.pending(_MOST_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
-            _control(ctx).drop((raw,))
+            control(ctx).drop((raw,))
             return params.hash
     return None
 
 
 def drop_all(ctx: Context, params: NoParams) -> bool:
     """Forget all waiting transactions."""
-    _control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OfSender(Params):
+    """Of ``anvil_removePoolTransactions``."""
+
+    address: bytes = param(Address(), doc="Address of the sender.")
+
+
+def drop_of(ctx: Context, params: OfSender) -> bool:
+    """Forget what waits of a sender."""
+    control(ctx).drop(ctx.backend.pending_of(params.address, _MOST_BLOCKS))
     return True

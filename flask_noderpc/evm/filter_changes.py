@@ -35,8 +35,7 @@ def changes(ctx: Context, polled: PolledFilter) -> Changes:
 
 def _new_heights(ctx: Context, polled: PolledFilter) -> range:
     latest = reader(ctx).latest
-    # A chain of tests may have been taken back behind what was told.
-    first = max(min(polled.cursor, latest) + 1, ctx.backend.base_height())
+    first = max(polled.cursor + 1, ctx.backend.base_height())
     return range(first, min(latest, first + _MOST_BLOCKS - 1) + 1)
 
 

@@ -20,6 +20,7 @@ from ..wire.params import ParamField
 from .errors import EvmError
 from .filling import ToFill, filled, pending_nonce
 from .params import Address, Bool, Data
+from .settling import settle
 from .transactions import check_fee, hand_in
 
 _MEMO = "evm wallet"
@@ -94,14 +95,24 @@ def send(ctx: Context, params: ToFill) -> bytes:
     own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
     own.check(sender)
     tx = filled(ctx, params.args)
-    if params.args.nonce is not None:
-        return hand_in(ctx, own.sealed(tx), partial(ctx.backend.submit_own, replaces=True))
-    submit = partial(ctx.backend.submit_own, replaces=False)
+    if params.args.nonce is None:
+        tx = _placed(ctx, tx)
+    else:
+        tx = own.sealed(tx)
+        hand_in(ctx, tx, partial(ctx.backend.submit_own, replaces=True))
+    settle(ctx, tx)
+    return tx.hash
+
+
+def _placed(ctx: Context, tx: Transaction) -> Transaction:
+    """A transaction as it was handed in, with the next nonce that is free."""
+    own, submit = wallet(ctx), partial(ctx.backend.submit_own, replaces=False)
     with own.turn:
         for _ in range(_MOST_TRIES):
-            placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, sender)))
+            placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
-                return hand_in(ctx, placed, submit)
+                hand_in(ctx, placed, submit)
+                return placed
             except PlaceTaken:
                 continue
             except EvmError as error:

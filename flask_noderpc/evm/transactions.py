@@ -20,6 +20,7 @@ from .budget import Budget
 from .errors import EvmError
 from .params import Data, Hash, Quantity
 from .reader import reader
+from .settling import settle
 
 # How many waiting transactions are looked through.
 _MOST_PENDING = 100
@@ -139,7 +140,9 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
-    return hand_in(ctx, tx, ctx.backend.submit)
+    tx_hash = hand_in(ctx, tx, ctx.backend.submit)
+    settle(ctx, tx)
+    return tx_hash
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:
@@ -206,5 +209,5 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                     code=_NOT_IN_TIME,
                     data=f"0x{tx_hash.hex()}",
                 )
-            seen = ctx.backend.wait_for_height(seen, remaining)
+            seen = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
     return found

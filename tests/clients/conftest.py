@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from . import ETHEREUM_SCRIPTS, do_without, require
+from .evm_node import DevAccount, development_node, in_turn
 from .light import Trust
 from .verified import write_chain
 
@@ -49,3 +51,27 @@ def ethereum_js() -> str:
     if not (ETHEREUM / "node_modules").is_dir():
         do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
     return program
+
+
+@pytest.fixture(scope="module")
+def evm_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A node for all tests of a module: its processes are slow to begin."""
+    with development_node(tmp_path_factory.mktemp("evm")) as base:
+        yield base
+
+
+@pytest.fixture(params=["http", "ws"])
+def evm_url(request: pytest.FixtureRequest, evm_base: str) -> str:
+    path = "/evm" if request.param == "http" else "/evm/ws"
+    return evm_base.replace("http", request.param) + path
+
+
+@pytest.fixture(scope="session")
+def _accounts() -> Iterator[DevAccount]:
+    return in_turn()
+
+
+@pytest.fixture
+def dev_account(_accounts: Iterator[DevAccount]) -> DevAccount:
+    """An account that no test running now uses."""
+    return next(_accounts)

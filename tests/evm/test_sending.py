@@ -198,15 +198,16 @@ def test_what_fails_is_paid_and_in_the_block(node: Running) -> None:
     assert nonces(node) == (1, 1)
 
 
-def test_what_can_no_longer_pay_does_not_run(node: Running) -> None:
+def test_what_can_no_longer_pay_is_in_no_block(node: Running) -> None:
     most = RICH - 21_000 * 3 * GWEI
     node.send(tx(0, value=most))
     node.send(tx(1, value=most))
     node.mine()
     assert node.number("eth_getBalance", TO, "latest") == most
     assert nonces(node)[0] == 1
-    # It has left the pool with its block, and made no transaction of Ethereum's there.
+    assert pool(node) == (0, 0)
     assert len(node.ask("eth_getBlockByNumber", "latest", False)["transactions"]) == 1
+    assert len(node.chain.block(node.chain.latest_height())[1].txs) == 1
 
 
 def test_a_contract_counts_over_blocks(node: Running) -> None:

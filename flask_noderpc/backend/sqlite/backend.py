@@ -413,6 +413,13 @@ class SQLiteBackend(ChainStore):
         files.writer.run(work)
         files.changes.notify()
 
+    def rewinds_after(self, number: int) -> tuple[int, int | None]:
+        found = self._open().readers.one(
+            "SELECT max(number), min(height) FROM rewinds WHERE number > ?", number
+        )
+        latest, lowest = found or (None, None)
+        return latest or number, lowest
+
     def app_state(self) -> AppState:
         return self
 

@@ -34,4 +34,9 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
     at.execute("DELETE FROM evm_hits WHERE place > ?", (evm_index.last_place(height),))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
+    at.execute(
+        "UPDATE filters SET cursor = ? WHERE cursor > ? AND kind IN ('logs', 'blocks')",
+        (height, height),
+    )
+    at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
     write_changes(at, changes)

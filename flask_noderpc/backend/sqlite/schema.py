@@ -235,6 +235,12 @@ def m008_slots(db: Database) -> None:
     waiting.create_index(["other_hash"])
 
 
+@migrations()
+def m009_rewinds(db: Database) -> None:
+    """Which times blocks were taken back, and what was left; of chains of tests."""
+    _create(db, "rewinds", {"number": int, "height": int}, pk="number")
+
+
 def _create(
     db: Database,
     name: str,
@@ -257,6 +263,7 @@ _STEPS = (
     m006_filters,
     m007_filter_owners,
     m008_slots,
+    m009_rewinds,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

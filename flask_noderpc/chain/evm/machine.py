@@ -22,17 +22,16 @@ _KEPT_RECORDS = 20_000
 # Whoever serves goes first where there are more processes than cores.
 _NICENESS = 19
 
-# A block may take as long as its gas lasts; the producer's lease is kept meanwhile.
-_BLOCK_S = 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """How many processes run calls, how many more calls may wait, and for how long."""
+    """How many processes run calls, how many more calls may wait, and how long all takes."""
 
     executors: int = 2
     waiting: int = 32
     call_s: float = 5.0
+    block_s: float = 20.0
+    """A block takes some seconds; the producer's lease is kept meanwhile."""
 
 
 class Machine(Evm):
@@ -74,7 +73,7 @@ class Machine(Evm):
 
     def execute(self, job: Job[T]) -> T:
         """What comes of a job of the chain itself: a block."""
-        return self._blocks.run(job, _BLOCK_S)
+        return self._blocks.run(job, self._limits.block_s)
 
     def close(self) -> None:
         """End the processes."""

@@ -1,0 +1,48 @@
+"""A development chain with an EVM for the clients of a module, on a real socket."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.ethereum.keys import DEV_KEYS
+from flask_noderpc.testing.node import serve
+from tests.evm.dev.kit import chain_of, dev_app
+
+
+@dataclass(frozen=True, slots=True)
+class DevAccount:
+    """One of the accounts that the node signs for."""
+
+    address: str
+    key: str
+
+
+ACCOUNTS = tuple(
+    DevAccount(to_checksum(key.address), f"0x{key.secret.hex()}") for key in DEV_KEYS
+)
+
+
+@contextmanager
+def development_node(folder: Path) -> Iterator[str]:
+    """Its address; it makes a block as soon as a transaction waits."""
+    app = dev_app(
+        folder,
+        produce=True,
+        block_interval=0.05,
+        poll_interval=0.02,
+        # hardhat-network-helpers: nothing else is a development network.
+        evm_client_version="anvil/of flask-noderpc",
+        evm_api=("eth", "net", "web3", "txpool", "debug"),
+    )
+    with closing(chain_of(app)), serve(app) as base:
+        yield base
+
+
+def in_turn() -> Iterator[DevAccount]:
+    """The accounts, over and over."""
+    return itertools.cycle(ACCOUNTS)

@@ -1,0 +1,289 @@
+"""Blocks, time and past of a development chain, driven by the methods of anvil and hardhat."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.evm.control_table import CONTROL_ROUTES
+from flask_noderpc.evm.refusals import REASONS
+from tests.websocket.client import Client
+
+from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app
+
+SLOT = "0x" + "00" * 32
+WORD = "0x" + "00" * 31 + "2a"
+
+
+def done(w3: Any, method: str, *params: Any) -> Any:
+    """The result of a call that has one."""
+    answer = asked(w3, method, *params)
+    assert "error" not in answer, answer
+    return answer["result"]
+
+
+def latest(w3: Any) -> tuple[int, int]:
+    """Height and time."""
+    block = w3.eth.get_block("latest")
+    return block["number"], block["timestamp"]
+
+
+@pytest.fixture(autouse=True)
+def begun(chain: EmbeddedChain) -> None:
+    chain.control().mine()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "made"),
+    [
+        ("evm_mine", [], 1),
+        ("evm_mine", [{"blocks": 3}], 3),
+        ("hardhat_mine", ["0x4"], 4),
+        ("anvil_mine", ["0x2", "0x0"], 2),
+        ("anvil_mine", [0], 0),
+    ],
+)
+def test_blocks_are_made_when_asked_for(w3: Any, method: str, params: Any, made: int) -> None:
+    height, _ = latest(w3)
+    done(w3, method, *params)
+    assert latest(w3)[0] == height + made
+
+
+def test_blocks_are_made_at_times_and_steps_that_are_asked_for(w3: Any) -> None:
+    height, time = latest(w3)
+    done(w3, "evm_mine", time + 500)
+    assert latest(w3) == (height + 1, time + 500)
+    done(w3, "hardhat_mine", "0x3", "0x3c")
+    assert latest(w3)[1] - w3.eth.get_block(height + 2)["timestamp"] == 120
+
+
+def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
+    _, time = latest(w3)
+    assert int(done(w3, "evm_increaseTime", "0xe10"), 16) >= 3600
+    done(w3, "evm_mine")
+    assert latest(w3)[1] >= time + 3600
+    wanted = latest(w3)[1] + 77
+    done(w3, "evm_setNextBlockTimestamp", wanted)
+    done(w3, "evm_mine")
+    assert latest(w3)[1] == wanted
+    done(w3, "anvil_setBlockTimestampInterval", 9)
+    done(w3, "anvil_mine", 2)
+    assert latest(w3)[1] == wanted + 18
+    done(w3, "anvil_removeBlockTimestampInterval")
+    # hardhat's milliseconds.
+    done(w3, "evm_setTime", (wanted + 1000) * 1000)
+    done(w3, "evm_mine")
+    assert wanted + 1000 <= latest(w3)[1] < wanted + 2000
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [
+        ("evm_mine", [{"blocks": -1}], "cannot unmarshal number into Go value of type uint64"),
+        ("hardhat_mine", [-1], "cannot unmarshal number into Go value of type uint64"),
+        ("hardhat_mine", [True], "cannot unmarshal bool into Go value of type uint64"),
+        ("anvil_mine", ["0x2711"], "10001 blocks are too many for one call"),
+        ("evm_mine", ["0x1"], "lower than or equal to the previous block's"),
+        ("evm_mine", [1 << 50], "is too far ahead"),
+        ("evm_setNextBlockTimestamp", [1], "lower than or equal to the previous block's"),
+        ("evm_increaseTime", [-5], "cannot unmarshal number into Go value of type uint64"),
+        ("evm_increaseTime", [1 << 60], "is too far ahead"),
+        ("evm_increaseTime", [], "missing value for required argument 0"),
+        ("anvil_setIntervalMining", [1 << 40], "an interval has at most"),
+        ("evm_setAutomine", ["yes"], "cannot unmarshal string into Go value of type bool"),
+        ("evm_revert", ["zero"], "hex string without 0x prefix"),
+        ("hardhat_setNonce", [STRANGER, 1 << 64], "nonce has more than 64 bits"),
+        ("hardhat_setBalance", ["0x1", "0x1"], "cannot unmarshal"),
+        ("anvil_addBalance", [STRANGER, "0x" + "f" * 64], "more than 256 bits"),
+        ("hardhat_reset", [{"forking": {"jsonRpcUrl": "x"}}], "can't be taken over here"),
+        ("evm_setBlockGasLimit", ["0x1"], "max_gas of the genesis document"),
+        ("hardhat_setNextBlockBaseFeePerGas", ["0x0"], "follows from the block before"),
+        ("anvil_loadState", ["0x"], "the store is one file"),
+    ],
+)
+def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str) -> None:
+    if method == "anvil_addBalance":
+        done(w3, "anvil_setBalance", STRANGER, "0x1")
+    before = latest(w3)
+    answer = asked(w3, method, *params)
+    assert said in answer["error"]["message"], answer
+    assert latest(w3) == before
+
+
+DRIVING = [route.name for route in CONTROL_ROUTES]
+
+
+@pytest.mark.parametrize("name", DRIVING)
+def test_every_method_that_drives_is_described(name: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "development.rst").read_text()
+    assert name in text or f"*_{name.partition('_')[2]}" in text
+
+
+def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
+    app = dev_app(tmp_path, dev=False)
+    client: Any = app.test_client()
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in DRIVING]
+    with closing(chain_of(app)):
+        replies = client.post("/evm", json=calls).json
+
+    assert len(replies) == len(DRIVING)
+    for reply in replies:
+        assert reply["error"]["code"] == -32601
+        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV brings it)")
+
+
+def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
+    app = Flask("kvstore")
+    backend = EmbeddedChain(tmp_path / "noderpc.db", produce=False)
+    NodeRPC(app, backend=backend, dev=True, json_rpc_enable=True)
+    client: Any = app.test_client()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "evm_mine"}
+    with closing(backend):
+        error = client.post("/evm", json=call).json["error"]
+
+    assert error["code"] == -32004
+    assert "NODERPC_DEV makes one that is" in error["message"]
+
+
+def test_accounts_are_changed(w3: Any) -> None:
+    done(w3, "hardhat_setBalance", STRANGER, hex(5 * ETHER))
+    done(w3, "anvil_addBalance", STRANGER, hex(ETHER))
+    done(w3, "anvil_setNonce", STRANGER, "0x7")
+    done(w3, "hardhat_setCode", STRANGER, "0x6001")
+    done(w3, "anvil_setStorageAt", STRANGER, "0x0", WORD)
+    assert w3.eth.get_balance(STRANGER) == 6 * ETHER
+    assert w3.eth.get_transaction_count(STRANGER) == 7
+    assert w3.eth.get_code(STRANGER) == b"\x60\x01"
+    assert w3.eth.get_storage_at(STRANGER, 0)[-1] == 42
+
+
+def test_what_waits_is_forgotten(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
+    first, other = w3.eth.send_transaction(tx), w3.eth.send_transaction(tx)
+    theirs = w3.eth.send_transaction({**tx, "from": w3.eth.accounts[2]})
+    assert done(w3, "hardhat_dropTransaction", other.to_0x_hex()) == other.to_0x_hex()
+    assert done(w3, "hardhat_dropTransaction", other.to_0x_hex()) is None
+    assert done(w3, "anvil_removePoolTransactions", w3.eth.accounts[1]) is True
+    assert [tx["hash"] for tx in done(w3, "eth_pendingTransactions")] == [theirs.to_0x_hex()]
+    assert done(w3, "anvil_dropAllTransactions") is True
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["transactions"] == []
+    assert first != theirs
+
+
+def test_what_waits_goes_into_the_block_that_is_made(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
+    sent = [w3.eth.send_transaction(tx) for _ in range(3)]
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["transactions"] == sent
+
+
+def test_both_surfaces_go_back_to_a_snapshot(app: Flask, w3: Any) -> None:
+    node: Any = app.test_client()
+    height, time = latest(w3)
+    balance = w3.eth.get_balance(STRANGER)
+    status = node.get("/status").json["result"]["sync_info"]
+    number = done(w3, "evm_snapshot")
+    sent = w3.eth.send_transaction({"from": FIRST, "to": STRANGER, "value": ETHER})
+    done(w3, "evm_increaseTime", 10**6)
+    done(w3, "anvil_mine", 3)
+    gone = w3.eth.get_block(height + 1)
+    raw_hash = node.get(f"/block?height={height + 1}").json["result"]["block_id"]["hash"]
+    assert w3.eth.get_balance(STRANGER) == balance + ETHER
+
+    assert done(w3, "evm_revert", number) is True
+
+    assert latest(w3) == (height, time)
+    assert node.get("/status").json["result"]["sync_info"] == status
+    assert "error" in node.get(f"/block?height={height + 1}").json
+    assert "error" in node.get(f"/block_by_hash?hash=0x{raw_hash}").json
+    found = node.get(f'/tx_search?query="tx.height>{height}"').json["result"]
+    assert found["total_count"] == "0"
+    assert done(w3, "eth_getBlockByHash", gone["hash"].to_0x_hex(), False) is None
+    assert done(w3, "eth_getTransactionReceipt", sent.to_0x_hex()) is None
+    assert w3.eth.get_balance(STRANGER) == balance
+    done(w3, "evm_mine")
+    assert latest(w3)[0] == height + 1
+    assert latest(w3)[1] < time + 10**5
+
+
+def test_a_snapshot_is_known_until_it_was_gone_back_to(w3: Any) -> None:
+    first, second = done(w3, "evm_snapshot"), done(w3, "evm_snapshot")
+    assert int(second, 16) == int(first, 16) + 1
+    assert done(w3, "evm_revert", first) is True
+    for number in (first, second, "0xffff", "0x0"):
+        assert done(w3, "evm_revert", number) is False
+
+
+def test_filters_go_on_behind_a_revert(w3: Any) -> None:
+    number = done(w3, "evm_snapshot")
+    blocks = done(w3, "eth_newBlockFilter")
+    done(w3, "anvil_mine", 2)
+    assert len(done(w3, "eth_getFilterChanges", blocks)) == 2
+    done(w3, "evm_revert", number)
+    assert done(w3, "eth_getFilterChanges", blocks) == []
+    done(w3, "evm_mine")
+    now = w3.eth.get_block("latest")["hash"].to_0x_hex()
+    assert done(w3, "eth_getFilterChanges", blocks) == [now]
+
+
+def test_subscribers_are_told_of_the_blocks_behind_a_revert(url: str, w3: Any) -> None:
+    number = done(w3, "evm_snapshot")
+    done(w3, "anvil_mine", 3)
+    with_heads = Client(url, path="/evm/ws")
+    with_heads.asked("eth_subscribe", ["newHeads"])
+
+    def told() -> str:
+        own_hash: str = with_heads.json()["params"]["result"]["hash"]
+        return own_hash
+
+    # It was told of none of the blocks that go.
+    done(w3, "evm_revert", number)
+    done(w3, "evm_mine")
+    assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()
+    again = done(w3, "evm_snapshot")
+    for _ in range(2):
+        done(w3, "evm_mine")
+        assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()
+        done(w3, "evm_revert", again)
+        again = done(w3, "evm_snapshot")
+    with_heads.close()
+
+
+def test_a_chain_begins_anew(w3: Any) -> None:
+    begun = done(w3, "anvil_metadata")["instanceId"]
+    assert done(w3, "hardhat_reset") is True
+    assert w3.eth.block_number == 0
+    assert w3.eth.get_balance(FIRST) == 10_000 * ETHER
+    done(w3, "evm_mine")
+    assert done(w3, "hardhat_metadata")["instanceId"] == begun
+
+
+def test_the_node_tells_of_itself(w3: Any) -> None:
+    height, time = latest(w3)
+    told, known = done(w3, "anvil_nodeInfo"), done(w3, "hardhat_metadata")
+    assert int(told["currentBlockNumber"], 16) == height
+    assert int(told["currentBlockTimestamp"], 16) == time
+    assert int(told["environment"]["chainId"], 16) == 9000
+    assert known["latestBlockHash"] == told["currentBlockHash"]
+    assert known["clientVersion"].startswith("flask-noderpc/")
+
+
+def test_nobody_but_this_machine_drives_the_chain(app: Flask, w3: Any) -> None:
+    before = latest(w3)
+    client: Any = app.test_client()
+    driving = [name for name in DRIVING if name not in REASONS]
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in driving]
+    elsewhere = client.post("/evm", json=calls, environ_base={"REMOTE_ADDR": "192.0.2.1"}).json
+    behind = client.post("/evm", json=calls, headers={"Forwarded": "for=192.0.2.1"}).json
+
+    assert len(elsewhere) == len(behind) == len(driving)
+    for reply in (*elsewhere, *behind):
+        said = reply["error"]["message"]
+        assert said.startswith("only callers on this machine may sign here ("), reply
+    assert latest(w3) == before

@@ -1,0 +1,94 @@
+"""When a development chain makes blocks by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from web3 import HTTPProvider, Web3
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.testing.node import serve
+
+from .kit import FIRST, STRANGER, asked, chain_of, dev_app
+
+
+@pytest.fixture(scope="module")
+def paced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedChain, Any]]:
+    """A chain with a producer, and a client of it."""
+    app = dev_app(tmp_path_factory.mktemp("paced"), produce=True, poll_interval=0.01)
+    with serve(app) as url:
+        yield chain_of(app), Web3(HTTPProvider(f"{url}/evm"))
+    chain_of(app).close()
+
+
+def done(w3: Any, method: str, *params: Any) -> Any:
+    answer = asked(w3, method, *params)
+    assert "error" not in answer, answer
+    return answer["result"]
+
+
+def sent(w3: Any, **more: Any) -> Any:
+    tx = {"from": FIRST, "to": STRANGER, "value": 1, "gas": 21_000, **more}
+    return w3.eth.send_transaction(tx)
+
+
+def test_whoever_sends_finds_the_transaction_in_a_block_at_once(
+    paced: tuple[EmbeddedChain, Any],
+) -> None:
+    _, w3 = paced
+    assert done(w3, "evm_setAutomine", True) is True
+    assert done(w3, "hardhat_getAutomine") is True
+    for _ in range(3):
+        before = w3.eth.get_balance(STRANGER)
+        tx_hash = sent(w3)
+        assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
+        assert w3.eth.get_balance(STRANGER) == before + 1
+
+
+def test_what_can_not_run_yet_neither_blocks_its_sender_nor_makes_blocks(
+    paced: tuple[EmbeddedChain, Any],
+) -> None:
+    chain, w3 = paced
+    done(w3, "evm_setAutomine", True)
+    behind = sent(w3, nonce=w3.eth.get_transaction_count(FIRST) + 1)
+    # One block is made to see that, and none after it.
+    height = chain.wait_for_height(chain.latest_height(), 0.3)
+    assert chain.wait_for_height(height, 0.5) == height
+    sent(w3)
+    chain.wait_for_height(chain.latest_height(), 0.3)
+    assert w3.eth.get_transaction_receipt(behind)["status"] == 1
+
+
+def test_no_block_is_made_once_automine_is_off(paced: tuple[EmbeddedChain, Any]) -> None:
+    chain, w3 = paced
+    done(w3, "evm_setAutomine", True)
+    sent(w3)
+    assert done(w3, "evm_setAutomine", False) is True
+    assert done(w3, "anvil_getAutomine") is False
+    height = chain.latest_height()
+    tx_hash = sent(w3)
+    assert chain.wait_for_height(height, 0.3) == height
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["transactions"] == [tx_hash]
+
+
+@pytest.mark.parametrize(
+    ("method", "number"), [("evm_setIntervalMining", 100), ("anvil_setIntervalMining", 1)]
+)
+def test_blocks_are_made_at_intervals(
+    paced: tuple[EmbeddedChain, Any], method: str, number: int
+) -> None:
+    chain, w3 = paced
+    done(w3, method, number)
+    assert done(w3, "anvil_getAutomine") is False
+    height = chain.latest_height()
+    for _ in range(2):
+        height += 1
+        assert chain.wait_for_height(height - 1, 10) >= height
+    done(w3, method, 0)
+    # A block may just be made.
+    chain.control().mine()
+    height = chain.latest_height()
+    assert chain.wait_for_height(height, 0.3) == height
