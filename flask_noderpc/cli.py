@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import click
 from flask import Flask, current_app
-from flask.cli import AppGroup
+from flask.cli import AppGroup, ScriptInfo
 
 from .backend.sqlite import SQLiteBackend
 from .chain import home as homes
@@ -105,9 +106,55 @@ def _verify(backend: SQLiteBackend) -> None:
     backend.close()
 
 
+@cli.command("start")
+@click.option("--mount", default="noderpc", show_default=True, help="Whose settings count.")
+@click.pass_context
+def start_app(context: click.Context, mount: str) -> None:
+    """Serve this app at the addresses of its node, until a signal comes."""
+    from .serve.start import start_host
+
+    found = _mounts().get(mount)
+    if found is None:
+        raise click.ClickException(f"no node RPC is mounted as {mount!r}")
+    info = context.find_object(ScriptInfo)
+    where = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
+    if not where:
+        raise click.ClickException("say where the app is: flask --app NAME noderpc start")
+    settings = found.settings
+    _told(lambda: start_host(where, mount, settings, click.echo))
+
+
 @click.group()
 def main() -> None:
     """Work on a node's home or store without an app."""
+
+
+def _flags(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for each setting; what is not given is left to the environment."""
+    for row in reversed(SETTINGS):
+        shown = "" if row.default in (None, "", ()) else f"  [default: {row.default}]"
+        command = click.option(
+            *row.flags,
+            row.name,
+            default=None,
+            envvar=[row.key, f"FLASK_{row.key}"],
+            help=row.doc.replace("``", "") + shown,
+            # A switch may stand alone.
+            is_flag=False,
+            flag_value="true" if row.type == "bool" else None,
+        )(command)
+    return command
+
+
+@main.command("start")
+@_flags
+def start_node(**given: str | None) -> None:
+    """Serve a chain of its own, with its producer, until a signal comes."""
+    from .serve.start import start_own
+
+    said = {name: value for name, value in given.items() if value is not None}
+    folder = Path(said.pop("home", Path.home() / ".noderpc")).absolute()
+    _told(lambda: start_own(folder, said, click.echo))
 
 
 @main.command("init")

@@ -30,6 +30,7 @@
     │   ├── ExecutionFailed         code was not run to its end
     │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
     │   ├── InvalidBlock(reason)    append_block refused it
+    │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has less in it
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
     │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
@@ -282,6 +283,13 @@ class ExecutorDied(ExecutionFailed):
 
     def __init__(self) -> None:
         super().__init__("the process that executed the call has ended")
+
+
+class BlockNotExecuted(BackendError):
+    """A proposed block was not executed to its end; the next proposal has less in it."""
+
+    def __init__(self, height: int, txs: int, reason: str) -> None:
+        super().__init__(f"block {height} with {txs} transactions was not executed: {reason}")
 
 
 class LeaseLost(BackendError):

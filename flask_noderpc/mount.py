@@ -88,13 +88,14 @@ class Mount:
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings
         self._dialect = dialect
+        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS")
         context = Context(
             backend=backend,
             settings=settings,
             rules=dialect.rules,
             node_version=dialect.node_version,
             encode=dialect.encode,
-            seats=Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS"),
+            seats=self._seats,
             turns=Turns(settings.search_timeout),
         )
         self._evm = evm_layer(context, self.start) if settings.json_rpc_enable else None
@@ -268,7 +269,8 @@ class Mount:
         self._feed.follow()
 
     def hang_up(self) -> None:
-        """Close every websocket, as a server does that goes away."""
+        """Close every websocket and answer who waits, as a server does that goes away."""
+        self._seats.close()
         self._connections.close()
         self._feed.stop()
         if self._evm is not None:

@@ -34,6 +34,10 @@ def _path(value: object) -> str:
     return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
+def _maybe_path(value: object) -> str:
+    return "" if value == "" else _path(value)
+
+
 def _switch(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -84,9 +88,12 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def setting(default: Any, read: Callable[[object], Any], doc: str) -> Any:
-    """One row of the table: its default, its reader and its sentence for the docs."""
-    return field(default=default, metadata={"read": read, "doc": doc})
+def setting(
+    default: Any, read: Callable[[object], Any], doc: str, flags: tuple[str, ...] = ()
+) -> Any:
+    """One row of the table: its default, its reader, its sentence for the docs, and the flags
+    that nodes have for it."""
+    return field(default=default, metadata={"read": read, "doc": doc, "flags": flags})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +194,32 @@ class Settings:
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."
     )
     rpc_laddr: str = setting(
-        "tcp://127.0.0.1:26657", _text, "Address of the node RPC, as shown in ``status``."
+        "tcp://127.0.0.1:26657",
+        _text,
+        "Addresses of the node RPC: where ``noderpc start`` listens, and shown in ``status``.",
+        flags=("--rpc.laddr",),
     )
+    tls_cert_file: str = setting(
+        "", _maybe_path, "Certificate of the node RPC, for TLS.", flags=("--rpc.tls_cert_file",)
+    )
+    tls_key_file: str = setting(
+        "", _maybe_path, "Its private key.", flags=("--rpc.tls_key_file",)
+    )
+    read_timeout: float = setting(
+        10.0,
+        _seconds,
+        "Seconds that a client of ``noderpc start`` may take for headers or body.",
+    )
+    write_timeout: float = setting(
+        10.0, _seconds, "Seconds that it may take for each part of an answer."
+    )
+    idle_timeout: float = setting(
+        120.0, _seconds, "Seconds that a connection may be without a request."
+    )
+    max_open_connections: int = setting(
+        900, _whole(1), "Most connections at an address of a process of ``noderpc start``."
+    )
+    workers: int = setting(1, _whole(1), "Processes that serve, beside the one that produces.")
     read_origins: tuple[str, ...] = setting(
         ("*",),
         _names,
@@ -213,12 +244,37 @@ class Settings:
         "Headers that such pages may send.",
     )
     json_rpc_enable: bool = setting(
-        False, _switch, "Whether the EVM layer is served, at ``/evm`` and ``/evm/ws``."
+        False,
+        _switch,
+        "Whether the EVM layer is served, at ``/evm`` and ``/evm/ws``.",
+        flags=("--json-rpc.enable",),
+    )
+    json_rpc_address: str = setting(
+        "0.0.0.0:8545",
+        _text,
+        "Addresses where ``noderpc start`` serves the EVM layer alone.",
+        flags=("--json-rpc.address",),
+    )
+    json_rpc_ws_address: str = setting(
+        "0.0.0.0:8546",
+        _text,
+        "Addresses of its websocket alone.",
+        flags=("--json-rpc.ws-address",),
+    )
+    json_rpc_tls_cert_file: str = setting(
+        "",
+        _maybe_path,
+        "Certificate of these addresses, for TLS.",
+        flags=("--tls.certificate-path",),
+    )
+    json_rpc_tls_key_file: str = setting(
+        "", _maybe_path, "Its private key.", flags=("--tls.key-path",)
     )
     evm_api: tuple[str, ...] = setting(
         ("eth", "net", "web3"),
         _names,
         "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``.",
+        flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting(9000, _whole(1), "Chain id that the EVM layer signs for.")
     dev: bool = setting(
@@ -290,6 +346,8 @@ class Setting:
     default: object
     doc: str
     read: Callable[[object], Any]
+    flags: tuple[str, ...] = ()
+    """Of ``noderpc start``: those that nodes have, and one that is named as it is."""
 
 
 SETTINGS: tuple[Setting, ...] = tuple(
@@ -300,6 +358,7 @@ SETTINGS: tuple[Setting, ...] = tuple(
         default=row.default,
         doc=row.metadata["doc"],
         read=row.metadata["read"],
+        flags=(*row.metadata["flags"], "--" + row.name.replace("_", "-")),
     )
     for row in fields(Settings)
 )

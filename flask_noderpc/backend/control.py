@@ -9,7 +9,10 @@ from ..errors import NotSupported
 
 
 class Control(ABC):
-    """What tests do to a chain; times count seconds."""
+    """What tests do to a chain; times count seconds.
+
+    Those that no chain has raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
+    """
 
     @abstractmethod
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:

@@ -6,6 +6,10 @@ import time
 from typing import Protocol
 
 from ..domain.time import SECOND
+from ..errors import ValueNotAllowed
+
+# Go: UnixNano has 64 bits, as has the store. What is left is for the blocks to come.
+LAST_TIME = (1 << 63) - 365 * 86_400 * SECOND
 
 
 class Clock(Protocol):
@@ -36,8 +40,21 @@ class ShiftedClock:
         return self._clock.now() + self.offset
 
     def set(self, time_ns: int) -> None:
-        """Let it be some time now."""
-        self.offset = time_ns - self._clock.now()
+        """Let it be some time now; raise :exc:`~flask_noderpc.errors.ValueNotAllowed`."""
+        self._move(time_ns - self._clock.now())
+
+    def shift(self, nanoseconds: int) -> None:
+        """Let time pass; raise as :meth:`set` does."""
+        self._move(self.offset + nanoseconds)
+
+    def _move(self, offset: int) -> None:
+        time_ns = self._clock.now() + offset
+        if time_ns > LAST_TIME:
+            raise ValueNotAllowed(
+                f"timestamp {time_ns // SECOND} is too far ahead: the last is"
+                f" {LAST_TIME // SECOND}"
+            )
+        self.offset = offset
 
 
 class ManualClock:

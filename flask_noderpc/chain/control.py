@@ -29,6 +29,7 @@ class Producing(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
     height: int
+    hash: bytes
     offset: int
 
 
@@ -41,6 +42,12 @@ class DevControl(Control):
         self._snapshots: dict[int, _Snapshot] = {}
         self._given = 0
 
+    def _producer(self) -> Producer:
+        """What one process says to its own producer, another's never hears of."""
+        found = self._chain.producer()
+        found.lead()
+        return found
+
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
         with self._lock:
             if time is not None:
@@ -49,7 +56,7 @@ class DevControl(Control):
             for number in range(count):
                 if number and step:
                     self.set_next_time(self._last_time() + step)
-                height = self._chain.producer().produce()
+                height = self._producer().produce()
             return height or self._store.latest_height()
 
     def _last_time(self) -> int:
@@ -58,36 +65,46 @@ class DevControl(Control):
 
     def snapshot(self) -> int:
         with self._lock:
+            self._producer()
             self._given += 1
             height = self._store.latest_height()
-            self._snapshots[self._given] = _Snapshot(height, self._clock.offset)
+            own = _Snapshot(height, self._hash(height), self._clock.offset)
+            self._snapshots[self._given] = own
             return self._given
+
+    def _hash(self, height: int) -> bytes:
+        """The hash of a block; of none where there is none there."""
+        known = 0 < height <= self._store.latest_height()
+        return self._store.hash_at(height) if known else b""
 
     def revert(self, number: int) -> bool:
         with self._lock:
-            found = self._snapshots.get(number)
-            if found is None:
+            producer, found = self._producer(), self._snapshots.get(number)
+            # Where another process made the blocks meanwhile, it may have taken this one back.
+            if found is None or self._hash(found.height) != found.hash:
                 return False
-            self._chain.producer().rewind(found.height)
+            producer.rewind(found.height)
             self._clock.offset = found.offset
             self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
             return True
 
     def reset(self) -> None:
         with self._lock:
-            self._chain.producer().rewind(0)
+            self._producer().rewind(0)
             self._clock.offset = 0
             self._snapshots.clear()
 
     def shift(self, seconds: int) -> int:
         with self._lock:
+            self._producer()
             # Blocks that came fast are ahead of the clock; hardhat: time passes from the last.
             behind = self._last_time() * SECOND - self._clock.now()
-            self._clock.offset += max(0, behind) + seconds * SECOND
+            self._clock.shift(max(0, behind) + seconds * SECOND)
             return self._clock.offset // SECOND
 
     def set_time(self, time: int) -> int:
         with self._lock:
+            self._producer()
             self._clock.set(time * SECOND)
             return self._clock.offset // SECOND
 
@@ -98,8 +115,9 @@ class DevControl(Control):
                 raise ValueNotAllowed(
                     f"timestamp {time} is lower than or equal to the previous block's, {last}"
                 )
+            producer = self._producer()
             self._clock.set(time * SECOND)
-            self._chain.producer().next_time = time * SECOND
+            producer.next_time = time * SECOND
 
     def set_step(self, seconds: int | None) -> None:
         self._chain.producer().step = seconds
@@ -111,21 +129,27 @@ class DevControl(Control):
         self._set(by_hand=not on, empty_blocks=False, interval_s=_AT_ONCE_S)
 
     def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
-        producer = self._chain.producer()
+        producer = self._producer()
         pace = replace(
             producer.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
         )
         producer.repace(pace)
 
     def automines(self) -> bool:
-        return self._chain.producer().makes_blocks_at_once
+        return self._producer().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:
-            check = self._store.submit_own(patch_tx(overrides), replaces=False)
+            producer, tx = self._producer(), patch_tx(overrides)
+            check = self._store.submit_own(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)
-            self._chain.producer().produce()
+            try:
+                producer.produce()
+            except Exception:
+                # Whoever makes the blocks must not do later what has failed here.
+                self._store.drop_pending((tx,))
+                raise
 
     def drop(self, txs: tuple[bytes, ...]) -> None:
         self._store.drop_pending(txs)

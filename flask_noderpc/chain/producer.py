@@ -20,7 +20,7 @@ from ..canonical.head import Head
 from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..domain.time import SECOND
-from ..errors import BackendError, LeaseLost, StoreError
+from ..errors import BackendError, BlockNotExecuted, LeaseLost, StoreError
 from . import proposal
 from .clock import Clock
 
@@ -119,8 +119,7 @@ class Producer:
         and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
         """
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
+            self._lead()
             self._busy_since = time.monotonic()
             try:
                 return self._produce(evidence)
@@ -178,13 +177,22 @@ class Producer:
             time = soonest if self.step else max(self._clock.now(), soonest)
         return replace(head, commit=proposal.signed_again(head, self._keys, time))
 
+    def lead(self) -> None:
+        """Be the one that makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        with self._at_work:
+            self._lead()
+
+    def _lead(self) -> Lease:
+        if self._lease is None and not self._take_lease():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        assert self._lease is not None
+        return self._lease
+
     def rewind(self, height: int) -> None:
         """Take back the blocks above a height; raise as :meth:`produce` does."""
         with self._at_work:
-            if self._lease is None and not self._take_lease():
-                raise LeaseLost("another process produces blocks; it holds the lease")
-            assert self._lease is not None
-            self._store.rewind(height, self._app.undone(height), self._lease)
+            lease = self._lead()
+            self._store.rewind(height, self._app.undone(height), lease)
             self._in_step_at = -1
             self._took_none, self.next_time = False, None
             self._recheck()
@@ -271,6 +279,10 @@ class Producer:
             try:
                 self._turn()
                 self._complain("")
+            except BlockNotExecuted as error:
+                # Nobody else knows what not to propose again.
+                self._complain(str(error))
+                self._stopping.wait(self._patience)
             except BackendError as error:
                 self._complain(str(error))
                 self._step_aside()

@@ -159,7 +159,8 @@ class Estimate(Call):
         if not message.gas_price:
             return message
         left = world.account(message.sender).balance - message.value
-        if left < 0:
+        # geth: eth/gasestimator: nor may the value be all there is.
+        if left <= 0:
             raise InvalidTransaction("insufficient funds for transfer")
         return replace(message, gas=min(message.gas, left // message.gas_price))
 

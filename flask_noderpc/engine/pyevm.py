@@ -33,6 +33,7 @@ from .pyevm_code import Computation, error_text
 
 _CREATES = Address(b"")
 _ANCESTORS = 256
+_NONCES = 1 << 64
 
 
 class PyEvm(EvmEngine):
@@ -82,6 +83,10 @@ class _State(PragueState):
     def blob_base_fee(self) -> int:
         """What the environment says."""
         return self.blob_fee
+
+    def increment_nonce(self, address: Address) -> None:
+        # geth: the last one is followed by the first; py-evm raises.
+        self.set_nonce(address, (self.get_nonce(address) + 1) % _NONCES)
 
     def is_address_warm(self, address: Address) -> bool:
         # The base class looks at those of the class alone.

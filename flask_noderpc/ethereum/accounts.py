@@ -37,6 +37,10 @@ def code(record: Record, root: bytes, address: bytes) -> bytes:
 def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
     """A word of an account's storage."""
     value, _ = find(record, storage_root, slot)
+    return _word(value)
+
+
+def _word(value: bytes) -> int:
     return int.from_bytes(Reader(value).string("word")) if value else 0
 
 
@@ -47,6 +51,5 @@ def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -
     found = []
     for slot in slots:
         word, path = find(record, known.storage_root, slot)
-        number = int.from_bytes(Reader(word).string("word")) if word else 0
-        found.append(SlotProof(slot, number, path))
+        found.append(SlotProof(slot, _word(word), path))
     return AccountProof(address, known, nodes, tuple(found))

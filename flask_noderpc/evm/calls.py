@@ -26,7 +26,7 @@ from .call_objects import BlockOverride, CallObject, StateOverride
 from .envelope import TIMED_OUT
 from .errors import EvmError
 from .params import BlockId, ByHash, Height, Tag
-from .state import block_of, machine, root_of
+from .state import header_and_root, machine
 
 T = TypeVar("T")
 
@@ -74,13 +74,12 @@ def estimate_gas(ctx: Context, params: OfCall) -> int:
 
 def prepared(ctx: Context, params: OfCall, *, limit_by_block: bool = False) -> Call:
     """A call on the state after a block, within the gas that one may have."""
-    header = block_of(ctx, params.block).header
+    header, root = header_and_root(ctx, params.block)
     environment = params.block_overrides.applied(environment_of(ctx, header))
     cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
     if limit_by_block:
         # geth: eth/gasestimator: so little gas was not meant.
         gas = gas if gas >= _LEAST else environment.gas_limit
-    root = root_of(ctx, params.block)
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     # geth: who pays nothing sees no base fee.
     if message.gas_price == 0:

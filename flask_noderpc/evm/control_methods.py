@@ -5,11 +5,13 @@ https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/do
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..backend.control import Control
-from ..errors import NotSupported, ValueNotAllowed
+from ..errors import NotSupported, TxRejected, ValueNotAllowed
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import ParamField
@@ -20,7 +22,9 @@ from .reader import reader
 
 # A block takes milliseconds, and whoever asks waits.
 _MOST_BLOCKS = 10_000
-_LAST_TIME = 1 << 40
+
+# What is more counts milliseconds.
+_LAST_SECOND = 10_000_000_000
 _LONGEST_INTERVAL = 1 << 31
 # evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
 # former is meant.
@@ -126,6 +130,15 @@ def control(ctx: Context) -> Control:
         raise EvmError(error.said, code=NOT_SUPPORTED) from None
 
 
+@contextmanager
+def driving(ctx: Context) -> Iterator[Control]:
+    """The same; what it refuses is told to the caller."""
+    try:
+        yield control(ctx)
+    except (TxRejected, ValueNotAllowed) as error:
+        raise EvmError(error.said) from None
+
+
 def mine(ctx: Context, params: Mine) -> str:
     """Make a block now."""
     time, count = params.options
@@ -142,16 +155,8 @@ def mine_many(ctx: Context, params: MineMany) -> bool:
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
     if count > _MOST_BLOCKS:
         raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
-    try:
-        control(ctx).mine(count, _checked(time), step)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
-
-
-def _checked(time: int | None) -> int | None:
-    if time is not None and time > _LAST_TIME:
-        raise EvmError(f"timestamp {time} is too far ahead")
-    return time
+    with driving(ctx) as driven:
+        driven.mine(count, time, step)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
@@ -172,24 +177,23 @@ def reset(ctx: Context, params: Reset) -> bool:
 
 def increase_time(ctx: Context, params: Seconds) -> int:
     """Let time pass; how far the chain's clock is ahead."""
-    _checked(params.seconds)
-    return control(ctx).shift(params.seconds)
+    with driving(ctx) as driven:
+        return driven.shift(params.seconds)
 
 
 def set_time(ctx: Context, params: Seconds) -> int:
     """Let it be some time; how far the chain's clock is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
-    seconds = time // 1000 if time > _LAST_TIME // 100 else time
-    return max(0, control(ctx).set_time(seconds))
+    seconds = time // 1000 if time > _LAST_SECOND else time
+    with driving(ctx) as driven:
+        return max(0, driven.set_time(seconds))
 
 
 def set_next_time(ctx: Context, params: Seconds) -> str:
     """Give the next block a time."""
-    try:
-        control(ctx).set_next_time(_checked(params.seconds) or 0)
-    except ValueNotAllowed as error:
-        raise EvmError(error.said) from None
+    with driving(ctx) as driven:
+        driven.set_next_time(params.seconds)
     return hexes.quantity(params.seconds)
 
 
@@ -218,20 +222,24 @@ def set_interval_s(ctx: Context, params: Seconds) -> bool:
 def _set_interval(ctx: Context, seconds: float) -> bool:
     if seconds > _LONGEST_INTERVAL:
         raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
-    control(ctx).set_interval(seconds or None)
+    with driving(ctx) as driven:
+        driven.set_interval(seconds or None)
     return True
 
 
 def set_step(ctx: Context, params: Seconds) -> bool:
     """Let each block be so many seconds after the last."""
-    _checked(params.seconds)
-    control(ctx).set_step(params.seconds or None)
+    if params.seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_step(params.seconds or None)
     return True
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
     """Let blocks have the time of the clock again."""
-    control(ctx).set_step(None)
+    with driving(ctx) as driven:
+        driven.set_step(None)
     return True
 
 

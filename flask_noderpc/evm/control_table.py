@@ -55,7 +55,7 @@ def _rows() -> Iterator[Route[Any]]:
         for name in names:
             yield Route(name, call, params, result, writes=True, signs=True)
     for name in refusals.REASONS:
-        yield Route(name, refusals.refusing(name), Unread, str)
+        yield Route(name, refusals.refusing(name), Unread, str, writes=True, signs=True)
 
 
 CONTROL_ROUTES = tuple(_rows())

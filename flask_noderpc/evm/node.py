@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..canonical.keys import address
+from ..errors import NotSupported
 from ..ethereum.keccak import keccak
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
@@ -91,17 +92,21 @@ def coinbase(ctx: Context, params: NoParams) -> bytes:
 
 
 def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, and from which one on there is what: all but Ethereum's state."""
+    """The latest block, and from which one on there is what."""
     chain = reader(ctx)
     head = chain.block(Tag.LATEST)
     if head is None:
         raise EvmError("header not found")
     kept = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
-    gone = {"disabled": True}
+    try:
+        ctx.backend.evm()
+        state = kept
+    except NotSupported:
+        state = {"disabled": True}
     return {
         "head": {"number": head.header.number, "hash": head.header.hash},
         **dict.fromkeys(("blocks", "tx", "receipts", "logs"), kept),
-        **dict.fromkeys(("state", "stateproofs"), gone),
+        **dict.fromkeys(("state", "stateproofs"), state),
     }
 
 

@@ -7,8 +7,8 @@ from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
 from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
+from ..kept import Kept
 from ..rpc.context import Context
-from .kept import Kept
 from .params import ByHash, Height, Tag
 
 _MEMO = "evm reader"
@@ -77,6 +77,8 @@ class Reader:
         """The block at a height; ``None`` where there is none."""
         if height == 0:
             return self.genesis()
+        if height.bit_length() > 63:
+            return None
         try:
             # By its hash: a chain of tests may have another one there by now.
             found = self._blocks.get(self._backend.hash_at(height))

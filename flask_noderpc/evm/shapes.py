@@ -17,7 +17,7 @@ from ..wire.fields import Flag, Json, WireField
 from ..wire.schema import ListOf, WireSchema, compiled
 from . import hexes
 from .fields import Data, Quantity
-from .views import BlockView
+from .views import BlockView, HeadView
 
 
 def _of_place(name: str) -> Callable[[PlacedTransaction], Any]:
@@ -232,7 +232,7 @@ def _members_of_header() -> dict[str, WireField]:
 
 
 def _in_header(get: Callable[[Any], Any]) -> Callable[[BlockView], Any]:
-    return lambda view: get(view.block.header)
+    return lambda view: get(view.header)
 
 
 class _Block(WireSchema):
@@ -247,8 +247,27 @@ class _Block(WireSchema):
 
 Block: type[WireSchema] = type("Block", (_Block,), _members_of_header())
 
+
+def _none(view: HeadView) -> None:
+    """The value of what a header does not have."""
+
+
+class _Head(WireSchema):
+    """A header as ``newHeads`` tells of it: what later forks brought is null, not left out."""
+
+    # geth: core/types/gen_header_json.go, which is not what eth_getHeaderByNumber answers.
+    withdrawals_root = Data(data_key="withdrawalsRoot", nullable=True, get=_none)
+    blob_gas_used = Quantity(data_key="blobGasUsed", nullable=True, get=_none)
+    excess_blob_gas = Quantity(data_key="excessBlobGas", nullable=True, get=_none)
+    beacon_root = Data(data_key="parentBeaconBlockRoot", nullable=True, get=_none)
+    requests_hash = Data(data_key="requestsHash", nullable=True, get=_none)
+
+
+Head: type[WireSchema] = type("Head", (_Head,), _members_of_header())
+
 SCHEMAS: dict[type, type[WireSchema]] = {
     BlockView: Block,
+    HeadView: Head,
     ethereum.Header: Header,
     ethereum.PlacedTransaction: Transaction,
     ethereum.Transaction: FilledTransaction,

@@ -21,7 +21,7 @@ from .call_objects import BlockOverride, CallObject, StateOverride
 from .calls import executed, reverted
 from .errors import EvmError
 from .params import BlockId, ByHash, Height, Tag, mismatch
-from .state import block_of, machine, root_of
+from .state import header_and_root, machine
 from .views import BlockView
 
 # geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
@@ -130,7 +130,7 @@ def simulate(ctx: Context, params: OfSimulation) -> tuple[json.Raw, ...]:
         raise EvmError("empty input", code=_INVALID)
     # What waits has changed nothing yet.
     place = Tag.LATEST if params.block is Tag.PENDING else params.block
-    base = block_of(ctx, place).header
+    base, root = header_and_root(ctx, place)
     settings = ctx.settings
     rules = Rules(
         chain_id=settings.evm_chain_id,
@@ -140,7 +140,7 @@ def simulate(ctx: Context, params: OfSimulation) -> tuple[json.Raw, ...]:
         most_bytes=settings.max_batch_response_bytes,
     )
     blocks = tuple(_chained(base, wanted.blocks))
-    made = _run(ctx, Simulate(root_of(ctx, place), base, blocks, rules))
+    made = _run(ctx, Simulate(root, base, blocks, rules))
     return tuple(_shown(ctx, each, whole=wanted.whole) for each in made)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..backend.evm_state import Evm
-from ..domain.ethereum import Block
+from ..domain.ethereum import Block, Header
 from ..domain.evm import AccountProof, SlotProof
 from ..errors import NotSupported, ResultNotFound
 from ..ethereum import accounts
@@ -45,14 +45,21 @@ def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
 def root_of(ctx: Context, wanted: Height | ByHash) -> bytes:
     """The root of the state after a block; what waits has changed nothing yet."""
     evm = machine(ctx)
-    chain = reader(ctx)
     if isinstance(wanted, ByHash):
-        height = block_of(ctx, wanted).header.number
-    else:
-        height = chain.height(wanted)
+        return _root_at(evm, block_of(ctx, wanted).header.number)
+    return _root_at(evm, reader(ctx).height(wanted))
+
+
+def header_and_root(ctx: Context, wanted: Height | ByHash) -> tuple[Header, bytes]:
+    """A block's header and the root after it, of one block also while others come."""
+    evm = machine(ctx)
+    header = block_of(ctx, wanted).header
+    return header, _root_at(evm, header.number - (wanted is Tag.PENDING))
+
+
+def _root_at(evm: Evm, height: int) -> bytes:
     try:
-        # Block 0 is there twice where the chain began with another one.
-        return evm.root(0 if height == chain.latest == 0 else height)
+        return evm.root(height)
     except ResultNotFound:
         raise EvmError("header not found") from None
 
@@ -62,7 +69,9 @@ class OfAccount(Params):
     """For methods about an account at a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def balance(ctx: Context, params: OfAccount) -> int:
@@ -73,14 +82,13 @@ def balance(ctx: Context, params: OfAccount) -> int:
 
 def transaction_count(ctx: Context, params: OfAccount) -> int:
     """The nonce that comes next; with what waits, if the pending block is meant."""
-    root = root_of(ctx, params.block)
-    nonce = accounts.account(machine(ctx).record, root, params.address).nonce
-    return next_nonce(ctx, params.address, nonce) if params.block is Tag.PENDING else nonce
-
-
-def next_nonce(ctx: Context, address: bytes, nonce: int) -> int:
-    """The first nonce, from the given on, that no waiting transaction has."""
-    for raw in ctx.backend.pending_of(address, _MOST_WAITING):
+    evm = machine(ctx)
+    waiting: tuple[bytes, ...] = ()
+    if params.block is Tag.PENDING:
+        # Before the state: what a block takes meanwhile is counted there.
+        waiting = ctx.backend.pending_of(params.address, _MOST_WAITING)
+    nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
+    for raw in waiting:
         for tx in reader(ctx).decoded(raw):
             nonce += tx.nonce == nonce
     return nonce
@@ -120,7 +128,9 @@ class OfSlot(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     key: bytes = param(StorageKey(), doc="Place in its storage.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def storage_at(ctx: Context, params: OfSlot) -> bytes:
@@ -160,7 +170,9 @@ class OfSlots(Params):
     """Of ``eth_getStorageValues``."""
 
     slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def storage_values(ctx: Context, params: OfSlots) -> dict[str, Any]:
@@ -200,7 +212,9 @@ class OfProof(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Places in its storage.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
 
 
 def proof(ctx: Context, params: OfProof) -> dict[str, Any]:

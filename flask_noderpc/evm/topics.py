@@ -18,6 +18,7 @@ from ..rpc.params import Params, param
 from . import hexes
 from .filters import FilterObject, LogFilter
 from .params import Anything, Bool, Tag, positional
+from .views import HeadView
 
 
 class TalkOfBlock:
@@ -31,7 +32,7 @@ class TalkOfBlock:
 
     def head(self) -> bytes:
         """Its header."""
-        self._head = self._head or self._encode(self.block.header)
+        self._head = self._head or self._encode(HeadView(self.block.header))
         return self._head
 
     def log(self, log: Log) -> bytes:

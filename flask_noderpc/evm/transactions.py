@@ -209,5 +209,5 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                     code=_NOT_IN_TIME,
                     data=f"0x{tx_hash.hex()}",
                 )
-            seen = ctx.backend.wait_for_height(seen, remaining)
+            seen = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..domain.ethereum import Block
+from ..domain.ethereum import Block, Header
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +13,15 @@ class BlockView:
 
     block: Block
     whole: bool
+
+    @property
+    def header(self) -> Header:
+        """Of the block."""
+        return self.block.header
+
+
+@dataclass(frozen=True, slots=True)
+class HeadView:
+    """A header as subscribers are told of it."""
+
+    header: Header

@@ -94,7 +94,7 @@ def _awaited(
     with ctx.seats.one():
         while not found and (remaining := deadline - time.monotonic()) > 0:
             seen = latest
-            latest = ctx.backend.wait_for_height(seen, remaining)
+            latest = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
             found, more = _found(ctx, query, params, latest, limit, above=seen)
     return latest, found, more
 

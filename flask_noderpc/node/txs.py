@@ -154,7 +154,7 @@ def _wait_for(ctx: Context, own: bytes, before: int) -> TxRecord:
                 f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
                 " waits longer",
             )
-        seen = ctx.backend.wait_for_height(seen, remaining)
+        seen = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
 
 
 def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ class Seats:
     """A bounded number of calls that wait at the same time."""
 
     def __init__(self, limit: int, setting: str) -> None:
+        self._closed = False
         self._limit = limit
         self._setting = setting
         self._free = threading.BoundedSemaphore(limit)
@@ -31,6 +33,24 @@ class Seats:
             yield
         finally:
             self._free.release()
+
+    def wait_for_height(self, backend: ChainBackend, after: int, seconds: float) -> int:
+        """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when all must rise."""
+        deadline = time.monotonic() + seconds
+        while not self._closed:
+            remaining = deadline - time.monotonic()
+            height = backend.wait_for_height(after, max(0.0, min(remaining, _LOOK_S)))
+            if height > after or remaining <= _LOOK_S:
+                return height
+        raise Busy("the server goes away")
+
+    def close(self) -> None:
+        """Let nobody sit any longer."""
+        self._closed = True
+
+
+# How often those who wait look whether they may go on.
+_LOOK_S = 0.25
 
 
 class Turns:

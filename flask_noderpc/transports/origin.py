@@ -29,7 +29,7 @@ class Standing(NamedTuple):
 
 
 # What proxies say of those they stand for: these are not of this machine.
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
+_FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 
 
 @dataclass(frozen=True, slots=True)

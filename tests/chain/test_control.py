@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.chain.evm.patches import patch_tx
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import NotSupported, ValueNotAllowed
+from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.ethereum import accounts
+from flask_noderpc.ethereum.transactions import decode, in_the_name_of
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
 
@@ -27,22 +30,29 @@ SOMEBODY = b"\x77" * 20
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
-    path = tmp_path_factory.mktemp("control") / "chain.db"
+    chain = opened(tmp_path_factory.mktemp("control") / "chain.db")
+    chain.control().mine(3)
+    yield chain
+    chain.close()
 
-    chain = EmbeddedChain(
+
+def opened(path: Path) -> EmbeddedChain:
+    chain = made(str(path), dev=True)
+    chain.start()
+    return chain
+
+
+def made(path: str, *, dev: bool) -> EmbeddedChain:
+    return EmbeddedChain(
         path,
         clock=ManualClock(),
         produce=False,
         application=lambda state: EvmApplication(
-            state, Machine(state, str(path), ExecutionLimits()), CHAIN_ID, dev=True
+            state, Machine(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
         ),
         app_state=app_state({sender(): 10**22}),
-        dev=True,
+        dev=dev,
     )
-    chain.start()
-    chain.control().mine(3)
-    yield chain
-    chain.close()
 
 
 def time_of(chain: EmbeddedChain, height: int) -> int:
@@ -90,9 +100,32 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     assert wanted < time_of(chain, control.mine()) <= wanted + 1
 
 
+def test_a_time_that_was_set_is_forgotten_with_its_past(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    before = time_of(chain, control.mine())
+    number = control.snapshot()
+    control.set_next_time(before + 10**6)
+    assert control.revert(number)
+    assert time_of(chain, control.mine()) < before + 10**5
+
+
 def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
     with pytest.raises(ValueNotAllowed, match="lower than or equal to the previous"):
         chain.control().set_next_time(time_of(chain, chain.latest_height()))
+
+
+def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    for ahead in (
+        lambda: control.shift(10_000_000_000),
+        lambda: control.set_time(10_000_000_000),
+        lambda: control.set_next_time(10_000_000_000),
+        lambda: control.mine(2, step=10_000_000_000),
+    ):
+        with pytest.raises(ValueNotAllowed, match="too far ahead"):
+            ahead()
+    before = time_of(chain, chain.latest_height())
+    assert before < time_of(chain, control.mine()) < before + 100
 
 
 def test_blocks_can_be_steps_apart(chain: EmbeddedChain) -> None:
@@ -113,6 +146,45 @@ def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> N
     chain.control().patch({SOMEBODY: AccountOverride(balance=6)})
     assert account(chain, SOMEBODY).nonce == 7
     chain.verify()
+
+
+def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
+    chain: EmbeddedChain,
+) -> None:
+    number = chain.control().snapshot()
+    assert chain.submit(transfer(account(chain, sender()).nonce)).code == 0
+    chain.control().patch({SOMEBODY: AccountOverride(balance=8)})
+    assert chain.pending_count().total == 1
+    assert len(chain.block(chain.latest_height())[1].txs) == 1
+    chain.control().mine()
+    assert chain.pending_count().total == 0
+    assert chain.control().revert(number)
+
+
+def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> None:
+    before = account(chain, SOMEBODY)
+    with closing(made(chain.path, dev=True)) as other:
+        chain.control().mine()
+        with pytest.raises(LeaseLost):
+            other.control().patch({SOMEBODY: AccountOverride(balance=99)})
+    chain.control().mine()
+    assert account(chain, SOMEBODY) == before
+
+
+def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) -> None:
+    path = str(tmp_path / "chain.db")
+    unsigned = in_the_name_of(SOMEBODY, replace(decode(transfer(0)), value=0))
+    change = patch_tx({SOMEBODY: AccountOverride(balance=10**20)})
+    with closing(made(path, dev=True)) as chain:
+        chain.start()
+        chain.control().patch({SOMEBODY: AccountOverride(balance=10**19)})
+        for tx in (unsigned, change):
+            assert chain.submit_own(tx, replaces=True).code == 0
+    with closing(made(path, dev=False)) as chain:
+        height = chain.produce()
+        assert chain.block(height)[1].txs == ()
+        assert chain.pending_count().total == 0
+        assert account(chain, SOMEBODY) == Account(balance=10**19)
 
 
 def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:
@@ -180,3 +252,58 @@ def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
         pytest.raises(NotSupported, match="NODERPC_DEV"),
     ):
         chain.control()
+
+
+@pytest.mark.parametrize("seconds", [1 << 34, 1 << 40, 1 << 300])
+def test_time_ends_before_the_numbers_of_the_store_do(
+    chain: EmbeddedChain, seconds: int
+) -> None:
+    control = chain.control()
+    before = control.shift(0)
+    for change in (
+        lambda: control.shift(seconds),
+        lambda: control.set_time(seconds),
+        lambda: control.set_next_time(seconds),
+        lambda: control.mine(time=seconds),
+        lambda: control.mine(2, step=seconds),
+    ):
+        with pytest.raises(ValueNotAllowed, match="is too far ahead: the last is 91"):
+            change()
+    assert control.shift(0) - before < 60
+    control.mine()
+
+
+def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        first.control().mine()
+        control = second.control()
+        for drive in (
+            control.mine,
+            control.snapshot,
+            lambda: control.revert(1),
+            control.reset,
+            lambda: control.shift(5),
+            lambda: control.set_time(5_000_000_000),
+            lambda: control.set_next_time(5_000_000_000),
+            lambda: control.set_interval(1),
+            lambda: control.set_automine(True),
+            lambda: control.patch({SOMEBODY: AccountOverride(balance=5)}),
+        ):
+            with pytest.raises(LeaseLost, match="another process produces blocks"):
+                drive()
+        assert second.pending_count().total == 0
+
+
+def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        first.control().mine(2)
+        number = first.control().snapshot()
+        first.producer().stop()
+        second.control().reset()
+        second.control().mine()
+        second.producer().stop()
+        assert not first.control().revert(number)
+        assert first.control().mine() == 2
+        first.verify()

@@ -11,11 +11,13 @@ from flask_noderpc.backend.application import Room
 from flask_noderpc.canonical.blocksize import tx_bytes
 from flask_noderpc.chain.evm.pool import choose
 from flask_noderpc.domain.ethereum import Transaction
+from flask_noderpc.domain.evm import Account
 from flask_noderpc.ethereum.transactions import decode
 from tests.ethereum.signing import sample
 
 BASE_FEE = 10
 NEXT_NONCE = 3
+RICH = Account(NEXT_NONCE, 10**30)
 TEMPLATE = decode(sample("dynamic fee"))
 
 
@@ -78,5 +80,19 @@ def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
 def test_those_that_pay_most_and_each_senders_in_order(
     txs: list[Transaction], room: Room
 ) -> None:
-    chosen = choose(txs, lambda sender: NEXT_NONCE, BASE_FEE, room)
+    chosen = choose(txs, lambda sender: RICH, BASE_FEE, room)
     assert chosen == tuple(tx.raw for tx in plainly(txs, room))
+
+
+def test_what_may_leave_nothing_for_the_next_holds_it_up() -> None:
+    first, second, third = (waiting(1, NEXT_NONCE + n, 30, 30, 10, 2) for n in range(3))
+    other = waiting(2, NEXT_NONCE, 20, 20, 10, 2)
+    cost = 10 * 30 + TEMPLATE.value
+    anywhere = Room(-1, -1)
+
+    def chosen(balance: int) -> tuple[bytes, ...]:
+        account = Account(NEXT_NONCE, balance)
+        return choose([first, second, third, other], lambda _: account, BASE_FEE, anywhere)
+
+    assert chosen(2 * cost) == (first.raw, second.raw, other.raw)
+    assert chosen(2 * cost - 1) == (first.raw, other.raw)

@@ -27,14 +27,13 @@ class Running:
         folder: Path,
         *,
         call_s: float = 30.0,
-        block_s: float = 45.0,
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
         app_state: Any = None,
         **settings: Any,
     ) -> None:
         path = folder / "noderpc.db"
-        limits = ExecutionLimits(executors=1, waiting=waiting, call_s=call_s, block_s=block_s)
+        limits = ExecutionLimits(executors=1, waiting=waiting, call_s=call_s)
         self.clock = ManualClock()
         self.chain = EmbeddedChain(
             path,

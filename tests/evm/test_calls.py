@@ -126,6 +126,11 @@ def test_a_block_as_code_sees_it(node: Running) -> None:
     assert words("0x1", {}, changes) == [0x11, 0x12, 0x13, 0xFFFFFF, 0, 0x15, 9000, 0x16]
 
 
+def test_a_sender_may_have_used_its_last_nonce(node: Running) -> None:
+    last = {ME: {"nonce": "0xffffffffffffffff"}}
+    assert int(node.ask("eth_call", {"from": ME, "to": COUNTER}, "latest", last), 16) == 2
+
+
 def test_overrides(node: Running) -> None:
     def counted(override: dict[str, Any]) -> int:
         return int(node.ask("eth_call", {"to": COUNTER}, "latest", {COUNTER: override}), 16)
@@ -215,11 +220,11 @@ def test_an_estimate_counts_what_the_sender_can_pay(node: Running) -> None:
     assert node.error("eth_estimateGas", looping, "latest", poor)["message"] == (
         "gas required exceeds allowance (60000)"
     )
-    assert node.error("eth_estimateGas", call)["message"] == (
-        "gas required exceeds allowance (0)"
-    )
+    rich = {NOBODY: {"balance": hex(ETHER)}}
     giving = {**call, "value": hex(ETHER)}
-    assert "insufficient funds for transfer" in node.error("eth_estimateGas", giving)["message"]
+    for args in ((call,), (giving,), (giving, "latest", rich)):
+        error = node.error("eth_estimateGas", *args)
+        assert "insufficient funds for transfer" in error["message"]
 
 
 def test_a_fee_below_the_blocks_is_told(node: Running) -> None:

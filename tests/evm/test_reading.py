@@ -205,6 +205,7 @@ def test_raw_forms_are_given_by_a_plain_number_too(ask: Ask) -> None:
     ("number", "code", "text"),
     [
         (99, -32000, "block #99 not found"),
+        (2**64 - 1, -32000, f"block #{2**64 - 1} not found"),
         (
             "0x1",
             -32602,

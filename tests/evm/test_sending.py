@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from flask_noderpc.backend.sqlite import MempoolLimits
-from flask_noderpc.errors import ExecutionTimedOut
 from flask_noderpc.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
@@ -199,15 +198,16 @@ def test_what_fails_is_paid_and_in_the_block(node: Running) -> None:
     assert nonces(node) == (1, 1)
 
 
-def test_what_can_no_longer_pay_does_not_run(node: Running) -> None:
+def test_what_can_no_longer_pay_is_in_no_block(node: Running) -> None:
     most = RICH - 21_000 * 3 * GWEI
     node.send(tx(0, value=most))
     node.send(tx(1, value=most))
     node.mine()
     assert node.number("eth_getBalance", TO, "latest") == most
     assert nonces(node)[0] == 1
-    # It has left the pool with its block, and made no transaction of Ethereum's there.
+    assert pool(node) == (0, 0)
     assert len(node.ask("eth_getBlockByNumber", "latest", False)["transactions"]) == 1
+    assert len(node.chain.block(node.chain.latest_height())[1].txs) == 1
 
 
 def test_a_contract_counts_over_blocks(node: Running) -> None:
@@ -225,26 +225,3 @@ def test_all_of_a_long_queue_are_shown(node: Running) -> None:
     assert nonces(node) == (0, 150)
     assert node.ask("eth_getTransactionByHash", hashes[-1])["nonce"] == hex(149)
     assert len(node.ask("eth_getBlockByNumber", "pending", False)["transactions"]) == 150
-
-
-def test_a_transaction_that_takes_too_long_does_not_halt_the_chain(tmp_path: Path) -> None:
-    # 15 million units of gas last longer than that in this loop.
-    node = Running(tmp_path, block_s=1.0, evm_txfee_cap=0)
-    try:
-        endless = tx(0, OTHER, to=LOOPS, value=0, gas=15_000_000)
-        for raw in (tx(0), tx(1), tx(2), endless):
-            node.send(raw)
-        lost = 0
-        while pool(node) != (0, 0):
-            try:
-                node.mine()
-            except ExecutionTimedOut:
-                lost += 1
-            assert lost < 5
-        assert nonces(node) == (3, 3)
-        assert node.refused(endless) == "the transaction takes longer than a block may"
-        # Its sender may send another.
-        (receipt,) = node.mine(tx(0, OTHER))
-        assert receipt["status"] == "0x1"
-    finally:
-        node.close()

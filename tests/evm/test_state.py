@@ -53,8 +53,22 @@ def test_what_was_at_each_height(node: Running) -> None:
         assert int(node.ask("eth_call", {"to": COUNTER}, block), 16) == height + 1
     assert node.number("eth_getBalance", ME, "earliest") == RICH
     assert node.number("eth_getBalance", TO, "latest") == 5 * BLOCKS
+    for method, *params in (
+        ("eth_getBalance", TO),
+        ("eth_getTransactionCount", ME),
+        ("eth_getCode", COUNTER),
+        ("eth_getStorageAt", COUNTER, "0x0"),
+        ("eth_getStorageValues", {COUNTER: ["0x0"]}),
+        ("eth_getProof", COUNTER, ["0x0"]),
+    ):
+        assert node.ask(method, *params) == node.ask(method, *params, "latest")
     by_hash = node.ask("eth_getBlockByNumber", "0x7", False)["hash"]
     assert node.number("eth_getBalance", TO, {"blockHash": by_hash}) == 35
+
+
+def test_it_is_said_to_be_there(node: Running) -> None:
+    found = node.ask("eth_capabilities")
+    assert found["state"] == found["stateproofs"] == {"disabled": False, "oldestBlock": "0x0"}
 
 
 def test_what_was_never_there(node: Running) -> None:

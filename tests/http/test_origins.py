@@ -81,6 +81,8 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
         ({"X-Forwarded-For": "127.0.0.1"}, "localhost", "127.0.0.1"),
         ({"X-Real-IP": "192.0.2.1"}, "localhost", "127.0.0.1"),
         ({"Forwarded": "for=192.0.2.1"}, "localhost", "127.0.0.1"),
+        ({"Via": "1.1 proxy"}, "localhost", "127.0.0.1"),
+        ({"X-Forwarded-Host": "node.example"}, "localhost", "127.0.0.1"),
         # A name that somebody gave this machine's address.
         ({}, "evil.example", "127.0.0.1"),
         ({"Sec-Fetch-Site": "same-origin"}, "evil.example:26657", "127.0.0.1"),

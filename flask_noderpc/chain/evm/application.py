@@ -6,7 +6,6 @@ that whatever reads an Ethermint chain reads this one; the app hash is the state
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from ...backend.application import (
@@ -27,13 +26,20 @@ from ...domain.evm import NO_STORAGE, Account, Environment, Outcome, StateChange
 from ...domain.genesis import Genesis
 from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...domain.time import SECOND
-from ...engine.jobs import ExecuteBlock, Patch, Refused
-from ...errors import InvalidTransaction, StoreError
+from ...engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from ...errors import (
+    BackendError,
+    BlockNotExecuted,
+    ExecutionFailed,
+    InvalidTransaction,
+    StoreError,
+)
 from ...ethereum import accounts, validity
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
+from ...kept import Kept
 from . import genesis as documents
-from .haste import Haste
+from .caution import Caution
 from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
 from .patches import is_patch, overrides_of
@@ -45,7 +51,10 @@ BLOCK_GAS = 15_000_000
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-_KEPT_DECODED = 10_000
+# Also of those that are refused, which may have a megabyte each.
+_KEPT_DECODED, _KEPT_DECODED_BYTES = 10_000, 32 << 20
+# What a transaction weighs beside its bytes, about.
+_TX_BYTES = 2048
 
 
 class EvmApplication(Application):
@@ -61,8 +70,8 @@ class EvmApplication(Application):
     ) -> None:
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
-        self._decoded: OrderedDict[bytes, Transaction] = OrderedDict()
-        self._haste = Haste()
+        self._decoded = Kept[bytes, Transaction](_KEPT_DECODED, _KEPT_DECODED_BYTES, _weight)
+        self._caution = Caution()
 
     def evm(self) -> Evm:
         return self._machine
@@ -107,8 +116,9 @@ class EvmApplication(Application):
         return self._check(tx, unsigned=self._dev)
 
     def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
+        if self._caution.blames(tx):
+            return _refusal("the transaction takes longer than a block may")
         try:
-            self._haste.check(tx)
             found = self._decode(tx)
             if not (found.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")
@@ -137,14 +147,20 @@ class EvmApplication(Application):
 
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
+        txs = [tx for tx in txs if not self._caution.blames(tx)]
         patches = tuple(filter(is_patch, txs))
+        if self._dev and patches:
+            # Alone: a block's Ethereum transactions run again on the state before it.
+            return self._caution.fewer(patches)
+        waiting = (self._decode(tx) for tx in txs if not is_patch(tx))
         chosen = choose(
-            (self._decode(tx) for tx in filter(self._haste.takes, txs) if not is_patch(tx)),
-            lambda sender: self._account(own, sender).nonce,
+            # A chain that was one for development may still have unsigned ones.
+            (tx for tx in waiting if self._dev or tx.is_signed),
+            lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
         )
-        return patches + self._haste.first_of(chosen)
+        return self._caution.fewer(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         own = self._head()
@@ -157,8 +173,7 @@ class EvmApplication(Application):
             base_fee=own.next_base_fee,
         )
         txs = tuple(overrides_of(tx) if self._dev and is_patch(tx) else tx for tx in block.txs)
-        with self._haste.over(block.txs):
-            executed = self._machine.execute(ExecuteBlock(own.root, environment, txs))
+        executed = self._executed(block, ExecuteBlock(own.root, environment, txs))
         results: list[TxResult] = []
         count = 0
         for tx, found in zip(block.txs, executed.outcomes, strict=True):
@@ -182,6 +197,21 @@ class EvmApplication(Application):
             changes={**executed.change.written, **written(made)},
         )
 
+    def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
+        try:
+            executed = self._machine.execute(job)
+        except Exception as error:
+            if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
+                raise
+            # The engine is foreign code: what it can't run is left out as well.
+            self._caution.failed(block.txs)
+            if not block.txs:
+                raise
+            text = error.text if isinstance(error, ExecutionFailed) else repr(error)
+            raise BlockNotExecuted(block.height, len(block.txs), text) from None
+        self._caution.done(block.txs)
+        return executed
+
     def undone(self, height: int) -> Changes:
         return undone(self._state, self._head().height, height)
 
@@ -202,11 +232,12 @@ class EvmApplication(Application):
     def _decode(self, raw: bytes) -> Transaction:
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
-        if found is None:
-            found = self._decoded[raw] = decode(raw, unsigned=True)
-            while len(self._decoded) > _KEPT_DECODED:
-                self._decoded.popitem(last=False)
-        return found
+        return self._decoded.keep(raw, decode(raw, unsigned=True)) if found is None else found
+
+
+def _weight(tx: Transaction) -> int:
+    # Its data, or lists of twice their size.
+    return _TX_BYTES + 4 * len(tx.raw)
 
 
 def _refusal(reason: str) -> TxResult:

@@ -25,15 +25,13 @@ _NICENESS = 19
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """How many processes run calls, how many more calls may wait, and for how long.
-
-    ``block_s`` is that of a block, beside which the producer's lease is kept.
-    """
+    """How many processes run calls, how many more calls may wait, and how long all takes."""
 
     executors: int = 2
     waiting: int = 32
     call_s: float = 5.0
-    block_s: float = 45.0
+    block_s: float = 20.0
+    """A block takes some seconds; the producer's lease is kept meanwhile."""
 
 
 class Machine(Evm):

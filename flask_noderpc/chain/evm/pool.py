@@ -9,19 +9,22 @@ from collections.abc import Callable, Iterable
 from ...backend.application import Room
 from ...canonical.blocksize import tx_bytes
 from ...domain.ethereum import Transaction
+from ...domain.evm import Account
+from ...ethereum.validity import most_cost
 
 _Queue = list[Transaction]
 
 
 def choose(
-    txs: Iterable[Transaction], next_nonce: Callable[[bytes], int], base_fee: int, room: Room
+    txs: Iterable[Transaction], account: Callable[[bytes], Account], base_fee: int, room: Room
 ) -> tuple[bytes, ...]:
     """The bytes of a block's transactions, out of those that wait.
 
     One that does not fit, can't pay the base fee or comes after a gap holds up its sender's
-    later ones alone.
+    later ones alone; so does one that those before it may leave nothing to pay with, which
+    would fill a block with what costs nobody anything.
     """
-    queues = _by_sender(txs, next_nonce)
+    queues = _by_sender(txs, account)
     # The price first, then who came first.
     heads: list[tuple[int, int, _Queue]] = []
     for order, queue in enumerate(queues):
@@ -48,16 +51,17 @@ def _push(
             heapq.heappush(heads, (base_fee - price, order, queue))
 
 
-def _by_sender(txs: Iterable[Transaction], next_nonce: Callable[[bytes], int]) -> list[_Queue]:
-    """Each sender's transactions without a gap, the next one last."""
+def _by_sender(txs: Iterable[Transaction], account: Callable[[bytes], Account]) -> list[_Queue]:
+    """Each sender's transactions without a gap that it can pay for, the next one last."""
     senders: defaultdict[bytes, dict[int, Transaction]] = defaultdict(dict)
     for tx in txs:
         senders[tx.sender][tx.nonce] = tx
     queues = []
     for sender, by_nonce in senders.items():
-        queue, nonce = [], next_nonce(sender)
-        while nonce in by_nonce:
+        own = account(sender)
+        queue, nonce, left = [], own.nonce, own.balance
+        while nonce in by_nonce and (cost := most_cost(by_nonce[nonce])) <= left:
             queue.append(by_nonce[nonce])
-            nonce += 1
+            nonce, left = nonce + 1, left - cost
         queues.append(queue[::-1])
     return queues

@@ -11,6 +11,7 @@ from flask import Flask
 
 from flask_noderpc import ConfigurationError
 from flask_noderpc.ethereum.keys import DEV_KEYS
+from flask_noderpc.evm.dev_table import DEV_ROUTES
 from tests.websocket.client import Client
 
 from .kit import FIRST, TYPED, asked, chain_of, dev_app
@@ -46,6 +47,14 @@ def test_nobody_but_this_machine_has_its_keys_sign(
     for error in (elsewhere.json["error"], batch.json[0]["error"], told["error"]):
         assert error["message"].startswith("only callers on this machine may sign here (")
     assert "pages of another site may not change state" in page.json["error"]["message"]
+
+
+@pytest.mark.parametrize("method", [route.name for route in DEV_ROUTES])
+def test_no_method_of_development_answers_elsewhere(app: Flask, method: str) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": []}
+    client: Any = app.test_client()
+    answer = client.post("/evm", json=call, environ_base={"REMOTE_ADDR": "192.0.2.1"})
+    assert "only callers on this machine" in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize(("method", "params"), SIGNING)

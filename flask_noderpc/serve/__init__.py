@@ -1,0 +1,1 @@
+"""Processes and servers of its own, for the addresses that a node has."""

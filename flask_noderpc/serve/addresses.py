@@ -1,0 +1,108 @@
+"""Addresses as nodes write them, and sockets that listen there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigurationError
+
+# CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``tcp://host:port`` or ``unix:///path``; port 0 is any that is free."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"tcp://{host}:{self.port}"
+
+    def url(self, scheme: str) -> str:
+        """As a client on this machine writes it."""
+        shown = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}
+        host = shown.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
+        return f"{scheme}://{host}:{self.port}"
+
+    def on_loopback(self) -> Address:
+        """The same port, for callers on this machine alone."""
+        return self if self.path else replace(self, host="127.0.0.1")
+
+
+def parse(text: str, setting: str) -> tuple[Address, ...]:
+    """The addresses in a comma list; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    return tuple(_one(part.strip(), setting) for part in text.split(",") if part.strip())
+
+
+def _one(text: str, setting: str) -> Address:
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "tcp", text
+    if scheme == "unix" and rest:
+        return Address(path=rest)
+    host, colon, port = rest.rpartition(":")
+    if scheme != "tcp" or not colon or not port.isascii() or not port.isdecimal():
+        raise ConfigurationError(
+            f"{setting} = {text!r}: an address is tcp://host:port or unix:///path"
+        )
+    if int(port) > 65_535:
+        raise ConfigurationError(f"{setting} = {text!r}: there is no port above 65535")
+    return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    try:
+        return _unix(address.path) if address.path else _tcp(address)
+    except OSError as error:
+        raise ConfigurationError(f"{address}: {error.strerror or error}") from None
+
+
+def _tcp(address: Address) -> socket.socket:
+    found = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, where = found[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(where)
+        made.listen(_BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _unix(path: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        _remove_dead(path)
+        made.bind(path)
+        made.listen(_BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _remove_dead(path: str) -> None:
+    """Remove a socket that nobody listens at any more."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)

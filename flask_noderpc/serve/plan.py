@@ -1,0 +1,49 @@
+"""What the processes of one node do: told to each of them when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import json
+
+SOCKETS = "NODERPC_SERVE"
+"""The variable of the environment that holds a process's plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that listens, by its number, and what is served there."""
+
+    descriptor: int
+    surface: str
+    """``node``, ``evm`` or ``evm_ws``."""
+    certificate: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One process: where its app is from, what it serves, and whether it makes blocks."""
+
+    watched: int
+    """A socket whose other end is the parent's: it ends with the parent."""
+    listeners: tuple[Listener, ...] = ()
+    app: str = ""
+    """Where the host's app is, as ``flask --app`` has it; empty for the node's own."""
+    mount: str = "noderpc"
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the node's own app, by their names."""
+    folder: str = ""
+    """Where that keeps its chain."""
+    produces: bool = False
+    serves: bool = True
+
+    def encode(self) -> str:
+        """As it is handed on."""
+        return json.encode(self).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> Plan:
+        """What :meth:`encode` made."""
+        return json.decode(text.encode(), cls)

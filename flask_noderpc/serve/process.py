@@ -1,0 +1,121 @@
+"""One process of a node: ``python -m flask_noderpc.serve.process``, with a plan.
+
+It patches before everything else, serves its sockets until it is told to end or its parent
+has gone, and then lets everybody go in good order.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from .plan import Listener, Plan
+    from .server import NodeServer
+
+log = logging.getLogger("flask_noderpc.serve")
+
+_ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
+
+# CometBFT's write timeout, and a little more.
+_GRACE_S = 12.0
+
+
+def main() -> None:
+    """Patch, and then do what the plan says."""
+    from gevent import monkey
+
+    monkey.patch_all()
+    from .plan import SOCKETS, Plan
+
+    plan = Plan.decode(os.environ.pop(SOCKETS))
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    threading.Thread(target=_watch, args=(plan.watched, ended), daemon=True).start()
+    app = _app(plan)
+    servers = [_server(each, app, plan.mount) for each in plan.listeners]
+    _run(app, servers, ended)
+
+
+def _watch(descriptor: int, ended: threading.Event) -> None:
+    """Wait for the end of the parent."""
+    with socket.socket(fileno=descriptor) as parent:
+        while parent.recv(1):
+            pass
+    ended.set()
+
+
+def _app(plan: Plan) -> Flask:
+    if plan.app:
+        from flask.cli import ScriptInfo
+
+        return ScriptInfo(app_import_path=plan.app).load_app()
+    from .app import node_app
+
+    return node_app(Path(plan.folder), plan.settings)
+
+
+def _server(listener: Listener, app: Flask, mount: str) -> NodeServer:
+    from ..extension import mounts
+    from .evm_root import EvmRoot
+    from .server import Limits, NodeServer
+
+    sock = socket.socket(fileno=listener.descriptor)
+    settings = mounts(app)[mount].settings
+    tls: dict[str, Any] = {}
+    if listener.certificate:
+        tls = {"certfile": listener.certificate, "keyfile": listener.key}
+    limits = Limits(
+        header_s=settings.read_timeout,
+        body_s=settings.read_timeout,
+        write_s=settings.write_timeout,
+        idle_s=settings.idle_timeout,
+        connections=settings.max_open_connections,
+    )
+    wsgi: Any = app
+    if listener.surface != "node":
+        wsgi = EvmRoot(app, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
+    return NodeServer(sock, wsgi, limits, **tls)
+
+
+def _path(app: Flask, endpoint: str) -> str:
+    return next(rule.rule for rule in app.url_map.iter_rules(endpoint))
+
+
+def _run(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
+    from ..errors import NodeRPCError
+    from ..extension import mounts
+
+    try:
+        for mount in mounts(app).values():
+            mount.start()
+    except NodeRPCError as error:
+        sys.exit(f"noderpc: {error}")
+    for server in servers:
+        server.start()
+    ended.wait()
+    for mount in mounts(app).values():
+        mount.hang_up()
+    stopping = [threading.Thread(target=server.stop, args=(_GRACE_S,)) for server in servers]
+    for thread in stopping:
+        thread.start()
+    for thread in stopping:
+        thread.join()
+    for backend in {
+        id(mount.backend): mount.backend for mount in mounts(app).values()
+    }.values():
+        backend.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""``noderpc start``: from settings to processes that serve."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..settings import Settings, read_settings
+from .addresses import Address, listen, parse
+from .app import node_app
+from .filesystem import refuse_network
+from .plan import Listener, Plan
+from .supervisor import Supervisor
+
+Say = Callable[[str], None]
+
+
+# What a chain of tests is, unless something else is said.
+_DEV = {
+    "application": "evm",
+    "json_rpc_enable": True,
+    "evm_api": "eth,net,web3,txpool,debug",
+    "cors_origins": "*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a surface is served."""
+
+    surface: str
+    address: Address
+    certificate: str
+    key: str
+
+    def url(self, bound: Address) -> str:
+        """As clients write it."""
+        scheme = "ws" if self.surface == "evm_ws" else "http"
+        return bound.url(f"{scheme}s" if self.certificate else scheme)
+
+
+def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
+    """Serve a chain in a folder until a signal comes.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
+    """
+    given = {
+        "home": str(folder),
+        "database": str(folder / "data" / "noderpc.db"),
+        **(_DEV if str(given.get("dev", "")).lower() in ("true", "1", "yes", "on") else {}),
+        **given,
+    }
+    settings = read_settings({}, given)
+    _make(Path(str(settings.database)).parent)
+    refuse_network(Path(str(settings.database)))
+    # Whatever is wrong with the settings is said here, once, and before anything is opened.
+    node_app(folder, given)
+    _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: {error.strerror}; --home names a folder that can be written to"
+        ) from None
+
+
+def start_host(app: str, mount: str, settings: Settings, say: Say) -> None:
+    """Serve a host's app until a signal comes."""
+    _serve(settings, Plan(-1, app=app, mount=mount), {}, say)
+
+
+def _serve(settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say) -> None:
+    places = tuple(_places(settings, given))
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(listen(place.address)) for place in places]
+        listeners = tuple(
+            Listener(sock.fileno(), place.surface, place.certificate, place.key)
+            for sock, place in zip(sockets, places, strict=True)
+        )
+        _tell(settings, places, sockets, say)
+        plans = tuple(_plans(replace(plan, listeners=listeners), settings))
+        Supervisor(plans, say).run()
+
+
+def _plans(serving: Plan, settings: Settings) -> Iterator[Plan]:
+    """One process that serves and produces, or several that share this out."""
+    if settings.workers == 1 or serving.app:
+        yield serving
+        for _ in range(settings.workers - 1):
+            yield serving
+        return
+    own = serving.settings
+    if settings.produce:
+        yield replace(serving, listeners=())
+    for _ in range(settings.workers):
+        yield replace(serving, settings={**own, "produce": False})
+
+
+def _places(settings: Settings, given: Mapping[str, Any]) -> Iterator[_Place]:
+    node = settings.tls_cert_file, settings.tls_key_file
+    yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, given)
+    if settings.json_rpc_enable:
+        evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
+        for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
+            yield from _at(surface, getattr(settings, name), name, evm, settings, given)
+
+
+def _at(
+    surface: str,
+    text: str,
+    name: str,
+    tls: tuple[str, str],
+    settings: Settings,
+    given: Mapping[str, Any],
+) -> Iterator[_Place]:
+    if bool(tls[0]) != bool(tls[1]):
+        raise ConfigurationError("TLS needs both a certificate and its key")
+    for path in filter(None, tls):
+        if not Path(path).is_file():
+            raise ConfigurationError(f"{path}: there is no such file, for TLS")
+    for address in parse(text, f"NODERPC_{name.upper()}"):
+        # What everybody's keys sign for is for this machine alone, unless it is said.
+        own = address.on_loopback() if settings.dev and name not in given else address
+        yield _Place(surface, own, *tls)
+
+
+def _tell(
+    settings: Settings,
+    places: tuple[_Place, ...],
+    sockets: list[socket.socket],
+    say: Say,
+) -> None:
+    """Say where everything is, and how to begin."""
+    titles = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
+    first = ""
+    for place, sock in zip(places, sockets, strict=True):
+        bound = place.address
+        if not bound.path:
+            bound = replace(bound, port=sock.getsockname()[1])
+        shown = str(bound) if bound.path else place.url(bound)
+        say(f"{titles[place.surface]:14} {shown}")
+        if place.surface == "node" and not bound.path:
+            first = first or place.url(bound)
+    say(f"{'chain':14} {settings.application}, dialect {settings.dialect}")
+    if settings.dialect == "document":
+        say(f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38")
+    if first:
+        say(f"{'try':14} curl {first}/status")

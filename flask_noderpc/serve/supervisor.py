@@ -1,0 +1,103 @@
+"""Starts the processes of a node, replaces those that end, and ends them all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigurationError
+from .plan import SOCKETS, Plan
+
+_LOOK_S = 0.1
+# Longer than what a process takes to end in good order.
+_PATIENCE_S = 15.0
+# One that ends so soon, so often in a row, will not get better.
+_SOON_S, _MOST_FAILURES = 3.0, 5
+
+
+@dataclass(slots=True)
+class _Child:
+    plan: Plan
+    process: subprocess.Popen[bytes]
+    began: float
+    failures: int = 0
+
+
+class Supervisor:
+    """The parent of a node's processes; it serves nothing itself."""
+
+    def __init__(self, plans: Sequence[Plan], say: Callable[[str], None]) -> None:
+        self._say = say
+        # Closed with this process, however it ends: then the others end as well.
+        self._own, self._theirs = socket.socketpair()
+        self._plans = [replace(plan, watched=self._theirs.fileno()) for plan in plans]
+        self._children: list[_Child] = []
+        self._ending = False
+
+    def run(self) -> None:
+        """Look after the processes until a signal comes; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` when one can't start."""
+        before = {
+            number: signal.signal(number, self._end)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            self._children = [self._start(plan) for plan in self._plans]
+            while not self._ending:
+                time.sleep(_LOOK_S)
+                for child in self._children:
+                    if child.process.poll() is not None:
+                        self._replace(child)
+        finally:
+            self._stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, *_: object) -> None:
+        self._ending = True
+
+    def _start(self, plan: Plan) -> _Child:
+        descriptors = [plan.watched, *(each.descriptor for each in plan.listeners)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.process"],
+            env={**os.environ, SOCKETS: plan.encode()},
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            # A terminal's Ctrl-C is for the parent, which ends them in its own time.
+            start_new_session=True,
+        )
+        return _Child(plan, process, time.monotonic())
+
+    def _replace(self, child: _Child) -> None:
+        if self._ending:
+            return
+        lived = time.monotonic() - child.began
+        failures = child.failures + 1 if lived < _SOON_S else 0
+        if failures >= _MOST_FAILURES:
+            raise ConfigurationError(
+                f"a process of the node ended {failures} times as soon as it began, with"
+                f" {child.process.returncode}; what it said is above"
+            )
+        self._say(f"process {child.process.pid} ended with {child.process.returncode}")
+        fresh = self._start(child.plan)
+        child.process, child.began, child.failures = fresh.process, fresh.began, failures
+
+    def _stop(self) -> None:
+        for child in self._children:
+            child.process.terminate()
+        deadline = time.monotonic() + _PATIENCE_S
+        for child in self._children:
+            try:
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._say(f"process {child.process.pid} does not end, and is killed")
+                child.process.kill()
+                child.process.wait()
+        self._own.close()
+        self._theirs.close()

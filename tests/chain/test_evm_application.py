@@ -1,0 +1,29 @@
+"""The application of a chain with an EVM, asked as its chain asks it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+from flask_noderpc.chain.evm.application import EvmApplication
+from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.ethereum.transactions import decode, in_the_name_of
+from tests.ethereum.signing import CHAIN_ID, sample
+
+MEGABYTE = 1 << 20
+
+
+def test_what_is_refused_is_not_kept_without_end() -> None:
+    state: dict[bytes, bytes] = {}
+    machine = Machine(state, "nowhere.db", ExecutionLimits())
+    application = EvmApplication(state, machine, CHAIN_ID)
+    template = replace(decode(sample("dynamic fee")), data=bytes(MEGABYTE))
+    tracemalloc.start()
+    try:
+        for nonce in range(60):
+            raw = in_the_name_of(bytes(19) + b"\1", replace(template, nonce=nonce))
+            assert "v, r, s" in application.check_tx(raw).log
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 40 * MEGABYTE

@@ -1,0 +1,69 @@
+"""The example app in a process of its own, behind gunicorn, with the chain that
+web3.py's tests want."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 30.0
+# As docs/events.rst has it.
+GUNICORN = ("--threads", "50", "example_app:create_app()")
+SETTINGS = {
+    "APPLICATION": "evm",
+    "DEV": "true",
+    # Tests look at what waits, and wait for what was sent.
+    "BLOCK_INTERVAL": "1.0",
+    # Which the tests have in their transactions.
+    "EVM_CHAIN_ID": "131277322940537",
+    # A test asks for all the blocks there are; geth takes as many.
+    "EVM_MAX_BATCH": "1000",
+}
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """A node in a folder; its base URL."""
+    port = _free_port()
+    settings = {**SETTINGS, "DATABASE": str(folder / "noderpc.db")}
+    own = {f"FLASK_NODERPC_{name}": value for name, value in settings.items()}
+    command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", *GUNICORN]
+    with (folder / "node.log").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **own}, stdout=log, stderr=log
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_for_a_block(url, process)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _wait_for_a_block(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the node ended: see node.log"
+        try:
+            with urlopen(f"{url}/block?height=1"):
+                return
+        except URLError:
+            time.sleep(0.1)
+    raise TimeoutError(f"no block within {PATIENCE_S:g} s: see node.log")
