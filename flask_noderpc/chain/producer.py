@@ -33,6 +33,8 @@ _LONGEST_BLOCK_S = 60.0
 
 _ALL = Room(-1, -1)
 
+_BREATH_S = 0.001
+
 # How many waiting transactions are looked at in one go.
 _RECHECK_SLICE = 20
 
@@ -84,6 +86,7 @@ class Producer:
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
         self._complaint = ""
+        self._failed = False
         self._busy_since: float | None = None
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -111,11 +114,8 @@ class Producer:
         if self._timely and not head.is_genesis:
             head = self._retimed(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
-        limits = head.params.block
         evidence = self._evidence(head, evidence)
-        room = Room(
-            max_data_bytes(limits, len(head.validators.validators), evidence), limits.max_gas
-        )
+        room = _room(head, evidence)
         reaped = self._store.reap(_ALL if self._app.chooses else room)
         txs = self._app.prepare_proposal(reaped, room)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
@@ -143,6 +143,15 @@ class Producer:
         if self._app.rechecks:
             self._recheck()
         return height
+
+    def _is_chosen(self) -> bool:
+        """Whether an application that chooses takes any of what waits into a block."""
+        with self._at_work:
+            head = self._store.head()
+            self._bring_into_step(head)
+            evidence = self._evidence(head, ())
+            room = _room(head, evidence)
+            return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
 
     def _retimed(self, head: Head) -> Head:
         time, self.next_time = self.next_time, None
@@ -251,7 +260,9 @@ class Producer:
                 self._turn()
                 self._complain("")
             except BlockNotExecuted as error:
-                # Nobody else knows what not to propose again.
+                # Nobody else knows what not to propose again. The next shows whether that
+                # was the fault, even where it is empty.
+                self._failed = True
                 self._complain(str(error))
                 self._stopping.wait(self._patience)
             except BackendError as error:
@@ -279,14 +290,32 @@ class Producer:
         if early > 0:
             self._stopping.wait(min(early, self._patience))
             return
-        if self._owes_a_block() or self._store.wait_for_pending(self._patience):
+        if self._owes_a_block() or self._is_wanted():
+            self._failed = False
             self._last_block_at = time.monotonic()
             self.produce()
+            # Whoever makes one by hand has a turn too, however often blocks are made.
+            self._stopping.wait(_BREATH_S)
+
+    def _is_wanted(self) -> bool:
+        """Whether something waits that goes into a block; waits for it a while."""
+        # It may wait twice, and then the lease is looked after.
+        patience = self._patience / 2
+        if not self._store.wait_for_pending(patience):
+            return False
+        seen = self._store.latest_pending()
+        if not self._app.chooses or self._is_chosen():
+            return True
+        # All of it waits for what is not there: an empty block would not help.
+        self._store.wait_for_pending_after(seen, patience)
+        return False
 
     def _owes_a_block(self) -> bool:
         """Whether a block is due though no transaction waits."""
-        if self.pace.empty_blocks or not self.pace.proof_blocks:
-            return self.pace.empty_blocks
+        if self.pace.empty_blocks or self._failed:
+            return True
+        if not self.pace.proof_blocks:
+            return False
         # CometBFT: consensus/state.go, needProofBlock.
         height = self._store.latest_height()
         if height == 0:
@@ -315,6 +344,13 @@ class Producer:
         if complaint and complaint != self._complaint:
             log.error("no block is made: %s", complaint)
         self._complaint = complaint
+
+
+def _room(head: Head, evidence: Sequence[Evidence]) -> Room:
+    """What a block has room for beside the evidence."""
+    limits = head.params.block
+    size = max_data_bytes(limits, len(head.validators.validators), evidence)
+    return Room(size, limits.max_gas)
 
 
 def replay(store: ChainBackend, application: Application) -> None:
