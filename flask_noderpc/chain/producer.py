@@ -36,6 +36,8 @@ _LONGEST_BLOCK_S = 60.0
 
 _ALL = Room(-1, -1)
 
+_BREATH_S = 0.001
+
 # How many waiting transactions are looked at in one go.
 _RECHECK_SLICE = 20
 
@@ -92,11 +94,11 @@ class Producer:
         self._lease_until = 0.0
         self._last_block_at = 0.0
         # Whether the last block took nothing of what waited, and what that was.
-        self._took_none, self._looked_at = False, 0
         self._in_step_at = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
         self._complaint = ""
+        self._failed = False
         self._busy_since: float | None = None
         self._stopping = threading.Event()
         self._repaced = threading.Event()
@@ -135,15 +137,10 @@ class Producer:
         if self._timely and not head.is_genesis:
             head = self._retimed(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
-        limits = head.params.block
         evidence = self._evidence(head, evidence)
-        room = Room(
-            max_data_bytes(limits, len(head.validators.validators), evidence), limits.max_gas
-        )
-        self._looked_at = self._store.latest_pending()
+        room = _room(head, evidence)
         reaped = self._store.reap(_ALL if self._app.chooses else room)
         txs = self._app.prepare_proposal(reaped, room)
-        self._took_none = bool(reaped) and not txs
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
         proposal.check_size(txs, room.max_bytes)
@@ -170,6 +167,15 @@ class Producer:
             self._recheck()
         return height
 
+    def _is_chosen(self) -> bool:
+        """Whether an application that chooses takes any of what waits into a block."""
+        with self._at_work:
+            head = self._store.head()
+            self._bring_into_step(head)
+            evidence = self._evidence(head, ())
+            room = _room(head, evidence)
+            return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
+
     def _retimed(self, head: Head) -> Head:
         time, self.next_time = self.next_time, None
         if time is None:
@@ -194,7 +200,8 @@ class Producer:
             lease = self._lead()
             self._store.rewind(height, self._app.undone(height), lease)
             self._in_step_at = -1
-            self._took_none, self.next_time = False, None
+            # The block that it was for is none of this past's.
+            self.next_time = None
             self._recheck()
 
     def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -280,7 +287,9 @@ class Producer:
                 self._turn()
                 self._complain("")
             except BlockNotExecuted as error:
-                # Nobody else knows what not to propose again.
+                # Nobody else knows what not to propose again. The next shows whether that
+                # was the fault, even where it is empty.
+                self._failed = True
                 self._complain(str(error))
                 self._stopping.wait(self._patience)
             except BackendError as error:
@@ -310,18 +319,27 @@ class Producer:
         if early > 0:
             self._pause(min(early, self._patience))
             return
-        due = self._owes_a_block() or self._something_waits(pace)
+        due = self._owes_a_block() or self._is_wanted()
         # What came to wait may have come after the pace was changed.
         if due and self.pace is pace:
+            self._failed = False
             self._last_block_at = time.monotonic()
             self.produce()
+            # Whoever makes one by hand has a turn too, however often blocks are made.
+            self._stopping.wait(_BREATH_S)
 
-    def _something_waits(self, pace: Pace) -> bool:
-        """Whether anything comes to wait that a block might take."""
-        if pace.at_once and self._took_none:
-            # What the last block left behind can't run: no use in one block after another.
-            return self._store.wait_for_pending_after(self._looked_at, self._patience)
-        return self._store.wait_for_pending(self._patience)
+    def _is_wanted(self) -> bool:
+        """Whether something waits that goes into a block; waits for it a while."""
+        # It may wait twice, and then the lease is looked after.
+        patience = self._patience / 2
+        if not self._store.wait_for_pending(patience):
+            return False
+        seen = self._store.latest_pending()
+        if not self._app.chooses or self._is_chosen():
+            return True
+        # All of it waits for what is not there: an empty block would not help.
+        self._store.wait_for_pending_after(seen, patience)
+        return False
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless there is another pace now or an end."""
@@ -330,8 +348,10 @@ class Producer:
 
     def _owes_a_block(self) -> bool:
         """Whether a block is due though no transaction waits."""
-        if self.pace.empty_blocks or not self.pace.proof_blocks:
-            return self.pace.empty_blocks
+        if self.pace.empty_blocks or self._failed:
+            return True
+        if not self.pace.proof_blocks:
+            return False
         # CometBFT: consensus/state.go, needProofBlock.
         height = self._store.latest_height()
         if height == 0:
@@ -360,6 +380,13 @@ class Producer:
         if complaint and complaint != self._complaint:
             log.error("no block is made: %s", complaint)
         self._complaint = complaint
+
+
+def _room(head: Head, evidence: Sequence[Evidence]) -> Room:
+    """What a block has room for beside the evidence."""
+    limits = head.params.block
+    size = max_data_bytes(limits, len(head.validators.validators), evidence)
+    return Room(size, limits.max_gas)
 
 
 def replay(store: ChainBackend, application: Application) -> None:

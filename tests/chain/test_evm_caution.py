@@ -80,9 +80,7 @@ def test_what_takes_too_long_is_dropped_and_the_rest_is_mined(chain: EmbeddedCha
         assert chain.submit(transfer(nonce, OTHER)).code == 0
     chain.producer().start()
     until(lambda: chain.pending(100).total == 1, "the others are mined", 60)
-    assert sum(len(chain.block(at)[1].txs) for at in range(1, chain.latest_height() + 1)) == (
-        OTHERS
-    )
+    assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == (OTHERS)
     again = chain.submit(slow())
     assert (again.code, again.log) == (1, "the transaction takes longer than a block may")
     assert chain.submit(transfer(0)).code == 0
@@ -128,3 +126,19 @@ def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain
     own.broken = None
     assert not chain.block(chain.produce())[1].txs
     assert chain.pending_count().total == 0
+
+
+def test_what_cannot_be_mined_makes_no_blocks(chain: EmbeddedChain) -> None:
+    chain.submit(transfer(1))
+    chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=0))
+    chain.producer().start()
+    chain.submit(transfer(1, OTHER))
+    assert chain.wait_for_height(0, 1.5) == 0
+    chain.submit(transfer(0))
+    until(lambda: chain.pending_count().total == 2, "what came behind a gap is mined")
+    assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == 2
+    assert all(chain.block(at)[1].txs for at in heights(chain))
+
+
+def heights(chain: EmbeddedChain) -> range:
+    return range(1, chain.latest_height() + 1)

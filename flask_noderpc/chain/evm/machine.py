@@ -30,7 +30,7 @@ class ExecutionLimits:
     executors: int = 2
     waiting: int = 32
     call_s: float = 5.0
-    block_s: float = 20.0
+    block_s: float = 30.0
     """A block takes some seconds; the producer's lease is kept meanwhile."""
 
 
