@@ -17,6 +17,7 @@ from ..domain.evm import (
 )
 from ..engine.base import Job
 from ..engine.jobs import Call, Estimate
+from ..engine.traces import ListAccess
 from ..errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
 from ..ethereum.reverts import reason
 from ..rpc.context import Context
@@ -143,7 +144,7 @@ def run(ctx: Context, job: Job[T]) -> T:
         seconds = f"{ctx.settings.evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.cure})") from None
     except InvalidTransaction as error:
-        gas = job.message.gas if isinstance(job, Call) else 0
+        gas = job.message.gas if isinstance(job, Call | ListAccess) else 0
         raise EvmError(f"err: {error} (supplied gas {gas})") from None
 
 

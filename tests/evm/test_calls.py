@@ -90,8 +90,11 @@ def test_other_failures(node: Running) -> None:
     assert (
         f"insufficient funds for gas * price + value: address {NOBODY} have 0 want 1" in message
     )
-    message = node.error("eth_call", {"to": TO, "gas": "0x5207"})["message"]
-    assert message == "err: intrinsic gas too low: have 20999, want 21000 (supplied gas 20999)"
+    for method in ("eth_call", "eth_createAccessList"):
+        message = node.error(method, {"to": TO, "gas": "0x5207"})["message"]
+        assert message == (
+            "err: intrinsic gas too low: have 20999, want 21000 (supplied gas 20999)"
+        )
 
 
 def test_heights_that_are_not_there(node: Running) -> None:
