@@ -85,6 +85,11 @@ class Transaction:
         return self.s != 0
 
     @property
+    def fee_cap(self) -> int:
+        """The most that a unit of gas may cost its sender."""
+        return (self.max_fee_per_gas if self.gas_price is None else self.gas_price) or 0
+
+    @property
     def blob_gas(self) -> int | None:
         """What the blobs take; ``None`` for a type without any."""
         return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None

@@ -15,6 +15,7 @@ from eth_typing import Address
 
 from ..domain.evm import OUT_OF_GAS, REVERTED
 from .base import Tracer
+from .opcodes import name_of
 
 _SELFDESTRUCT = 0xFF
 _CREATE2 = 0xF5
@@ -53,7 +54,7 @@ def error_text(error: VMError) -> str:
     if isinstance(error, exceptions.InvalidInstruction):
         opcode = _OPCODE.search(str(error))
         code = int(opcode.group(), 16) if opcode else 0xFE
-        return "invalid opcode: INVALID" if code == 0xFE else f"invalid opcode: {_name(code)}"
+        return "invalid opcode: INVALID" if code == 0xFE else f"invalid opcode: {name_of(code)}"
     return _TEXTS.get(type(error), str(error))
 
 
@@ -61,10 +62,6 @@ def _missing(error: VMError) -> int:
     """The gas that there was too little of."""
     found = _NEEDED.search(str(error)) if isinstance(error, exceptions.OutOfGas) else None
     return int(found[1]) if found else 0
-
-
-def _name(code: int) -> str:
-    return f"opcode {code:#x} not defined"
 
 
 _MODEXP = Address((5).to_bytes(20))

@@ -165,8 +165,7 @@ class _Simulation:
         if self._rules.validation:
             validity.check_turn(tx, account)
             validity.check_fee(tx, environment.base_fee)
-            price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-            dearest = replace(message, gas_price=price or 0)
+            dearest = replace(message, gas_price=tx.fee_cap)
             validity.check_message_funds(dearest, account.balance)
         elif 0 < message.gas_price < environment.base_fee:
             validity.check_fee(tx, environment.base_fee)

@@ -149,8 +149,7 @@ def fee_after(header: Header) -> int | None:
 
 def pending_transaction(tx: Transaction) -> PlacedTransaction:
     """A transaction that waits, at the most that its sender pays."""
-    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-    return PlacedTransaction(tx, None, price or 0)
+    return PlacedTransaction(tx, None, tx.fee_cap)
 
 
 def raw_block(block: Block) -> bytes:

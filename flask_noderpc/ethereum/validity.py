@@ -13,9 +13,6 @@ from .gas import MAX_INITCODE, floor_gas, intrinsic_gas
 MAX_BYTES = 128 * 1024
 """Of a transaction."""
 
-BLOB_GAS = 1 << 17
-"""EIP-4844: of one blob."""
-
 
 def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
     """Refuse what could run in no block, whatever the state; raise ``InvalidTransaction``."""
@@ -38,12 +35,17 @@ def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
         )
     least = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
     _check_gas(tx.gas, least, tx.data)
+    _check_lists(tx)
+
+
+def _check_lists(tx: Transaction) -> None:
     if tx.type == SET_CODE and not tx.authorizations:
         raise InvalidTransaction("set code tx must have at least one authorization tuple")
     if tx.type == BLOB and not tx.blob_versioned_hashes:
         raise InvalidTransaction("blobless blob transaction")
-    if any(each[:1] != b"\x01" for each in tx.blob_versioned_hashes):
-        raise InvalidTransaction("blob has an invalid hash version")
+    for place, each in enumerate(tx.blob_versioned_hashes):
+        if each[:1] != b"\x01":
+            raise InvalidTransaction(f"blob {place} has invalid hash version")
 
 
 def _check_initcode(to: bytes | None, data: bytes) -> None:
@@ -87,9 +89,8 @@ def check_sender(tx: Transaction, code: bytes) -> None:
 
 def most_cost(tx: Transaction) -> int:
     """The most wei that a transaction may take from its sender."""
-    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-    blobs = BLOB_GAS * len(tx.blob_versioned_hashes) * (tx.max_fee_per_blob_gas or 0)
-    return tx.gas * (price or 0) + tx.value + blobs
+    blobs = (tx.blob_gas or 0) * (tx.max_fee_per_blob_gas or 0)
+    return tx.gas * tx.fee_cap + tx.value + blobs
 
 
 def check_funds(tx: Transaction, account: Account) -> None:
@@ -104,10 +105,9 @@ def check_funds(tx: Transaction, account: Account) -> None:
 
 def check_fee(tx: Transaction, base_fee: int) -> None:
     """Refuse who would pay less than the base fee, and no blobs at all."""
-    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-    if (price or 0) < base_fee:
+    if tx.fee_cap < base_fee:
         raise InvalidTransaction(
-            f"max fee per gas less than block base fee: maxFeePerGas: {price},"
+            f"max fee per gas less than block base fee: maxFeePerGas: {tx.fee_cap},"
             f" baseFee: {base_fee}"
         )
     if tx.type == BLOB and not tx.max_fee_per_blob_gas:

@@ -176,8 +176,7 @@ def _why_known(ctx: Context, tx: Transaction) -> str:
 
 def check_fee(ctx: Context, tx: Transaction) -> None:
     """Refuse a fee that can only be a mistake; geth: internal/ethapi, checkTxFee."""
-    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-    fee, cap = tx.gas * (price or 0) / ETHER, ctx.settings.evm_txfee_cap
+    fee, cap = tx.gas * tx.fee_cap / ETHER, ctx.settings.evm_txfee_cap
     if cap and fee > cap:
         raise EvmError(
             f"tx fee ({fee:.2f} ether) exceeds the configured cap ({cap:.2f} ether)"

@@ -108,6 +108,5 @@ def _by_nonce(
 
 def _line(tx: Transaction) -> str:
     # geth: internal/ethapi, with a sign for "times".
-    price = tx.max_fee_per_gas if tx.gas_price is None else tx.gas_price
-    cost = f"{tx.value} wei + {tx.gas} gas \u00d7 {price} wei"
+    cost = f"{tx.value} wei + {tx.gas} gas \u00d7 {tx.fee_cap} wei"
     return f"contract creation: {cost}" if tx.to is None else f"{to_checksum(tx.to)}: {cost}"

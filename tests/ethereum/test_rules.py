@@ -142,7 +142,7 @@ def test_what_could_run_in_no_block() -> None:
     )
     assert refused(type=4) == "set code tx must have at least one authorization tuple"
     assert refused(type=3) == "blobless blob transaction"
-    assert refused(blob_versioned_hashes=(bytes(32),)) == "blob has an invalid hash version"
+    assert refused(blob_versioned_hashes=(bytes(32),)) == "blob 0 has invalid hash version"
 
 
 def test_whose_turn_it_is() -> None:

@@ -141,7 +141,7 @@ class EvmApplication(Application):
             sender=found.sender,
             nonce=found.nonce,
             next_nonce=self._account(self._head(), found.sender).nonce,
-            fee_cap=(found.max_fee_per_gas or 0) if price is None else price,
+            fee_cap=found.fee_cap,
             tip=(found.max_priority_fee_per_gas or 0) if price is None else price,
         )
 
