@@ -17,7 +17,7 @@ from urllib.request import urlopen
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
 # As docs/events.rst has it.
-GUNICORN = ("--threads", "50", "example_app:create_app()")
+GUNICORN = ("--threads", "50", "--graceful-timeout", "5", "example_app:create_app()")
 SETTINGS = {
     "APPLICATION": "evm",
     "DEV": "true",
