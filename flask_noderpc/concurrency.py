@@ -22,6 +22,14 @@ def is_patched() -> bool:
     return monkey is not None and bool(monkey.is_module_patched("threading"))
 
 
+_PATCHED_FIRST = is_patched()
+
+
+def is_patched_late() -> bool:
+    """Whether locks may have been made before gevent replaced them: they stop the hub."""
+    return is_patched() and not _PATCHED_FIRST
+
+
 def native_lock() -> AbstractContextManager[bool]:
     """A lock between real threads, for short moments: under gevent it stops the hub."""
     if is_patched():

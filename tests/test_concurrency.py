@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +133,26 @@ def test_under_gevent_only_the_calling_greenlet_waits() -> None:
     )
 
     assert (made.stdout, made.returncode) == ("200\n", 0), made.stderr
+
+
+IMPORTED = "from flask_noderpc import EmbeddedChain"
+PATCHED = "from gevent import monkey; monkey.patch_all()"
+STARTED = "import sys; chain = EmbeddedChain(sys.argv[1]); chain.start(); chain.close()"
+
+
+@pytest.mark.parametrize(
+    ("lines", "warns"), [((IMPORTED, PATCHED), True), ((PATCHED, IMPORTED), False)]
+)
+def test_a_chain_warns_of_gevent_that_came_after_it(
+    tmp_path: Path, lines: tuple[str, ...], warns: bool
+) -> None:
+    script = "\n".join((*lines, STARTED))
+    made = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "chain.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert made.returncode == 0, made.stderr
+    assert ("call gevent.monkey.patch_all() first" in made.stderr) == warns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from ..backend.application import Application, AppState, InitChain
 from ..backend.control import Control
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
+from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
@@ -20,6 +22,8 @@ from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .kvstore import KVStore
 from .producer import Pace, Producer, replay
+
+log = logging.getLogger("flask_noderpc.chain")
 
 # CometBFT: the channels that a full node speaks.
 _CHANNELS = bytes.fromhex("40202122233038606100")
@@ -92,6 +96,12 @@ class EmbeddedChain(SQLiteBackend):
                     self._started_in = os.getpid()
 
     def _begin(self) -> None:
+        if is_patched_late():
+            log.warning(
+                "gevent patched the standard library after this package was imported, and"
+                " requests may stop each other for ever: call gevent.monkey.patch_all() first,"
+                " with gunicorn --preload in its configuration file"
+            )
         if self._only_serves():
             if homes.exists(self.home):
                 self._introduce(homes.load(self.home, self.clock.now()))

@@ -10,17 +10,25 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.chain.evm.application import EvmApplication
+from flask_noderpc.chain.evm.genesis import app_state
+from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.domain.evm import AccountOverride
 from flask_noderpc.engine.executors import Executors
+from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.errors import (
     ExecutionTimedOut,
     ExecutorDied,
     ExecutorsBusy,
     InvalidTransaction,
 )
+from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.kit import ROOT, until
 
 from .jobs import Endless, Held, Killed, Large, Raises, Runs, Unsendable, WhoAmI, executors
@@ -250,3 +258,27 @@ def test_a_process_ends_with_its_parent(job: str) -> None:
         reading.start()
         reading.join(30)
         assert not reading.is_alive()
+
+
+@pytest.mark.parametrize("name", ["chain.db", "file:chain.db"])
+def test_executors_find_the_store_where_the_process_has_moved_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chain = EmbeddedChain(
+        name,
+        produce=False,
+        application=lambda state: EvmApplication(
+            state, Machine(state, name, ExecutionLimits()), CHAIN_ID
+        ),
+        app_state=app_state({sender(): 10**22}),
+    )
+    (tmp_path / "other").mkdir()
+    with closing(chain):
+        chain.start()
+        monkeypatch.chdir(tmp_path / "other")
+        own = chain.evm()
+        assert isinstance(own, Machine)
+        change = Patch(own.root(0), {sender(): AccountOverride(nonce=1)})
+        assert own.run(change).root != own.root(0)
+    assert not list((tmp_path / "other").iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from ...backend.application import AppState
@@ -45,7 +46,7 @@ class Machine(Evm):
 
     def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
         self._state, self._limits = state, limits
-        command = (sys.executable, "-m", f"{__package__}.executor", store)
+        command = (sys.executable, "-m", f"{__package__}.executor", _absolute(store))
         self._calls = Executors((*command, str(_NICENESS)), limits.executors, limits.waiting)
         self._blocks = Executors((*command, "0"), 1, 1)
         self._record = lru_cache(_KEPT_RECORDS)(self._read)
@@ -79,3 +80,9 @@ class Machine(Evm):
         """End the processes."""
         self._calls.close()
         self._blocks.close()
+
+
+def _absolute(store: str) -> str:
+    """A file's name or URI, for processes that begin when this one has changed its folder."""
+    scheme = "file:" if store.startswith("file:") else ""
+    return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"
