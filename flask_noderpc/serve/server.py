@@ -16,6 +16,7 @@ from math import inf
 from typing import Any
 
 import gevent
+from gevent.pool import Pool
 from gevent.pywsgi import WSGIHandler, WSGIServer
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -117,7 +118,8 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     handler_class = Handler
 
     def __init__(self, listener: socket.socket, app: WSGI, limits: Limits, **tls: Any) -> None:
-        super().__init__(listener, app, log=None, error_log=None, **tls)
+        # A pool can be waited for.
+        super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **tls)
         self.limits = limits
         self._open: set[Handler] = set()
         self._clock: Any = None

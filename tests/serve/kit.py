@@ -1,0 +1,124 @@
+"""A node as ``noderpc start`` starts it, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 30.0
+COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for something; fail when it does not come."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.02)
+
+
+class Node:
+    """A running node."""
+
+    def __init__(self, folder: Path, *flags: str, command: list[str] | None = None) -> None:
+        self.log = folder / "node.log"
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*(command or [*COMMAND, "--home", str(folder)]), *flags],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def url(self, title: str = "node RPC") -> str:
+        """Where it serves something, once it says so."""
+        found: list[str] = []
+
+        def said() -> bool:
+            assert self._process.poll() is None, self.log.read_text()
+            found[:] = re.findall(rf"^{title} +(\S+)$", self.log.read_text(), re.MULTILINE)
+            return bool(found)
+
+        until(said, f"the address of the {title}")
+        return found[0].replace("localhost", "127.0.0.1")
+
+    def get(self, path: str) -> Any:
+        """The result of a GET."""
+        with urllib.request.urlopen(self.url() + path, timeout=PATIENCE) as answer:
+            return json.load(answer)["result"]
+
+    def height(self) -> int:
+        """The latest."""
+        return int(self.get("/status")["sync_info"]["latest_block_height"])
+
+    def until_up(self) -> None:
+        """Wait until it answers."""
+
+        def answers() -> bool:
+            try:
+                self.get("/health")
+            except OSError:
+                return False
+            return True
+
+        until(answers, "an answer")
+
+    def children(self) -> list[int]:
+        """The processes under it that are there."""
+        listed = subprocess.run(
+            ["pgrep", "-P", str(self._process.pid)], capture_output=True, text=True
+        )
+        return [int(line) for line in listed.stdout.split()]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its exit status."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End it and all that are left."""
+        for pid in (*self.children(), self._process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self._process.wait(PATIENCE)
+
+
+@contextmanager
+def started(folder: Path, *flags: str, command: list[str] | None = None) -> Iterator[Node]:
+    """A node that listens where nobody else does."""
+    ports = ["--rpc.laddr", "tcp://127.0.0.1:0"]
+    evm = ["--json-rpc.address", "127.0.0.1:0", "--json-rpc.ws-address", "127.0.0.1:0"]
+    node = Node(folder, *([] if command else [*ports, *evm]), *flags, command=command)
+    try:
+        yield node
+    finally:
+        node.kill()
+
+
+def refusal(*flags: str) -> str:
+    """What is said where it can't start."""
+    ended = subprocess.run(
+        [*COMMAND, *flags], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 1, ended
+    return ended.stderr.strip()
+
+
+def connect(url: str) -> socket.socket:
+    """A connection to where a URL points."""
+    host, port = re.findall(r"//(.+):(\d+)", url)[0]
+    return socket.create_connection((host, int(port)), PATIENCE)

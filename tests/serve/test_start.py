@@ -1,0 +1,280 @@
+"""``noderpc start``: addresses, processes, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web3 import HTTPProvider, Web3
+
+from ..websocket.client import Client
+from .kit import PATIENCE, Node, connect, refusal, started, until
+
+BUSY = ("--empty-blocks", "--block-interval", "0.1")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with started(tmp_path_factory.mktemp("node"), *BUSY, "--json-rpc.enable") as found:
+        found.until_up()
+        yield found
+
+
+def test_each_surface_is_at_its_address(node: Node) -> None:
+    assert node.get("/health") == {}
+    w3 = Web3(HTTPProvider(node.url("EVM JSON-RPC")))
+    assert w3.eth.chain_id == 9000
+    websocket = Client(node.url("EVM websocket").replace("ws", "http", 1), path="/")
+    assert websocket.asked("eth_chainId", [])["result"] == hex(9000)
+    websocket.close()
+
+
+def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(node.url("EVM JSON-RPC") + "/status", timeout=PATIENCE)
+
+
+def test_it_says_how_to_begin(node: Node) -> None:
+    said = node.log.read_text()
+    assert "/status" in said
+    assert "--dialect comet-0.38" in said
+
+
+def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
+    with started(tmp_path, "--json-rpc.enable", "--evm.rpc.api", "eth") as node:
+        node.until_up()
+        provider = HTTPProvider(node.url("EVM JSON-RPC"))
+        answer: Any = provider.make_request("net_version", [])
+        assert answer["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--rpc.laddr", "tcp://127.0.0.1:70000"], "no port above 65535"),
+        (["--rpc.laddr", "udp://127.0.0.1:7000"], "an address is tcp://host:port or unix"),
+        (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "no namespace 'foo'"),
+        (["--dialect", "comet-9"], "comet-9"),
+        (["--rpc.tls_cert_file", "/nowhere.pem"], "TLS needs both"),
+        (["--workers", "0"], "a whole number of at least 1"),
+        (["--dev", "--application", "kvstore"], "NODERPC_APPLICATION is 'kvstore'"),
+    ],
+)
+def test_what_cant_be_is_one_clear_line(tmp_path: Path, flags: list[str], words: str) -> None:
+    said = refusal("--home", str(tmp_path), *flags)
+    assert words in said
+    assert said.startswith("Error: ")
+    assert "\n" not in said
+
+
+def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        assert f"{address}: Address already in use" in refusal(
+            "--home", str(tmp_path), "--rpc.laddr", address
+        )
+
+
+def test_a_home_that_cant_be_written_is_told() -> None:
+    assert "--home names a folder that can be written to" in refusal("--home", "/proc/none")
+
+
+def test_a_unix_socket_serves_and_is_taken_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "node.sock")
+    for _ in range(2):
+        with started(tmp_path, "--rpc.laddr", f"unix://{path}") as node:
+            until(lambda: _says_ok(path), "an answer over the socket")
+            node.end()
+
+
+def _says_ok(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(PATIENCE)
+        try:
+            sock.connect(path)
+        except OSError:
+            return False
+        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        return sock.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_tls(tmp_path: Path) -> None:
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
+    with started(tmp_path, *flags) as node:
+        url, context = node.url(), ssl.create_default_context(cafile=certificate)
+        assert url.startswith("https://")
+
+        def answers() -> bool:
+            try:
+                return bool(urllib.request.urlopen(url + "/health", context=context).read())
+            except OSError:
+                return False
+
+        until(answers, "an answer over TLS")
+
+
+def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    with started(tmp_path, *BUSY, "--workers", "2", "--lease-seconds", "1") as node:
+        node.until_up()
+        until(lambda: len(node.children()) == 3, "a producer and two workers")
+        for victim in node.children():
+            before = node.height()
+            os.kill(victim, signal.SIGKILL)
+            until(lambda v=victim: v not in node.children(), "its end")  # type: ignore[misc]
+            until(lambda: len(node.children()) == 3, "another in its place")
+            until(lambda b=before: _height(node) > b, "another block")  # type: ignore[misc]
+
+
+def _height(node: Node) -> int:
+    try:
+        return node.height()
+    except OSError:
+        # It may have been at the worker that was killed.
+        return 0
+
+
+def test_the_others_end_with_their_parent(tmp_path: Path) -> None:
+    with started(tmp_path, "--workers", "2") as node:
+        node.until_up()
+        until(lambda: len(node.children()) == 3, "all processes")
+        children = node.children()
+        node.end(signal.SIGKILL)
+        until(lambda: not any(_is_there(pid) for pid in children), "the end of all")
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_it_says_goodbye_and_answers_who_waits(tmp_path: Path) -> None:
+    with started(tmp_path, "--block-interval", "1000", "--empty-blocks") as node:
+        node.until_up()
+        until(lambda: _height(node) > 0, "the first block")
+        websockets = [Client(node.url()) for _ in range(20)]
+        told: list[tuple[float, int]] = []
+
+        def wait() -> None:
+            try:
+                urllib.request.urlopen(node.url() + '/broadcast_tx_commit?tx="a=1"')
+            except urllib.error.HTTPError as error:
+                told.append((time.monotonic(), error.code))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until(lambda: node.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
+
+        began = time.monotonic()
+        assert node.end() == 0
+        waiting.join(PATIENCE)
+
+        assert told
+        assert told[0][0] - began < 5
+        for client in websockets:
+            client.read()
+            client.close()
+        assert [client.closed for client in websockets] == [1001] * 20
+
+
+def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
+    with started(tmp_path, "--read-timeout", "0.5", "--idle-timeout", "1") as node:
+        node.until_up()
+        slow = {
+            "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow",
+            "body": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+            "nothing": b"",
+        }
+        socks = {name: connect(node.url()) for name in slow}
+        for name, sock in socks.items():
+            sock.sendall(slow[name])
+        assert node.get("/health") == {}
+        for name, sock in socks.items():
+            sock.settimeout(PATIENCE)
+            left = b"".join(iter(lambda s=sock: _received(s), b""))  # type: ignore[misc]
+            assert b"200 OK" not in left, name
+            sock.close()
+        assert node.get("/health") == {}
+
+
+def _received(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(1000)
+    except ConnectionResetError:
+        return b""
+
+
+def test_the_longest_idle_connection_makes_room(tmp_path: Path) -> None:
+    with started(tmp_path, "--max-open-connections", "5") as node:
+        node.until_up()
+        request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        socks = []
+        for _ in range(8):
+            sock = connect(node.url())
+            sock.sendall(request)
+            _read_answer(sock)
+            socks.append(sock)
+        assert [_received(sock) for sock in socks[:3]] == [b""] * 3
+        socks[-1].sendall(request)
+        _read_answer(socks[-1])
+        for sock in socks:
+            sock.close()
+
+
+def _read_answer(sock: socket.socket) -> None:
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += sock.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
+    (tmp_path / "hosts.py").write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, url_prefix='/node', database={str(tmp_path / 'chain.db')!r},"
+        " rpc_laddr='tcp://127.0.0.1:0')\n"
+        "@app.get('/own')\n"
+        "def own():\n"
+        "    return 'the host'\n"
+    )
+    app = str(tmp_path / "hosts.py")
+    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+    with started(tmp_path, command=command) as node:
+        url = node.url()
+
+        def answers() -> bool:
+            try:
+                return bool(urllib.request.urlopen(url + "/own").read() == b"the host")
+            except OSError:
+                return False
+
+        until(answers, "the host's page")
+        assert b'"result"' in urllib.request.urlopen(url + "/node/status").read()
