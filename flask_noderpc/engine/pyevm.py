@@ -34,6 +34,7 @@ from .pyevm_code import Computation, error_text
 _CREATES = Address(b"")
 _ANCESTORS = 256
 _NONCES = 1 << 64
+_BALANCES = 1 << 256
 
 
 class PyEvm(EvmEngine):
@@ -87,6 +88,11 @@ class _State(PragueState):
     def increment_nonce(self, address: Address) -> None:
         # geth: the last one is followed by the first; py-evm raises.
         self.set_nonce(address, (self.get_nonce(address) + 1) % _NONCES)
+
+    def delta_balance(self, address: Address, delta: int) -> None:
+        # geth: core/state, AddBalance goes on from zero; py-evm raises.
+        total = self.get_balance(address) + delta
+        self.set_balance(address, total % _BALANCES if total > 0 else total)
 
     def is_address_warm(self, address: Address) -> bool:
         # The base class looks at those of the class alone.

@@ -131,6 +131,12 @@ def test_a_sender_may_have_used_its_last_nonce(node: Running) -> None:
     assert int(node.ask("eth_call", {"from": ME, "to": COUNTER}, "latest", last), 16) == 2
 
 
+def test_who_has_all_there_is_may_be_given_more(node: Running) -> None:
+    rich = {NOBODY: {"balance": hex(2**256 - 1)}}
+    gift = {"from": ME, "to": NOBODY, "value": "0x1"}
+    assert node.ask("eth_call", gift, "latest", rich) == "0x"
+
+
 def test_overrides(node: Running) -> None:
     def counted(override: dict[str, Any]) -> int:
         return int(node.ask("eth_call", {"to": COUNTER}, "latest", {COUNTER: override}), 16)
