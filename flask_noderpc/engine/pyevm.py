@@ -206,6 +206,9 @@ class _PyEvmWorld(World):
             nonce = state.get_nonce(Address(message.sender))
         else:
             state.set_nonce(Address(message.sender), nonce)
+        if message.to is None and nonce == _NONCES - 1:
+            # geth: core/vm, ErrNonceUintOverflow.
+            return _began(message, "nonce uint64 overflow")
         signed: Any = _Signed(message, nonce, environment.base_fee)
         try:
             return self._run(signed, message)
@@ -268,6 +271,13 @@ class _PyEvmWorld(World):
         for height in range(number - 1, max(-1, number - 1 - _ANCESTORS), -1):
             found = simulated.get(height) or self._records.block_hash(height)
             yield Hash32(found or ZERO_HASH)
+
+
+def _began(message: Message, error: str) -> Outcome:
+    """Of a message that cost what any such costs, and ran no code."""
+    lists = message.access_list, message.authorizations
+    used = intrinsic_gas(message.data, message.to is None, *lists)
+    return Outcome(gas_used=used, most_gas=used, error=error)
 
 
 def _log(address: bytes, topics: tuple[int, ...], data: bytes) -> EmittedLog:
