@@ -120,7 +120,7 @@ class Call(Job[Outcome]):
         """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` where nobody could pay."""
         message = self.message
         balance = world.account(message.sender).balance
-        validity.check_message_funds(message, balance)
+        validity.check_message_funds(message, balance, self.environment.blob_base_fee)
         validity.check_message_form(message)
 
 

@@ -34,6 +34,7 @@ from .pyevm_code import Computation, error_text
 _CREATES = Address(b"")
 _ANCESTORS = 256
 _NONCES = 1 << 64
+_BALANCES = 1 << 256
 
 
 class PyEvm(EvmEngine):
@@ -87,6 +88,11 @@ class _State(PragueState):
     def increment_nonce(self, address: Address) -> None:
         # geth: the last one is followed by the first; py-evm raises.
         self.set_nonce(address, (self.get_nonce(address) + 1) % _NONCES)
+
+    def delta_balance(self, address: Address, delta: int) -> None:
+        # geth: core/state, AddBalance goes on from zero; py-evm raises.
+        total = self.get_balance(address) + delta
+        self.set_balance(address, total % _BALANCES if total > 0 else total)
 
     def is_address_warm(self, address: Address) -> bool:
         # The base class looks at those of the class alone.
@@ -161,6 +167,8 @@ class _PyEvmWorld(World):
         return int(self._state.get_storage(Address(address), slot))
 
     def patch(self, overrides: Overrides) -> None:
+        # geth: each block has the precompiled contracts anew.
+        self._state.precompiles = None
         for address, override in overrides.items():
             self._displace(Address(address), override.precompile_to)
             self._patch(Address(address), override)
@@ -200,6 +208,9 @@ class _PyEvmWorld(World):
             nonce = state.get_nonce(Address(message.sender))
         else:
             state.set_nonce(Address(message.sender), nonce)
+        if message.to is None and nonce == _NONCES - 1:
+            # geth: core/vm, ErrNonceUintOverflow.
+            return _began(message, "nonce uint64 overflow")
         signed: Any = _Signed(message, nonce, environment.base_fee)
         try:
             return self._run(signed, message)
@@ -262,6 +273,13 @@ class _PyEvmWorld(World):
         for height in range(number - 1, max(-1, number - 1 - _ANCESTORS), -1):
             found = simulated.get(height) or self._records.block_hash(height)
             yield Hash32(found or ZERO_HASH)
+
+
+def _began(message: Message, error: str) -> Outcome:
+    """Of a message that cost what any such costs, and ran no code."""
+    lists = message.access_list, message.authorizations
+    used = intrinsic_gas(message.data, message.to is None, *lists)
+    return Outcome(gas_used=used, most_gas=used, error=error)
 
 
 def _log(address: bytes, topics: tuple[int, ...], data: bytes) -> EmittedLog:

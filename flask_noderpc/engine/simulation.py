@@ -152,6 +152,9 @@ class _Simulation:
         nonce = args.nonce
         if nonce is None:
             nonce = self._world.account(args.sender or ZERO_ADDRESS).nonce
+        if args.type == BLOB and args.to is None:
+            # geth: core/state_transition.go.
+            raise InvalidTransaction("blob transaction of type create")
         tx = _transaction(args, nonce, min(gas, self._gas_left), self._rules.chain_id)
         message = replace(message_of(tx, environment.base_fee), nonce=None)
         self._check(tx, message, environment)
@@ -161,15 +164,15 @@ class _Simulation:
         return tx, self._run(environment, message)
 
     def _check(self, tx: Transaction, message: Message, environment: Environment) -> None:
-        account = self._world.account(tx.sender)
+        account, blob_fee = self._world.account(tx.sender), environment.blob_base_fee
         if self._rules.validation:
             validity.check_turn(tx, account)
             validity.check_fee(tx, environment.base_fee)
             dearest = replace(message, gas_price=tx.fee_cap)
-            validity.check_message_funds(dearest, account.balance)
+            validity.check_message_funds(dearest, account.balance, blob_fee)
         elif 0 < message.gas_price < environment.base_fee:
             validity.check_fee(tx, environment.base_fee)
-        validity.check_message_funds(message, account.balance)
+        validity.check_message_funds(message, account.balance, blob_fee)
         validity.check_message_form(message)
 
     def _run(self, environment: Environment, message: Message) -> Called:

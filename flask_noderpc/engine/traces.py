@@ -96,13 +96,14 @@ class TraceCall(Job[bytes]):
         world = engine.world(self.root)
         replay(world, self.around or self.environment, self.txs)
         world.patch(self.overrides)
-        _check_message(world, self.message)
+        _check_message(world, self.environment, self.message)
         room = Room(self.tracing.most_bytes)
         return self.tracing.run(world, self.environment, self.message, room)
 
 
-def _check_message(world: World, message: Message) -> None:
-    validity.check_message_funds(message, world.account(message.sender).balance)
+def _check_message(world: World, environment: Environment, message: Message) -> None:
+    balance = world.account(message.sender).balance
+    validity.check_message_funds(message, balance, environment.blob_base_fee)
     validity.check_message_form(message)
 
 
@@ -122,7 +123,7 @@ class ListAccess(Job[tuple[tuple[AccessListEntry, ...], Outcome]]):
             world = engine.world(self.root)
             world.patch(self.overrides)
             message = replace(self.message, access_list=known)
-            _check_message(world, message)
+            _check_message(world, self.environment, message)
             tracer = AccessListTracer(self.excluded, known)
             outcome = world.run(self.environment, message, tracer)
             if tracer.entries == known:

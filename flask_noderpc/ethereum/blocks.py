@@ -110,7 +110,8 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
         receipts_root=EMPTY_ROOT,
         miner=None,
         gas_limit=latest.gas_limit,
-        timestamp=max(timestamp, latest.timestamp),
+        # Ethereum: a block is later than its parent.
+        timestamp=max(timestamp, latest.timestamp + 1),
         base_fee=fee_after(latest),
     )
     return _block(header, tuple(map(pending_transaction, waiting)))

@@ -5,7 +5,7 @@ geth: core/txpool/validation.go and core/state_transition.go.
 
 from __future__ import annotations
 
-from ..domain.ethereum import BLOB, SET_CODE, Transaction
+from ..domain.ethereum import BLOB, GAS_PER_BLOB, SET_CODE, Transaction
 from ..domain.evm import DELEGATION, Account, Message
 from ..errors import InvalidTransaction
 from .gas import MAX_INITCODE, floor_gas, intrinsic_gas
@@ -122,9 +122,10 @@ def check_message_form(message: Message) -> None:
     _check_gas(message.gas, intrinsic_gas(message.data, creates, *lists), message.data)
 
 
-def check_message_funds(message: Message, balance: int) -> None:
+def check_message_funds(message: Message, balance: int, blob_base_fee: int) -> None:
     """Refuse a call with more value than its sender has."""
-    cost = message.gas * message.gas_price + message.value
+    blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
+    cost = message.gas * message.gas_price + message.value + blob_gas * blob_base_fee
     if balance < cost:
         raise InvalidTransaction(
             f"insufficient funds for gas * price + value: address 0x{message.sender.hex()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ..backend.base import ChainBackend
 from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
@@ -112,7 +114,7 @@ class Reader:
         if latest is None:
             # A foreign node may have the results a little later.
             return None
-        return pending_block(latest.header, self.waiting(), latest.header.timestamp)
+        return pending_block(latest.header, self.waiting(), int(time.time()))
 
     def waiting(self) -> list[Transaction]:
         """The Ethereum transactions that wait for a block, oldest first."""

@@ -307,3 +307,13 @@ def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> N
         assert not first.control().revert(number)
         assert first.control().mine() == 2
         first.verify()
+
+
+def test_a_payment_to_who_has_all_there_is_halts_nothing(chain: EmbeddedChain) -> None:
+    control = chain.control()
+    nonce = account(chain, sender()).nonce
+    control.patch({SOMEBODY: AccountOverride(balance=2**256 - 1)})
+    to = f"0x{SOMEBODY.hex()}"
+    assert chain.submit(transfer(nonce, to=to, value=5)).code == 0
+    assert chain.block(control.mine())[1].txs
+    assert account(chain, SOMEBODY).balance == 4

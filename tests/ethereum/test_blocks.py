@@ -137,7 +137,7 @@ def test_the_pending_block_has_no_hash_nonce_or_miner() -> None:
     assert (header.hash, header.nonce, header.miner) == (None, None, None)
     assert header.number == latest.header.number + 1
     assert header.parent_hash == latest.header.hash
-    assert header.timestamp == latest.header.timestamp
+    assert header.timestamp == latest.header.timestamp + 1
     assert header.transactions_root == ordered_root([transfer(1), transfer(2)])
     assert [tx.transaction for tx in pending.transactions] == waiting
     assert {(tx.place, tx.gas_price) for tx in pending.transactions} == {(None, 5 * 10**9)}

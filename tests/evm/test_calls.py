@@ -134,6 +134,29 @@ def test_a_sender_may_have_used_its_last_nonce(node: Running) -> None:
     assert int(node.ask("eth_call", {"from": ME, "to": COUNTER}, "latest", last), 16) == 2
 
 
+def test_a_sender_of_the_last_nonce_creates_nothing(node: Running) -> None:
+    last = {ME: {"nonce": "0xffffffffffffffff"}}
+    answer = node.error("eth_call", {"from": ME, "data": "0x00"}, "latest", last)
+    assert answer == {"code": -32000, "message": "nonce uint64 overflow"}
+
+
+@pytest.mark.parametrize("method", ["eth_call", "eth_estimateGas", "debug_traceCall"])
+def test_blobs_are_paid_for(node: Running, method: str) -> None:
+    blobs = {"from": NOBODY, "to": ECHO, "blobVersionedHashes": ["0x01" + "00" * 31]}
+    blobs["maxFeePerBlobGas"] = "0x10"
+    dear = {"blobBaseFee": "0x10"}
+    place = ({"blockOverrides": dear},) if method == "debug_traceCall" else ({}, dear)
+    answer = node.error(method, blobs, "latest", *place)
+    assert "insufficient funds" in answer["message"]
+    assert answer["message"].split(" (")[0].endswith(f"have 0 want {0x10 << 17}")
+
+
+def test_who_has_all_there_is_may_be_given_more(node: Running) -> None:
+    rich = {NOBODY: {"balance": hex(2**256 - 1)}}
+    gift = {"from": ME, "to": NOBODY, "value": "0x1"}
+    assert node.ask("eth_call", gift, "latest", rich) == "0x"
+
+
 def test_overrides(node: Running) -> None:
     def counted(override: dict[str, Any]) -> int:
         return int(node.ask("eth_call", {"to": COUNTER}, "latest", {COUNTER: override}), 16)

@@ -217,3 +217,9 @@ def test_other_failures_have_a_code_of_their_own(node: Node) -> None:
         "code": -32015,
         "message": "invalid opcode: INVALID",
     }
+
+
+def test_blobs_create_no_contract(node: Node) -> None:
+    blobs = {"from": ME, "data": "0x00", "blobVersionedHashes": ["0x01" + "00" * 31]}
+    error = simulated(node, {"calls": [blobs]})
+    assert error["message"] == "blob transaction of type create"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,11 +13,9 @@ from ...engine.base import Job
 from ...engine.executors import Executors
 from ...errors import ResultNotFound
 from .head import INITIAL_BASE_FEE, head_at
+from .records import KeptRecords
 
 T = TypeVar("T")
-
-# Nodes of trees have some hundred bytes.
-_KEPT_RECORDS = 20_000
 
 # Whoever serves goes first where there are more processes than cores.
 _NICENESS = 19
@@ -49,13 +46,7 @@ class Machine(Evm):
         command = (sys.executable, "-m", f"{__package__}.executor", _absolute(store))
         self._calls = Executors((*command, str(_NICENESS)), limits.executors, limits.waiting)
         self._blocks = Executors((*command, "0"), 1, 1)
-        self._record = lru_cache(_KEPT_RECORDS)(self._read)
-
-    def _read(self, digest: bytes) -> bytes:
-        found = self._state.get(digest)
-        if found is None:
-            raise KeyError(digest)
-        return found
+        self._records = KeptRecords(state.get)
 
     def root(self, height: int) -> bytes:
         found = head_at(self._state, height)
@@ -64,10 +55,7 @@ class Machine(Evm):
         return found.root
 
     def record(self, digest: bytes) -> bytes | None:
-        try:
-            return self._record(digest)
-        except KeyError:
-            return None
+        return self._records.record(digest)
 
     def run(self, job: Job[T]) -> T:
         return self._calls.run(job, self._limits.call_s)

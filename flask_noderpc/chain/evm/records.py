@@ -1,0 +1,23 @@
+"""Nodes of the state's trees and code, read once and kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...kept import Kept
+
+# Nodes of trees have some hundred bytes, and code up to 24 thousand.
+_KEPT, _KEPT_BYTES = 50_000, 32 << 20
+
+
+class KeptRecords:
+    """Records by their hashes, under which they never change."""
+
+    def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
+        self._read = read
+        self._kept = Kept[bytes, bytes](_KEPT, _KEPT_BYTES, len)
+
+    def record(self, digest: bytes) -> bytes | None:
+        """A node or a code by its hash."""
+        found = self._kept.get(digest) or self._read(digest)
+        return None if found is None else self._kept.keep(digest, found)
