@@ -12,10 +12,10 @@ from ..errors import OriginRefused
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
 from ..wire.schema import Dump
-from . import hexes
 from .envelope import GethEnvelope
-from .params import GETH_PARAMS
-from .shapes import SCHEMAS
+from .forms import hexes
+from .forms.params import GETH_PARAMS
+from .forms.shapes import SCHEMAS
 
 
 class EvmDialect(Dialect):

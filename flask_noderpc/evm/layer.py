@@ -8,12 +8,12 @@ from dataclasses import replace
 from ..events.feed import Feed, Heights, Waiting
 from ..rpc.context import Context, Sender
 from ..rpc.dispatch import Dispatcher
-from .dev_table import DEV_ROUTES
+from .dev.table import DEV_ROUTES
 from .dialect import EVM
-from .hub import EvmHub
-from .session import EvmSession
 from .table import routes_of
-from .topics import Pending, Topic
+from .telling.hub import EvmHub
+from .telling.session import EvmSession
+from .telling.topics import Pending, Topic
 
 
 class EvmLayer:

@@ -11,7 +11,7 @@ from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
 from ..kept import Kept
 from ..rpc.context import Context
-from .params import ByHash, Height, Tag
+from .forms.params import ByHash, Height, Tag
 
 _MEMO = "evm reader"
 _KEPT_BLOCKS = 128

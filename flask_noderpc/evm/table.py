@@ -7,26 +7,13 @@ from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
 from ..rpc.route import Route, RouteTable
-from . import (
-    access_lists,
-    blocks,
-    calls,
-    fees,
-    filling,
-    filter_methods,
-    logs,
-    node,
-    raw,
-    signing,
-    simulate,
-    state,
-    traces,
-    transactions,
-    txpool,
-)
-from .dev_table import DEV_ROUTES
-from .unsupported import Unread, needs_state
-from .views import BlockView
+from .dev import signing
+from .dev.table import DEV_ROUTES
+from .forms.views import BlockView
+from .reading import blocks, fees, logs, node, raw, transactions, txpool
+from .running import access_lists, calls, filling, sending, simulate, state, traces
+from .running.unsupported import Unread, needs_state
+from .telling import filter_methods
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
@@ -120,8 +107,8 @@ _TRANSACTIONS = (
     ),
     Route(
         "eth_sendRawTransactionSync",
-        transactions.send_raw_sync,
-        transactions.RawTransactionSync,
+        sending.send_raw_sync,
+        sending.RawTransactionSync,
         ethereum.Receipt,
         writes=True,
     ),
@@ -129,8 +116,8 @@ _TRANSACTIONS = (
     Route("eth_getPendingTransactions", transactions.pending, NoParams, tuple),
     Route(
         "eth_sendRawTransaction",
-        transactions.send_raw,
-        transactions.RawTransaction,
+        sending.send_raw,
+        sending.RawTransaction,
         bytes,
         writes=True,
     ),

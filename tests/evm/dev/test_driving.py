@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.evm.control_table import CONTROL_ROUTES
-from flask_noderpc.evm.refusals import REASONS
+from flask_noderpc.evm.dev.control_table import CONTROL_ROUTES
+from flask_noderpc.evm.dev.refusals import REASONS
 from tests.websocket.client import Client
 
 from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app

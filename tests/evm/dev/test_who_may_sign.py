@@ -11,7 +11,7 @@ from flask import Flask
 
 from flask_noderpc import ConfigurationError
 from flask_noderpc.ethereum.keys import DEV_KEYS
-from flask_noderpc.evm.dev_table import DEV_ROUTES
+from flask_noderpc.evm.dev.table import DEV_ROUTES
 from tests.websocket.client import Client
 
 from .kit import FIRST, TYPED, asked, chain_of, dev_app

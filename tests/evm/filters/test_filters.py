@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm import filter_changes
+from flask_noderpc.evm.telling import filter_changes
 from flask_noderpc.testing.node import app_for
 
 from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer

@@ -1,0 +1,1 @@
+"""Methods that are there with NODERPC_DEV alone."""

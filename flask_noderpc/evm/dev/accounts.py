@@ -1,0 +1,91 @@
+"""Methods of anvil and hardhat that change accounts: balance, nonce, code and storage.
+
+Each makes a block of its own, so that the state after every block is that of its root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...domain.evm import AccountOverride
+from ...errors import TxRejected
+from ...rpc.context import Context
+from ...rpc.params import Params, param
+from ..errors import EvmError
+from ..forms import hexes
+from ..forms.call_objects import Big
+from ..forms.params import Address, Data, Tag
+from ..running import state
+from ..running.state import StorageKey
+from .control import Number, control
+
+
+@dataclass(frozen=True, slots=True)
+class OfBalance(Params):
+    """Of ``anvil_setBalance``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    balance: int = param(Big(), doc="Wei.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfNonce(Params):
+    """Of ``anvil_setNonce``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    nonce: int = param(Number(), doc="The next.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfCode(Params):
+    """Of ``anvil_setCode``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    code: bytes = param(Data(), doc="What runs there.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfWord(Params):
+    """Of ``anvil_setStorageAt``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    key: bytes = param(StorageKey(), doc="Place in its storage.")
+    word: bytes = param(StorageKey(), doc="What is to be there.")
+
+
+def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
+    try:
+        control(ctx).patch({address: override})
+    except TxRejected as error:
+        raise EvmError(error.said) from None
+    return True
+
+
+def set_balance(ctx: Context, params: OfBalance) -> bool:
+    """Give an account its balance."""
+    return _patch(ctx, params.address, AccountOverride(balance=params.balance))
+
+
+def add_balance(ctx: Context, params: OfBalance) -> bool:
+    """Give an account more than it has."""
+    before = state.balance(ctx, state.OfAccount(params.address, Tag.LATEST))
+    if before + params.balance >= 1 << 256:
+        raise EvmError("the balance would have more than 256 bits")
+    return _patch(ctx, params.address, AccountOverride(balance=before + params.balance))
+
+
+def set_nonce(ctx: Context, params: OfNonce) -> bool:
+    """Give an account its next nonce."""
+    if params.nonce > hexes.MAX_UINT64:
+        raise EvmError("nonce has more than 64 bits")
+    return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
+
+
+def set_code(ctx: Context, params: OfCode) -> bool:
+    """Put code at an address."""
+    return _patch(ctx, params.address, AccountOverride(code=params.code))
+
+
+def set_storage_at(ctx: Context, params: OfWord) -> bool:
+    """Put a word into an account's storage."""
+    return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))

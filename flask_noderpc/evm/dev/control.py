@@ -1,0 +1,271 @@
+"""Methods of anvil and hardhat that drive a chain of tests: its blocks, clock, past and pool.
+
+https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ...backend.control import Control
+from ...errors import NotSupported, TxRejected, ValueNotAllowed
+from ...rpc.context import Context
+from ...rpc.params import NoParams, Params, param
+from ...wire.params import ParamField
+from ..errors import NOT_SUPPORTED, EvmError
+from ..forms import hexes
+from ..forms.params import Address, Bool, Hash, mismatch
+from ..reader import reader
+
+# A block takes milliseconds, and whoever asks waits.
+_MOST_BLOCKS = 10_000
+
+# What is more counts milliseconds.
+_LAST_SECOND = 10_000_000_000
+_LONGEST_INTERVAL = 1 << 31
+# evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
+# former is meant.
+_LEAST_MILLISECONDS = 100
+
+
+class Number(ParamField):
+    """A number, as hex or as JSON has numbers; these tools send both."""
+
+    json_type = "integer"
+
+    def from_json(self, value: Any) -> int:
+        """The number."""
+        if isinstance(value, str):
+            return hexes.read_quantity(value, 256)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise mismatch(value, "uint64")
+        return value
+
+
+class MineOptions(ParamField):
+    """The time of a block, or anvil's object with that and a number of blocks."""
+
+    def from_json(self, value: Any) -> tuple[int | None, int]:
+        """Time and number."""
+        if not isinstance(value, dict):
+            return Number().from_json(value), 1
+        time, blocks = value.get("timestamp"), value.get("blocks")
+        return (
+            None if time is None else Number().from_json(time),
+            1 if blocks is None else Number().from_json(blocks),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mine(Params):
+    """Of ``evm_mine``."""
+
+    options: tuple[int | None, int] = param(
+        MineOptions(), default=(None, 1), doc="The block's time, or how many and when."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MineMany(Params):
+    """Of ``hardhat_mine`` and ``anvil_mine``."""
+
+    count: int = param(Number(), default=1, doc="How many blocks.")
+    interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
+
+
+class NoFork(ParamField):
+    """What a chain is to begin as: here its own genesis alone."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> None:
+        """Nothing."""
+        if isinstance(value, dict) and value.get("forking"):
+            raise ValueError("the chain of another node can't be taken over here")
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Params):
+    """Of ``hardhat_reset``."""
+
+    fork: None = param(NoFork(), default=None, doc="Not what to fork.")
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds(Params):
+    """For methods about a time."""
+
+    seconds: int = param(Number(), doc="Seconds.")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch(Params):
+    """Of ``evm_setAutomine``."""
+
+    on: bool = param(Bool(), doc="Whether.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfSnapshot(Params):
+    """Of ``evm_revert``."""
+
+    number: int = param(Number(), doc="What evm_snapshot gave.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfWaiting(Params):
+    """Of ``anvil_dropTransaction``."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+
+
+def control(ctx: Context) -> Control:
+    """What drives the chain; raise :exc:`.errors.EvmError` where nothing does."""
+    try:
+        return ctx.backend.control()
+    except NotSupported as error:
+        raise EvmError(error.said, code=NOT_SUPPORTED) from None
+
+
+@contextmanager
+def driving(ctx: Context) -> Iterator[Control]:
+    """The same; what it refuses is told to the caller."""
+    try:
+        yield control(ctx)
+    except (TxRejected, ValueNotAllowed) as error:
+        raise EvmError(error.said) from None
+
+
+def mine(ctx: Context, params: Mine) -> str:
+    """Make a block now."""
+    time, count = params.options
+    _mine(ctx, count, time, None)
+    return "0x0"
+
+
+def mine_many(ctx: Context, params: MineMany) -> bool:
+    """Make blocks now."""
+    _mine(ctx, params.count, None, params.interval)
+    return True
+
+
+def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
+    if count > _MOST_BLOCKS:
+        raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
+    with driving(ctx) as driven:
+        driven.mine(count, time, step)
+
+
+def snapshot(ctx: Context, params: NoParams) -> int:
+    """Remember where the chain stands."""
+    return control(ctx).snapshot()
+
+
+def revert(ctx: Context, params: OfSnapshot) -> bool:
+    """Take the chain back to a snapshot, on all its surfaces."""
+    return control(ctx).revert(params.number)
+
+
+def reset(ctx: Context, params: Reset) -> bool:
+    """Take the chain back to its genesis."""
+    control(ctx).reset()
+    return True
+
+
+def increase_time(ctx: Context, params: Seconds) -> int:
+    """Let time pass; how far the chain's clock is ahead."""
+    with driving(ctx) as driven:
+        return driven.shift(params.seconds)
+
+
+def set_time(ctx: Context, params: Seconds) -> int:
+    """Let it be some time; how far the chain's clock is ahead."""
+    # hardhat and ganache count milliseconds, which are later than any second.
+    time = params.seconds
+    seconds = time // 1000 if time > _LAST_SECOND else time
+    with driving(ctx) as driven:
+        return max(0, driven.set_time(seconds))
+
+
+def set_next_time(ctx: Context, params: Seconds) -> str:
+    """Give the next block a time."""
+    with driving(ctx) as driven:
+        driven.set_next_time(params.seconds)
+    return hexes.quantity(params.seconds)
+
+
+def set_automine(ctx: Context, params: Switch) -> bool:
+    """Make a block for each transaction, or none by itself."""
+    control(ctx).set_automine(params.on)
+    return True
+
+
+def automine(ctx: Context, params: NoParams) -> bool:
+    """Whether a block is made for each transaction."""
+    return control(ctx).automines()
+
+
+def set_interval(ctx: Context, params: Seconds) -> bool:
+    """Make a block every so many milliseconds, or seconds below a hundred; 0 makes none."""
+    number = params.seconds
+    return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
+
+
+def set_interval_s(ctx: Context, params: Seconds) -> bool:
+    """Make a block every so many seconds; 0 makes none."""
+    return _set_interval(ctx, params.seconds)
+
+
+def _set_interval(ctx: Context, seconds: float) -> bool:
+    if seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_interval(seconds or None)
+    return True
+
+
+def set_step(ctx: Context, params: Seconds) -> bool:
+    """Let each block be so many seconds after the last."""
+    if params.seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_step(params.seconds or None)
+    return True
+
+
+def remove_step(ctx: Context, params: NoParams) -> bool:
+    """Let blocks have the time of the clock again."""
+    with driving(ctx) as driven:
+        driven.set_step(None)
+    return True
+
+
+def drop(ctx: Context, params: OfWaiting) -> bytes | None:
+    """Forget a waiting transaction; its hash, null where there is none."""
+    for raw in ctx.backend.pending(_MOST_BLOCKS).txs:
+        if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
+            control(ctx).drop((raw,))
+            return params.hash
+    return None
+
+
+def drop_all(ctx: Context, params: NoParams) -> bool:
+    """Forget all waiting transactions."""
+    control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OfSender(Params):
+    """Of ``anvil_removePoolTransactions``."""
+
+    address: bytes = param(Address(), doc="Address of the sender.")
+
+
+def drop_of(ctx: Context, params: OfSender) -> bool:
+    """Forget what waits of a sender."""
+    control(ctx).drop(ctx.backend.pending_of(params.address, _MOST_BLOCKS))
+    return True

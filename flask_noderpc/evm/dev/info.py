@@ -1,0 +1,51 @@
+"""What anvil and hardhat tell of themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...domain.ethereum import Block
+from ...rpc.context import Context
+from ...rpc.params import NoParams
+from ..forms.params import Tag
+from ..reader import reader
+from ..reading import fees, node
+from ..running.state import block_of
+
+_NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
+
+
+def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """The latest block, the fork, and what blocks are made with."""
+    header = _latest(ctx).header
+    return {
+        "currentBlockNumber": header.number,
+        "currentBlockTimestamp": header.timestamp,
+        "currentBlockHash": header.hash,
+        "hardFork": "prague",
+        "transactionOrder": "fees",
+        "environment": {
+            "baseFee": fees.base_fee(ctx, params),
+            "chainId": ctx.settings.evm_chain_id,
+            "gasLimit": header.gas_limit,
+            "gasPrice": fees.gas_price(ctx, params),
+        },
+        "forkConfig": _NO_FORK,
+    }
+
+
+def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """Which chain this is, and its latest block; the hash of block 0 tells it from others."""
+    header = _latest(ctx).header
+    genesis = reader(ctx).at(0)
+    return {
+        "clientVersion": node.client_version(ctx, params),
+        "chainId": ctx.settings.evm_chain_id,
+        "instanceId": genesis.header.hash if genesis else header.hash,
+        "latestBlockNumber": header.number,
+        "latestBlockHash": header.hash,
+    }
+
+
+def _latest(ctx: Context) -> Block:
+    return block_of(ctx, Tag.LATEST)

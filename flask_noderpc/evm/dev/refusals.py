@@ -1,0 +1,48 @@
+"""Methods of anvil and hardhat that would make the chain another than its blocks say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+from ...rpc.context import Context
+from ..errors import NOT_SUPPORTED, EvmError
+from ..running.unsupported import Unread
+
+_REASONS = (
+    (
+        ("setNextBlockBaseFeePerGas", "setMinGasPrice"),
+        "the base fee follows from the block before (EIP-1559)",
+    ),
+    (("setCoinbase",), "the proposer of a block is its coinbase"),
+    (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
+    (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
+    (("setRpcUrl",), "the chain of another node can't be taken over here"),
+    (("setLoggingEnabled",), "the host's logging decides what is logged"),
+    (
+        ("dumpState", "loadState"),
+        "the store is one file: copy that, or use evm_snapshot and evm_revert",
+    ),
+    (("reorg", "rollback"), "evm_snapshot and evm_revert take blocks back"),
+)
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for names, reason in _REASONS:
+        for name in names:
+            yield f"anvil_{name}", reason
+            yield f"hardhat_{name}", reason
+    yield "evm_setBlockGasLimit", "the limit is max_gas of the genesis document"
+
+
+REASONS: Mapping[str, str] = dict(_reasons())
+"""Why each of them is not here."""
+
+
+def refusing(name: str) -> Callable[[Context, Unread], NoReturn]:
+    """What refuses a method."""
+
+    def refuse(ctx: Context, params: Unread) -> NoReturn:
+        raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
+
+    return refuse

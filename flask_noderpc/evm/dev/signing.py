@@ -1,0 +1,206 @@
+"""Signs with the keys of the development accounts, and sends in any name that is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ... import json
+from ...domain.ethereum import ZERO_ADDRESS, Transaction
+from ...errors import PlaceTaken
+from ...ethereum.keys import DEV_KEYS, Key, personal_digest
+from ...ethereum.transactions import decode, in_the_name_of, signed
+from ...ethereum.typed_data import typed_digest
+from ...rpc.context import Context
+from ...rpc.params import NoParams, Params, param
+from ...wire.params import ParamField
+from ..errors import EvmError
+from ..forms.params import Address, Bool, Data
+from ..running.filling import ToFill, filled, pending_nonce
+from ..running.sending import check_fee, hand_in
+from ..running.settling import settle
+
+_MEMO = "evm wallet"
+
+# Two processes may take the same nonce, of which one is told so and takes another.
+_MOST_TRIES = 20
+_TAKEN = ("already known", "nonce too low")
+
+
+class Wallet:
+    """Keys by their addresses, and the names that others may be sent in.
+
+    The names are those of this process: its fellows know nothing of them.
+    """
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self._keys = {key.address: key for key in keys}
+        self._names: set[bytes] = set()
+        self.any_name = False
+        self.turn = threading.Lock()
+        """Held between the choice of a nonce and its use."""
+
+    @property
+    def addresses(self) -> tuple[bytes, ...]:
+        """Of the keys, in their order."""
+        return tuple(self._keys)
+
+    def key(self, address: bytes) -> Key:
+        """That of an account; raise :exc:`.errors.EvmError`."""
+        if address not in self._keys:
+            raise EvmError("unknown account")
+        return self._keys[address]
+
+    def impersonate(self, address: bytes) -> None:
+        """Let transactions be sent in this name."""
+        self._names.add(address)
+
+    def stop_impersonating(self, address: bytes) -> None:
+        """Let no more be sent in this name."""
+        self._names.discard(address)
+
+    def check(self, sender: bytes) -> None:
+        """Raise :exc:`.errors.EvmError` for one whose transactions can't be sent."""
+        if not self.any_name and sender not in self._names:
+            self.key(sender)
+
+    def sealed(self, tx: Transaction) -> Transaction:
+        """A transaction with its sender's signature, or in its name."""
+        key = self._keys.get(tx.sender)
+        if key is not None:
+            return decode(signed(tx, key))
+        self.check(tx.sender)
+        return decode(in_the_name_of(tx.sender, tx), unsigned=True)
+
+
+def wallet(ctx: Context) -> Wallet:
+    """That of a mount."""
+    if _MEMO not in ctx.memo:
+        # Two threads may each make one; only the first is kept.
+        ctx.memo.setdefault(_MEMO, Wallet(DEV_KEYS if ctx.settings.dev else ()))
+    found: Wallet = ctx.memo[_MEMO]
+    return found
+
+
+def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
+    """The accounts that sign here: those of a development chain, elsewhere none."""
+    return wallet(ctx).addresses
+
+
+def send(ctx: Context, params: ToFill) -> bytes:
+    """Fill in, sign and send a transaction; its hash."""
+    own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
+    own.check(sender)
+    tx = filled(ctx, params.args)
+    if params.args.nonce is None:
+        tx = _placed(ctx, tx)
+    else:
+        tx = own.sealed(tx)
+        hand_in(ctx, tx, partial(ctx.backend.submit_own, replaces=True))
+    settle(ctx, tx)
+    return tx.hash
+
+
+def _placed(ctx: Context, tx: Transaction) -> Transaction:
+    """A transaction as it was handed in, with the next nonce that is free."""
+    own, submit = wallet(ctx), partial(ctx.backend.submit_own, replaces=False)
+    with own.turn:
+        for _ in range(_MOST_TRIES):
+            placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
+            try:
+                hand_in(ctx, placed, submit)
+                return placed
+            except PlaceTaken:
+                continue
+            except EvmError as error:
+                if not error.text.startswith(_TAKEN):
+                    raise
+    raise EvmError("others took every nonce that was tried; try again")
+
+
+def sign_transaction(ctx: Context, params: ToFill) -> dict[str, Any]:
+    """Fill in and sign a transaction, and send it nowhere."""
+    args = params.args
+    sender = args.sender or ZERO_ADDRESS
+    key = wallet(ctx).key(sender)
+    if args.nonce is None:
+        args = replace(args, nonce=pending_nonce(ctx, sender))
+    tx = decode(signed(filled(ctx, args), key))
+    check_fee(ctx, tx)
+    return {"raw": tx.raw, "tx": tx}
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Params):
+    """Of ``eth_sign``."""
+
+    address: bytes = param(Address(), doc="Who signs.")
+    message: bytes = param(Data(), doc="What is signed.")
+
+
+def sign(ctx: Context, params: Message) -> bytes:
+    """A signature of a message (EIP-191)."""
+    return wallet(ctx).key(params.address).sign_digest(personal_digest(params.message))
+
+
+class TypedData(ParamField):
+    """Structured data, or its JSON as a text."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> bytes:
+        """What of it is signed."""
+        if isinstance(value, str):
+            try:
+                value = json.decode(value.encode())
+            except json.NotJSON as error:
+                raise ValueError(f"typed data: {error}") from None
+        return typed_digest(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(Params):
+    """Of ``eth_signTypedData``."""
+
+    address: bytes = param(Address(), doc="Who signs.")
+    digest: bytes = param(TypedData(), doc="What is signed: types, domain, message.")
+
+
+def sign_typed_data(ctx: Context, params: Typed) -> bytes:
+    """A signature of structured data (EIP-712)."""
+    return wallet(ctx).key(params.address).sign_digest(params.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Params):
+    """For methods about who is impersonated."""
+
+    address: bytes = param(Address(), doc="In whose name.")
+
+
+def impersonate(ctx: Context, params: Name) -> bool:
+    """Let ``eth_sendTransaction`` send in a name without its key."""
+    wallet(ctx).impersonate(params.address)
+    return True
+
+
+def stop_impersonating(ctx: Context, params: Name) -> bool:
+    """Let nothing more be sent in a name without its key."""
+    wallet(ctx).stop_impersonating(params.address)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Switch(Params):
+    """Of ``anvil_autoImpersonateAccount``."""
+
+    on: bool = param(Bool(), doc="Whether in any.")
+
+
+def impersonate_any(ctx: Context, params: Switch) -> bool:
+    """Let ``eth_sendTransaction`` send in any name, or no longer."""
+    wallet(ctx).any_name = params.on
+    return True

@@ -1,0 +1,37 @@
+"""The methods that are there with NODERPC_DEV alone, for callers on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...rpc.context import Context
+from ...rpc.route import Route, RouteTable
+from ..running.filling import ToFill
+from . import signing
+from .control_table import CONTROL_ROUTES
+
+
+def _row(
+    name: str, call: Callable[[Context, Any], Any], params: type, result: type
+) -> Route[Any]:
+    return Route(name, call, params, result, writes=True, signs=True)
+
+
+DEV_ROUTES = RouteTable(
+    (
+        _row("eth_sendTransaction", signing.send, ToFill, bytes),
+        _row("eth_signTransaction", signing.sign_transaction, ToFill, dict),
+        _row("eth_sign", signing.sign, signing.Message, bytes),
+        _row("eth_signTypedData", signing.sign_typed_data, signing.Typed, bytes),
+        _row("eth_signTypedData_v4", signing.sign_typed_data, signing.Typed, bytes),
+        _row("anvil_impersonateAccount", signing.impersonate, signing.Name, bool),
+        _row("hardhat_impersonateAccount", signing.impersonate, signing.Name, bool),
+        _row("anvil_stopImpersonatingAccount", signing.stop_impersonating, signing.Name, bool),
+        _row(
+            "hardhat_stopImpersonatingAccount", signing.stop_impersonating, signing.Name, bool
+        ),
+        _row("anvil_autoImpersonateAccount", signing.impersonate_any, signing.Switch, bool),
+        *CONTROL_ROUTES,
+    )
+)

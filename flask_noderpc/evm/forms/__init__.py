@@ -1,0 +1,1 @@
+"""Values as Ethereum writes them: parameters, results, and objects in them."""

@@ -1,0 +1,27 @@
+"""What handlers answer with beside Ethereum's own objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...domain.ethereum import Block, Header
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block with its transactions whole or by their hashes."""
+
+    block: Block
+    whole: bool
+
+    @property
+    def header(self) -> Header:
+        """Of the block."""
+        return self.block.header
+
+
+@dataclass(frozen=True, slots=True)
+class HeadView:
+    """A header as subscribers are told of it."""
+
+    header: Header
