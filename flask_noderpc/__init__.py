@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .extension import NodeRPC, get_backend, may_write, noderpc_bp
     from .node.table import NODE_ROUTES
     from .rpc.route import Route, RouteTable
+    from .transports.client import request_cost
     from .wire.dialects import DIALECTS
 
 # Where each public name lives. They are loaded when they are asked for: pytest and flask
@@ -37,6 +38,7 @@ _HOMES = {
     "get_backend": "extension",
     "may_write": "extension",
     "noderpc_bp": "extension",
+    "request_cost": "transports.client",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "get_backend",
     "may_write",
     "noderpc_bp",
+    "request_cost",
 ]
 
 

@@ -14,8 +14,9 @@
     │   ├── Refused                 the caller asked for something that can't be granted
     │   │   ├── ValueNotAllowed(reason)
     │   │   ├── GenesisTooLarge(size, limit)
-    │   │   ├── OriginRefused()     a page of another site may not do this
-    │   │   ├── SigningRefused()    only callers on this machine may have its keys sign
+    │   │   ├── Forbidden           this caller may not do this
+    │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
+    │   │   │   └── SigningRefused()    only callers on this machine may have its keys sign
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit) · PlaceTaken()
     │   │   ├── InvalidEvidence(reason)
@@ -131,11 +132,29 @@ class GenesisTooLarge(Refused):
         )
 
 
-class OriginRefused(Refused):
+class Forbidden(Refused):
+    """The caller may not do this."""
+
+
+class OriginRefused(Forbidden):
     """The caller is a page of another site, which may not do this."""
 
 
-class SigningRefused(Refused):
+class HostRefused(Forbidden):
+    """The request is for a host that is not served here."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid host specified", "NODERPC_ALLOWED_HOSTS lists those served")
+
+
+class NotAuthorized(Forbidden):
+    """The host's own ``authorize`` did not let the caller call a method."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(f"not authorized to call {method}")
+
+
+class SigningRefused(Forbidden):
     """The caller is not on this machine, whose keys sign for nobody else."""
 
     def __init__(self) -> None:

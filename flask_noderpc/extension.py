@@ -19,6 +19,7 @@ from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError
 from .mount import Mount, View
 from .node.table import NODE_ROUTES
+from .rpc.guard import Authorize
 from .rpc.route import RouteTable
 from .settings import Settings, read_settings
 from .transports.collisions import refuse_collisions, refuse_taken_names
@@ -29,7 +30,8 @@ class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
     ``backend`` answers the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` adds rows of your own to those of the node. Further
+    instance folder. ``routes`` adds rows of your own to those of the node. ``authorize`` is
+    asked with the name of a method for every call, and only ``True`` lets it go on. Further
     keywords are settings of this mount alone, such as ``dialect`` or ``max_batch``.
     """
 
@@ -41,8 +43,10 @@ class NodeRPC:
         name: str = "noderpc",
         url_prefix: str | None = None,
         routes: RouteTable = NODE_ROUTES,
+        authorize: Authorize | None = None,
         **settings: Any,
     ) -> None:
+        self._authorize = authorize
         self._name = name
         self._url_prefix = url_prefix
         self._settings = settings
@@ -76,7 +80,7 @@ class NodeRPC:
             and dialect.rules.proves_each_block
         ):
             backend.prove_blocks()
-        mount = Mount(backend, self._routes, settings, dialect)
+        mount = Mount(backend, self._routes, settings, dialect, self._authorize)
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
@@ -91,6 +95,7 @@ class NodeRPC:
             )
         for rule, endpoint, handler in sockets:
             mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
+        app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
         app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 from flask import Response, current_app, request, url_for
 
 from .backend.base import ChainBackend
-from .errors import ConfigurationError, InvalidRequest, NodeRPCError
+from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCError
 from .events.feed import Feed, Heights
 from .events.messages import messages_at
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
+from .rpc.guard import WEBSOCKET, Authorize, Guard
 from .rpc.route import RouteTable
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
@@ -55,7 +57,7 @@ class Talker(Protocol):
         """The connection has ended."""
 
 
-def evm_layer(context: Context, start: Callable[[], None]) -> EvmLayer:
+def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmLayer:
     """The EVM layer over the same backend.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
@@ -65,7 +67,7 @@ def evm_layer(context: Context, start: Callable[[], None]) -> EvmLayer:
         from .evm.layer import EvmLayer
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
-    return EvmLayer(context, start)
+    return EvmLayer(context, start, guard)
 
 
 class Mount:
@@ -80,6 +82,7 @@ class Mount:
         routes: RouteTable,
         settings: Settings,
         dialect: Dialect,
+        authorize: Authorize | None = None,
     ) -> None:
         if settings.unsafe:
             routes += UNSAFE_ROUTES
@@ -88,6 +91,7 @@ class Mount:
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings
         self._dialect = dialect
+        self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
         self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS")
         context = Context(
             backend=backend,
@@ -98,7 +102,9 @@ class Mount:
             seats=self._seats,
             turns=Turns(settings.search_timeout),
         )
-        self._evm = evm_layer(context, self.start) if settings.json_rpc_enable else None
+        self._evm: EvmLayer | None = None
+        if settings.json_rpc_enable:
+            self._evm = evm_layer(context, self.start, self._guard)
         self._dispatcher = Dispatcher(
             self.routes,
             dialect,
@@ -106,12 +112,15 @@ class Mount:
             # A backend that can't start is an error object of each call.
             self.start,
             cures={route.name: "NODERPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+            guard=self._guard,
         )
         self._hub = Hub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
         self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
-        self._origins = Origins(settings.read_origins, settings.write_origins)
+        self._origins = Origins(
+            settings.read_origins, settings.write_origins, settings.allowed_hosts
+        )
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
             settings.max_subscription_clients,
@@ -198,7 +207,14 @@ class Mount:
         return self._origins.standing(request.headers, request.host, request.remote_addr or "")
 
     def _may_connect(self) -> bool:
-        return self.standing().may_read
+        return self.standing().may_read and self._guard.admits(WEBSOCKET)
+
+    def refuse_host(self) -> Response | None:
+        """The answer to a request for a host that is not served, before anything else."""
+        if self._origins.serves(request.host):
+            return None
+        # geth: node/rpcstack.go.
+        return Response(f"{HostRefused()}\n", HTTPStatus.FORBIDDEN, mimetype="text/plain")
 
     def _index(self) -> Response | str:
         self._look_at_rules()

@@ -220,6 +220,20 @@ class Settings:
         900, _whole(1), "Most connections at an address of a process of ``noderpc start``."
     )
     workers: int = setting(1, _whole(1), "Processes that serve, beside the one that produces.")
+    allowed_hosts: tuple[str, ...] = setting(
+        ("*",),
+        _names,
+        "Hosts that requests may name, without ports; ``*`` stands for any part of a name.",
+    )
+    allow_methods: tuple[str, ...] = setting(
+        ("*",), _names, "Methods that are there; ``*`` stands for any part of a name."
+    )
+    deny_methods: tuple[str, ...] = setting((), _names, "Methods that are not there.")
+    trusted_proxies: int = setting(
+        0,
+        _whole(0),
+        "Proxies in front of ``noderpc start``, whose word on client and host is taken.",
+    )
     read_origins: tuple[str, ...] = setting(
         ("*",),
         _names,

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from .. import json
-from ..errors import OriginRefused
+from ..errors import Forbidden
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
 from ..wire.schema import Dump
@@ -55,7 +55,7 @@ EVM = EvmDialect(
     node_version="",
     schemas=SCHEMAS,
     events={},
-    statuses={OriginRefused: HTTPStatus.FORBIDDEN},
+    statuses={Forbidden: HTTPStatus.FORBIDDEN},
     envelope=GethEnvelope(),
     params=GETH_PARAMS,
 )

@@ -69,7 +69,7 @@ class GethEnvelope(Envelope):
 
     def unknown_method(self, name: str, cure: str) -> RPCError:
         """geth's text, and what would bring the method."""
-        if name in _WEBSOCKET_METHODS:
+        if name in _WEBSOCKET_METHODS and not cure:
             return MethodNotFound("notifications not supported")
         return MethodNotFound(f"the method {name} does not exist/is not available", cure)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..events.feed import Feed, Heights, Waiting
 from ..rpc.context import Context, Sender
 from ..rpc.dispatch import Dispatcher
+from ..rpc.guard import OPEN, Guard
 from .dev.table import DEV_ROUTES
 from .dialect import EVM
 from .table import routes_of
@@ -22,7 +23,9 @@ class EvmLayer:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
     """
 
-    def __init__(self, context: Context, start: Callable[[], None]) -> None:
+    def __init__(
+        self, context: Context, start: Callable[[], None], guard: Guard = OPEN
+    ) -> None:
         ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
         self.dispatcher = Dispatcher(
             routes_of(ctx.settings.evm_api, dev=ctx.settings.dev),
@@ -31,6 +34,7 @@ class EvmLayer:
             start,
             cures={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
             max_batch=ctx.settings.evm_max_batch,
+            guard=guard,
         )
         self._hub = EvmHub(ctx)
         self._blocks = Feed(

@@ -34,6 +34,7 @@ from ..settings import Settings
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
+from .guard import OPEN, Guard
 from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
@@ -55,6 +56,9 @@ class Answer:
 
     body: bytes
     cacheable: bool = False
+
+
+_LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ class Dispatcher:
         ready: Callable[[], None],
         cures: Mapping[str, str] | None = None,
         max_batch: int | None = None,
+        guard: Guard = OPEN,
     ) -> None:
+        self.guard = guard
         self._max_batch = max_batch or context.settings.max_batch
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
@@ -244,6 +250,7 @@ class Dispatcher:
     def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
         own = (caller.own or {}).get(call.method)
         if own is not None:
+            self.check_own(call.method)
             self._ready()
             return Answer(self.envelope.success(own_id, own(call.params), error_member=False))
         endpoint = self._endpoint(call.method, caller)
@@ -261,11 +268,20 @@ class Dispatcher:
             route.cache.allows(params, answer),
         )
 
+    def check_own(self, name: str) -> None:
+        """The same of a method that a connection answers itself."""
+        if not self.guard.has(name):
+            raise self.envelope.unknown_method(name, _LEFT_OUT)
+        self.guard.check(name)
+
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
+        if not self.guard.has(name):
+            raise self.envelope.unknown_method(name, _LEFT_OUT)
         try:
             endpoint = self._endpoints[name]
         except KeyError:
             raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
+        self.guard.check(name)
         if endpoint.route.writes and not caller.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"

@@ -96,6 +96,7 @@ class Session:
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:
+            self._dispatcher.check_own(call.method)
             self._own[call.method](own_id, call.params)
         except Exception as error:
             self._send(self._dispatcher.failure_over_websocket(own_id, error))

@@ -66,6 +66,8 @@ def _app(plan: Plan) -> Flask:
 
 
 def _server(listener: Listener, app: Flask, mount: str) -> NodeServer:
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
     from ..extension import mounts
     from .evm_root import EvmRoot
     from .server import Limits, NodeServer
@@ -83,8 +85,11 @@ def _server(listener: Listener, app: Flask, mount: str) -> NodeServer:
         connections=settings.max_open_connections,
     )
     wsgi: Any = app
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops)
     if listener.surface != "node":
-        wsgi = EvmRoot(app, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
+        wsgi = EvmRoot(wsgi, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
     return NodeServer(sock, wsgi, limits, **tls)
 
 

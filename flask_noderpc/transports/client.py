@@ -5,9 +5,14 @@ from __future__ import annotations
 from ipaddress import IPv6Address, IPv6Network
 
 from flask import request
+from werkzeug.exceptions import RequestEntityTooLarge
 
+from .. import json
 from ..rpc.context import Sender
 from .origin import Standing
+
+# As much as is ever read of a body.
+_MOST_BYTES = 5 * 1024 * 1024
 
 
 def sender_of(standing: Standing) -> Sender:
@@ -30,3 +35,18 @@ def _home(address: str) -> str:
     # RFC 4291: whoever has one address has the 64 bits behind the network's.
     own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(own)
+
+
+def request_cost() -> int:
+    """How many calls the current request holds, for a host's limits that count each.
+
+    One that can't be read counts as one.
+    """
+    if request.method == "GET":
+        return 1
+    if request.max_content_length is None:
+        request.max_content_length = _MOST_BYTES
+    try:
+        return max(1, len(json.decode(request.get_data(), list[json.Raw])))
+    except (json.NotJSON, RequestEntityTooLarge):
+        return 1

@@ -10,6 +10,7 @@ Only programs of this machine may have its keys sign, and pages that may send tr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -38,6 +39,14 @@ class Origins:
 
     readers: tuple[str, ...] = (ANY,)
     writers: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = (ANY,)
+
+    def serves(self, host: str) -> bool:
+        """Whether requests may name this host; a name of another site may lead here."""
+        if ANY in self.hosts:
+            return True
+        name = _name(f"//{host}") or ""
+        return any(fnmatchcase(name, allowed.lower()) for allowed in self.hosts)
 
     def standing(self, headers: Headers, host: str, peer: str = "") -> Standing:
         """What the sender of these headers to this host, from the address ``peer``, may do."""

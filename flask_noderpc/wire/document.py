@@ -8,7 +8,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from ..domain import abci, answers, genesis, network
-from ..errors import InvalidParams, MethodNotFound, NotFound, OriginRefused, Refused
+from ..errors import Forbidden, InvalidParams, MethodNotFound, NotFound, Refused
 from . import common
 from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
@@ -44,7 +44,7 @@ ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
 # document: silent; 400 for what the caller can mend, 404 for what does not exist, 500 for
 # what is our fault.
 STATUSES = {
-    OriginRefused: HTTPStatus.FORBIDDEN,
+    Forbidden: HTTPStatus.FORBIDDEN,
     InvalidParams: HTTPStatus.BAD_REQUEST,
     Refused: HTTPStatus.BAD_REQUEST,
     NotFound: HTTPStatus.NOT_FOUND,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from ...domain import abci, answers, genesis, network
-from ...errors import MethodNotFound, OriginRefused
+from ...errors import Forbidden, MethodNotFound
 from .. import common
 from ..consensus_shapes import ConsensusState, consensus_dump
 from ..dialect import Dialect, HttpHabits, Rules
@@ -43,7 +43,7 @@ from .v038_shapes import (
 # CometBFT 0.38: a GET that fails is a 500, of a route that is not there a 404. Refusing
 # pages of other sites is ours.
 STATUSES = {
-    OriginRefused: HTTPStatus.FORBIDDEN,
+    Forbidden: HTTPStatus.FORBIDDEN,
     MethodNotFound: HTTPStatus.NOT_FOUND,
 }
 

@@ -1,0 +1,207 @@
+"""Hosts, methods and authorisation: the same by GET, POST, in batches and over websockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from flask import Flask, request
+
+from flask_noderpc import MemoryBackend, NodeRPC, request_cost
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import serve
+
+from ..websocket.client import Client
+
+Asked = tuple[int, str]
+
+
+@dataclass
+class Ways:
+    """Every way to call a method, and what each was answered: a status or a code, a text."""
+
+    app: Flask
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def get(self, method: str) -> tuple[int, str]:
+        answer = self.app.test_client().get(f"/{method}", headers=self.headers)
+        return answer.status_code, answer.text
+
+    def post(self, method: str, path: str = "/") -> str:
+        return self._post({"jsonrpc": "2.0", "id": 1, "method": method}, path)
+
+    def batch(self, method: str, path: str = "/") -> str:
+        one = {"jsonrpc": "2.0", "id": 1, "method": method}
+        return self._post([one, {**one, "id": 2}], path)
+
+    def _post(self, body: Any, path: str) -> str:
+        client: Any = self.app.test_client()
+        answer = client.post(path, json=body, headers=self.headers)
+        text: str = answer.text
+        return text
+
+    def websocket(self, method: str, path: str = "/websocket") -> str:
+        client = Client(self.url, path=path, headers=self.headers)
+        try:
+            return str(client.asked(method))
+        finally:
+            client.close()
+
+
+def ways(app: Flask, **options: Any) -> Iterator[Ways]:
+    chain = make_chain()
+    backend = MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    NodeRPC(app, backend=backend, json_rpc_enable=True, **options)
+    with serve(app) as url:
+        yield Ways(app, url)
+
+
+@pytest.fixture
+def app() -> Flask:
+    return Flask("guarded")
+
+
+@pytest.fixture
+def denied(app: Flask) -> Iterator[Ways]:
+    yield from ways(app, deny_methods=["status", "eth_get*", "subscribe", "eth_subscribe"])
+
+
+def test_a_method_that_is_denied_is_not_there_whichever_way_it_is_asked(denied: Ways) -> None:
+    told = "NODERPC_DENY_METHODS"
+    status, text = denied.get("status")
+    assert status == 404
+    for answer in (
+        text,
+        denied.post("status"),
+        denied.batch("status"),
+        denied.websocket("status"),
+        denied.websocket("subscribe"),
+        denied.post("eth_getBlockByNumber", "/evm"),
+        denied.batch("eth_getBlockByNumber", "/evm"),
+        denied.websocket("eth_getBlockByNumber", "/evm/ws"),
+        denied.websocket("eth_subscribe", "/evm/ws"),
+    ):
+        assert "-32601" in answer
+        assert told in answer
+        assert "result" not in answer
+    assert denied.get("health")[0] == 200
+    assert '"result"' in denied.post("eth_chainId", "/evm")
+
+
+def test_only_what_is_allowed_is_there(app: Flask) -> None:
+    for found in ways(app, allow_methods=["health", "eth_chainId"]):
+        assert found.get("health")[0] == 200
+        assert '"result"' in found.post("eth_chainId", "/evm")
+        assert "-32601" in found.post("status")
+        assert "-32601" in found.post("eth_blockNumber", "/evm")
+
+
+def by_token(method: str) -> bool:
+    return method == "health" or request.headers.get("Authorization") == "Bearer right"
+
+
+@pytest.fixture
+def authorized(app: Flask) -> Iterator[Ways]:
+    yield from ways(app, authorize=by_token)
+
+
+def test_who_is_not_authorized_gets_nothing_whichever_way(authorized: Ways) -> None:
+    status, text = authorized.get("status")
+    assert status == 403
+    for answer in (
+        text,
+        authorized.post("status"),
+        authorized.batch("status"),
+        authorized.post("eth_chainId", "/evm"),
+        authorized.batch("eth_chainId", "/evm"),
+    ):
+        assert "not authorized to call" in answer
+        assert '"result"' not in answer
+    for path in ("/websocket", "/evm/ws"):
+        with pytest.raises(ConnectionRefusedError, match="403"):
+            authorized.websocket("status", path)
+    assert authorized.get("health")[0] == 200
+
+
+def test_who_is_authorized_is_served(authorized: Ways) -> None:
+    authorized.headers["Authorization"] = "Bearer right"
+    assert authorized.get("status")[0] == 200
+    assert authorized.batch("status").count('"result"') == 2
+    assert "result" in authorized.websocket("status")
+    assert "result" in authorized.websocket("eth_chainId", "/evm/ws")
+
+
+def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
+    seen: list[str] = []
+
+    def only_health(method: str) -> bool:
+        seen.append(method)
+        return method in ("websocket", "health")
+
+    for found in ways(app, authorize=only_health):
+        assert "result" in found.websocket("health")
+        assert "not authorized to call status" in found.websocket("status")
+        assert "not authorized to call subscribe" in found.websocket("subscribe")
+        assert "not authorized to call eth_subscribe" in found.websocket(
+            "eth_subscribe", "/evm/ws"
+        )
+    assert {"websocket", "health", "status", "subscribe", "eth_subscribe"} <= set(seen)
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", ValueError("broken")])
+def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
+    def authorize(method: str) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    for found in ways(app, authorize=authorize):
+        assert found.get("status")[0] == 403
+        assert "not authorized" in found.post("status")
+
+
+@pytest.fixture
+def hosts(app: Flask) -> Iterator[Ways]:
+    yield from ways(app, allowed_hosts=["node.example", "*.inner.example"])
+
+
+@pytest.mark.parametrize("host", ["evil.example", "", 'a"><script>', "node.example.evil.com"])
+def test_a_host_that_is_not_served_gets_nothing(hosts: Ways, host: str) -> None:
+    hosts.headers["Host"] = host
+    status, text = hosts.get("status")
+    assert (status, text) == (
+        403,
+        "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n",
+    )
+    assert hosts.post("status") == hosts.post("eth_chainId", "/evm") == text
+    assert hosts.app.test_client().get("/", headers=hosts.headers).status_code == 403
+
+
+def test_a_handshake_for_another_host_is_refused(hosts: Ways) -> None:
+    with pytest.raises(ConnectionRefusedError, match="403"):
+        hosts.websocket("status")
+
+
+@pytest.mark.parametrize("host", ["node.example", "NODE.example:26657", "a.inner.example"])
+def test_hosts_that_are_listed_are_served(hosts: Ways, host: str) -> None:
+    hosts.headers["Host"] = host
+    assert hosts.get("status")[0] == 200
+
+
+def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
+    left = 5
+
+    @app.before_request
+    def limit() -> tuple[str, int] | None:
+        nonlocal left
+        left -= request_cost()
+        return ("too much\n", 429) if left < 0 else None
+
+    for found in ways(app):
+        assert found.get("health")[0] == 200
+        assert found.batch("health").count('"result"') == 2
+        assert found.batch("health").count('"result"') == 2
+        assert found.post("health") == "too much\n"
