@@ -88,7 +88,7 @@ class Mount:
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
         self.settings = settings
         self._dialect = dialect
-        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS")
+        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend)
         context = Context(
             backend=backend,
             settings=settings,
@@ -119,7 +119,7 @@ class Mount:
             settings.max_query_bytes,
         )
         self.shell = Shell(self._may_connect)
-        self._connections = Connections()
+        self._connections = Connections(backend)
         self._rules_are_ours = False
         names = {*routes.by_name(), *self._websocket_names(), *([_EVM] if self._evm else [])}
         for name in settings.exclude_routes:

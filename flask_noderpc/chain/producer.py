@@ -21,6 +21,7 @@ from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..domain.time import SECOND
 from ..errors import BackendError, LeaseLost, StoreError
+from ..signals import block_committed, tell
 from . import proposal
 from .clock import Clock
 
@@ -99,12 +100,14 @@ class Producer:
                 raise LeaseLost("another process produces blocks; it holds the lease")
             self._busy_since = time.monotonic()
             try:
-                return self._produce(evidence)
+                height = self._produce(evidence)
             except LeaseLost:
                 self._lease = None
                 raise
             finally:
                 self._busy_since = None
+        tell(block_committed, self._store, height=height)
+        return height
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
