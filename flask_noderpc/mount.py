@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 from flask import Response, current_app, request, url_for
@@ -121,7 +122,9 @@ class Mount:
         self.shell = Shell(self._may_connect)
         self._connections = Connections(backend)
         self._rules_are_ours = False
-        names = {*routes.by_name(), *self._websocket_names(), *([_EVM] if self._evm else [])}
+        names = {*routes.by_name(), *self._websocket_names(), *dict(self._own_pages())}
+        if self._evm is not None:
+            names.add(_EVM)
         for name in settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
@@ -140,10 +143,20 @@ class Mount:
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
                     yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+        yield from self._rules_beside()
+
+    def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
+        for name, page in self._own_pages():
+            if name not in self.settings.exclude_routes:
+                yield f"/{name}", name, ["GET"], page
         if self._evm is not None:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
             yield "/evm", _EVM, methods, self._answer_evm
+
+    def _own_pages(self) -> Iterator[tuple[str, View]]:
+        """What is for whoever operates the node, and no node has."""
+        yield "readyz", self._readiness
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Where the dialect serves all paths, and the mark of each in names of endpoints."""
@@ -181,6 +194,16 @@ class Mount:
         return answer_evm(
             self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
         )
+
+    def _readiness(self, **_: object) -> Response:
+        self._look_at_rules()
+        try:
+            self.start()
+            self.backend.check_ready()
+        except Exception as error:
+            said = to_rpc_error(error).said
+            return Response(f"{said}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
+        return Response("ready\n", mimetype="text/plain")
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.

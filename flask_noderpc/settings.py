@@ -325,8 +325,8 @@ class Settings:
     exclude_routes: tuple[str, ...] = setting(
         (),
         _names,
-        "Routes whose GET path is left to the host, ``evm`` among them; JSON-RPC still answers"
-        " them.",
+        "Routes whose GET path is left to the host, ``evm`` and ``readyz`` among them; JSON-RPC"
+        " still answers them.",
     )
 
 

@@ -235,6 +235,12 @@ def m008_slots(db: Database) -> None:
     waiting.create_index(["other_hash"])
 
 
+@migrations()
+def m009_complaint(db: Database) -> None:
+    """Why whoever had the lease gave it back."""
+    db.table("lease").add_column("complaint", str, not_null_default="")
+
+
 def _create(
     db: Database,
     name: str,
@@ -257,6 +263,7 @@ _STEPS = (
     m006_filters,
     m007_filter_owners,
     m008_slots,
+    m009_complaint,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 
