@@ -22,6 +22,8 @@ from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub
 from .settings import Settings
+from .signals import rpc_called
+from .transports.call_log import log_call
 from .transports.client import sender_of
 from .transports.collisions import refuse_collisions
 from .transports.connection import Connection, Timing
@@ -121,6 +123,8 @@ class Mount:
         )
         self.shell = Shell(self._may_connect)
         self._connections = Connections(backend)
+        if settings.log_calls:
+            rpc_called.connect(log_call, sender=backend)
         self._rules_are_ours = False
         names = {*routes.by_name(), *self._websocket_names(), *dict(self._own_pages())}
         if self._evm is not None:

@@ -321,6 +321,12 @@ class Settings:
         "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
         " change the node for all its callers.",
     )
+    log_calls: bool = setting(
+        False,
+        _switch,
+        "Whether each call is a line of the logger ``flask_noderpc.calls``, at INFO: method,"
+        " code, milliseconds, transport and address, never parameters.",
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (),
