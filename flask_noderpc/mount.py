@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from flask import Response, current_app, request, url_for
 
@@ -14,6 +13,7 @@ from .backend.base import ChainBackend
 from .errors import ConfigurationError, InvalidRequest, NodeRPCError
 from .events.feed import Feed, Heights
 from .events.messages import messages_at
+from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.dispatch import Dispatcher, to_rpc_error
@@ -33,11 +33,9 @@ from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
+from .transports.readiness import readiness
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
-
-if TYPE_CHECKING:
-    from .evm.layer import EvmLayer
 
 View = Callable[..., Response | str]
 
@@ -56,19 +54,6 @@ class Talker(Protocol):
 
     def close(self) -> None:
         """The connection has ended."""
-
-
-def evm_layer(context: Context, start: Callable[[], None]) -> EvmLayer:
-    """The EVM layer over the same backend.
-
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
-    """
-    try:
-        # Needs the extra, which only this layer does.
-        from .evm.layer import EvmLayer
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
-    return EvmLayer(context, start)
 
 
 class Mount:
@@ -125,6 +110,7 @@ class Mount:
         self._connections = Connections(backend)
         if settings.log_calls:
             rpc_called.connect(log_call, sender=backend)
+        self._metrics = metrics_page(backend) if settings.metrics else None
         self._rules_are_ours = False
         names = {*routes.by_name(), *self._websocket_names(), *dict(self._own_pages())}
         if self._evm is not None:
@@ -161,6 +147,8 @@ class Mount:
     def _own_pages(self) -> Iterator[tuple[str, View]]:
         """What is for whoever operates the node, and no node has."""
         yield "readyz", self._readiness
+        if self._metrics is not None:
+            yield "metrics", self._numbers
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Where the dialect serves all paths, and the mark of each in names of endpoints."""
@@ -199,15 +187,14 @@ class Mount:
             self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
         )
 
+    def _numbers(self, **_: object) -> Response:
+        assert self._metrics is not None
+        self._look_at_rules()
+        return self._metrics()
+
     def _readiness(self, **_: object) -> Response:
         self._look_at_rules()
-        try:
-            self.start()
-            self.backend.check_ready()
-        except Exception as error:
-            said = to_rpc_error(error).said
-            return Response(f"{said}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
-        return Response("ready\n", mimetype="text/plain")
+        return readiness(self.start, self.backend)
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.

@@ -327,12 +327,17 @@ class Settings:
         "Whether each call is a line of the logger ``flask_noderpc.calls``, at INFO: method,"
         " code, milliseconds, transport and address, never parameters.",
     )
+    metrics: bool = setting(
+        False,
+        _switch,
+        "Whether ``GET /metrics`` shows numbers for Prometheus, to everybody who may ask.",
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (),
         _names,
-        "Routes whose GET path is left to the host, ``evm`` and ``readyz`` among them; JSON-RPC"
-        " still answers them.",
+        "Routes whose GET path is left to the host, ``evm``, ``readyz`` and ``metrics`` among"
+        " them; JSON-RPC still answers them.",
     )
 
 
