@@ -16,6 +16,7 @@ from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
+from .rpc.describe import with_discover
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.route import RouteTable
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
@@ -33,7 +34,7 @@ from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
-from .transports.readiness import readiness
+from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
 
@@ -88,7 +89,7 @@ class Mount:
         )
         self._evm = evm_layer(context, self.start) if settings.json_rpc_enable else None
         self._dispatcher = Dispatcher(
-            self.routes,
+            with_discover(self.routes, dialect),
             dialect,
             context,
             # A backend that can't start is an error object of each call.
@@ -110,11 +111,16 @@ class Mount:
         self._connections = Connections(backend)
         if settings.log_calls:
             rpc_called.connect(log_call, sender=backend)
-        self._metrics = metrics_page(backend) if settings.metrics else None
+        self._pages = own_pages(
+            self.start,
+            backend,
+            [route for route in self.routes if route.name not in settings.exclude_routes],
+            dialect,
+            metrics_page(backend) if settings.metrics else None,
+        )
         self._rules_are_ours = False
-        names = {*routes.by_name(), *self._websocket_names(), *dict(self._own_pages())}
-        if self._evm is not None:
-            names.add(_EVM)
+        names = {*routes.by_name(), *self._websocket_names(), *self._pages}
+        names |= {_EVM} if self._evm else set()
         for name in settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
@@ -136,19 +142,13 @@ class Mount:
         yield from self._rules_beside()
 
     def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
-        for name, page in self._own_pages():
+        for name, (rule, page) in self._pages.items():
             if name not in self.settings.exclude_routes:
-                yield f"/{name}", name, ["GET"], page
+                yield rule, name, ["GET"], self._looking(page)
         if self._evm is not None:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
             yield "/evm", _EVM, methods, self._answer_evm
-
-    def _own_pages(self) -> Iterator[tuple[str, View]]:
-        """What is for whoever operates the node, and no node has."""
-        yield "readyz", self._readiness
-        if self._metrics is not None:
-            yield "metrics", self._numbers
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Where the dialect serves all paths, and the mark of each in names of endpoints."""
@@ -187,14 +187,12 @@ class Mount:
             self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
         )
 
-    def _numbers(self, **_: object) -> Response:
-        assert self._metrics is not None
-        self._look_at_rules()
-        return self._metrics()
+    def _looking(self, page: Callable[[], Response]) -> View:
+        def view(**_: object) -> Response:
+            self._look_at_rules()
+            return page()
 
-    def _readiness(self, **_: object) -> Response:
-        self._look_at_rules()
-        return readiness(self.start, self.backend)
+        return view
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.

@@ -336,8 +336,8 @@ class Settings:
     exclude_routes: tuple[str, ...] = setting(
         (),
         _names,
-        "Routes whose GET path is left to the host, ``evm``, ``readyz`` and ``metrics`` among"
-        " them; JSON-RPC still answers them.",
+        "Routes whose GET path is left to the host; ``evm``, ``readyz``, ``openapi`` and"
+        " ``metrics`` may be among them. JSON-RPC still answers them.",
     )
 
 
