@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from flask_noderpc.evm.dev_table import DEV_ROUTES
 from sphinx.application import Sphinx
 
 from flask_noderpc import NODE_ROUTES
+from flask_noderpc.evm.table import EVM_ROUTES
 from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.params import specs
+from flask_noderpc.rpc.route import Route
 from flask_noderpc.settings import SETTINGS
 
 
@@ -23,18 +29,36 @@ class _Table(Directive):
         return parent.children
 
 
+def _described(routes: Iterable[Route[Any]]) -> list[str]:
+    out = []
+    for route in routes:
+        out += [f"``{route.name}``", f"   {route.doc}", ""]
+        for spec in specs(route.params):
+            default = "" if spec.default is None else f" Default: ``{spec.default!r}``."
+            out += [f"   - ``{spec.wire}`` ({spec.kind.json_type}): {spec.doc}{default}"]
+        out += [""]
+    return out
+
+
 class Routes(_Table):
     """Every route with its parameters, the unsafe ones last."""
 
     def lines(self) -> list[str]:
-        out = []
-        for route in NODE_ROUTES + UNSAFE_ROUTES:
-            out += [f"``{route.name}``", f"   {route.doc}", ""]
-            for spec in specs(route.params):
-                default = "" if spec.default is None else f" Default: ``{spec.default!r}``."
-                out += [f"   - ``{spec.wire}`` ({spec.kind.json_type}): {spec.doc}{default}"]
-            out += [""]
-        return out
+        return _described(NODE_ROUTES + UNSAFE_ROUTES)
+
+
+class EvmMethods(_Table):
+    """Every method of one namespace of the EVM layer, or those of ``dev``."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        (namespace,) = self.arguments
+        if namespace == "dev":
+            return _described(DEV_ROUTES)
+        return _described(
+            route for route in EVM_ROUTES if route.name.startswith(f"{namespace}_")
+        )
 
 
 class Settings(_Table):
@@ -49,5 +73,6 @@ class Settings(_Table):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("noderpc-routes", Routes)
+    app.add_directive("noderpc-evm-methods", EvmMethods)
     app.add_directive("noderpc-settings", Settings)
     return {"parallel_read_safe": True}

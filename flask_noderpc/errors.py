@@ -319,6 +319,10 @@ class ChainHalted(BackendError):
     """The keys of this home hold too little voting power to make a block."""
 
 
+class NotReady(BackendError):
+    """No blocks are made that should be."""
+
+
 class StoreError(BackendError):
     """The store can't be opened, read or written; the message says what to do."""
 

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from flask import Response, current_app, request, url_for
 
@@ -14,8 +14,10 @@ from .backend.base import ChainBackend
 from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCError
 from .events.feed import Feed, Heights
 from .events.messages import messages_at
+from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
+from .rpc.describe import with_discover
 from .rpc.dispatch import Dispatcher, to_rpc_error
 from .rpc.guard import WEBSOCKET, Authorize, Guard
 from .rpc.route import RouteTable
@@ -23,6 +25,8 @@ from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub
 from .settings import Settings
+from .signals import rpc_called
+from .transports.call_log import log_call
 from .transports.client import sender_of
 from .transports.collisions import refuse_collisions
 from .transports.connection import Connection, Timing
@@ -32,11 +36,9 @@ from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import Origins, Standing
+from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
-
-if TYPE_CHECKING:
-    from .evm.layer import EvmLayer
 
 View = Callable[..., Response | str]
 
@@ -55,19 +57,6 @@ class Talker(Protocol):
 
     def close(self) -> None:
         """The connection has ended."""
-
-
-def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmLayer:
-    """The EVM layer over the same backend.
-
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
-    """
-    try:
-        # Needs the extra, which only this layer does.
-        from .evm.layer import EvmLayer
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
-    return EvmLayer(context, start, guard)
 
 
 class Mount:
@@ -92,7 +81,7 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
-        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS")
+        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend)
         context = Context(
             backend=backend,
             settings=settings,
@@ -102,11 +91,11 @@ class Mount:
             seats=self._seats,
             turns=Turns(settings.search_timeout),
         )
-        self._evm: EvmLayer | None = None
+        self._evm = None
         if settings.json_rpc_enable:
             self._evm = evm_layer(context, self.start, self._guard)
         self._dispatcher = Dispatcher(
-            self.routes,
+            with_discover(self.routes, dialect),
             dialect,
             context,
             # A backend that can't start is an error object of each call.
@@ -128,9 +117,19 @@ class Mount:
             settings.max_query_bytes,
         )
         self.shell = Shell(self._may_connect)
-        self._connections = Connections()
+        self._connections = Connections(backend)
+        if settings.log_calls:
+            rpc_called.connect(log_call, sender=backend)
+        self._pages = own_pages(
+            self.start,
+            backend,
+            [route for route in self.routes if route.name not in settings.exclude_routes],
+            dialect,
+            metrics_page(backend) if settings.metrics else None,
+        )
         self._rules_are_ours = False
-        names = {*routes.by_name(), *self._websocket_names(), *([_EVM] if self._evm else [])}
+        names = {*routes.by_name(), *self._websocket_names(), *self._pages}
+        names |= {_EVM} if self._evm else set()
         for name in settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
@@ -149,6 +148,12 @@ class Mount:
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
                     yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+        yield from self._rules_beside()
+
+    def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
+        for name, (rule, page) in self._pages.items():
+            if name not in self.settings.exclude_routes:
+                yield rule, name, ["GET"], self._looking(page)
         if self._evm is not None:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
@@ -190,6 +195,13 @@ class Mount:
         return answer_evm(
             self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
         )
+
+    def _looking(self, page: Callable[[], Response]) -> View:
+        def view(**_: object) -> Response:
+            self._look_at_rules()
+            return page()
+
+        return view
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.

@@ -341,12 +341,23 @@ class Settings:
         "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
         " change the node for all its callers.",
     )
+    log_calls: bool = setting(
+        False,
+        _switch,
+        "Whether each call is a line of the logger ``flask_noderpc.calls``, at INFO: method,"
+        " code, milliseconds, transport and address, never parameters.",
+    )
+    metrics: bool = setting(
+        False,
+        _switch,
+        "Whether ``GET /metrics`` shows numbers for Prometheus, to everybody who may ask.",
+    )
     index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
     exclude_routes: tuple[str, ...] = setting(
         (),
         _names,
-        "Routes whose GET path is left to the host, ``evm`` among them; JSON-RPC still answers"
-        " them.",
+        "Routes whose GET path is left to the host; ``evm``, ``readyz``, ``openapi`` and"
+        " ``metrics`` may be among them. JSON-RPC still answers them.",
     )
 
 

@@ -60,5 +60,10 @@ class ChainBackend(
         Called before every call, so it is quick when there is nothing to do.
         """
 
+    def check_ready(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.BackendError` where calls can't be answered, or no
+        blocks are made that should be."""
+        self.latest_height()
+
     def close(self) -> None:
         """Let go of files and threads; the backend opens again when it is used."""

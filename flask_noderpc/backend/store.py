@@ -36,6 +36,15 @@ class Lease:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """Who has the lease, and until when, in nanoseconds; or why it was given back."""
+
+    owner: str = ""
+    expires: int = 0
+    complaint: str = ""
+
+
 class BlockWriter(ABC):
     """Role: takes blocks, from a producer or from an importer."""
 
@@ -91,8 +100,12 @@ class BlockWriter(ABC):
         """Whether the lease still holds; it does for ``seconds`` more."""
 
     @abstractmethod
-    def release_lease(self, lease: Lease) -> None:
-        """Give the lease back."""
+    def release_lease(self, lease: Lease, complaint: str = "") -> None:
+        """Give the lease back; the complaint is why no block could be made."""
+
+    @abstractmethod
+    def lease_state(self) -> LeaseState:
+        """What is known of the lease."""
 
 
 class ChainStore(ChainBackend, BlockWriter):

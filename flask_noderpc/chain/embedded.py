@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,13 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError, StoreError
+from ..errors import ConfigurationError, NotReady, StoreError
 from . import home as homes
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .kvstore import KVStore
 from .producer import Pace, Producer, replay
+from .readiness import why_no_blocks
 
 log = logging.getLogger("flask_noderpc.chain")
 
@@ -81,6 +83,7 @@ class EmbeddedChain(SQLiteBackend):
         self._starting = threading.Lock()
         self._started_in = 0
         self._producer: Producer | None = None
+        self._is_copy = False
 
     def start(self) -> None:
         """Open the store and the home, making what is missing, and begin to produce.
@@ -102,7 +105,8 @@ class EmbeddedChain(SQLiteBackend):
                 " requests may stop each other for ever: call gevent.monkey.patch_all() first,"
                 " with gunicorn --preload in its configuration file"
             )
-        if self._only_serves():
+        self._is_copy = self._only_serves()
+        if self._is_copy:
             if homes.exists(self.home):
                 self._introduce(homes.load(self.home, self.clock.now()))
             return
@@ -176,6 +180,15 @@ class EmbeddedChain(SQLiteBackend):
                 "no block is made here: it is read-only, or has no keys", self.path
             )
         return self._producer
+
+    def check_ready(self) -> None:
+        """Raise as the base does; nobody makes blocks of a copy."""
+        super().check_ready()
+        if not self._is_copy:
+            # The lease's times are those of the system, whatever the chain's clock says.
+            reason = why_no_blocks(self.lease_state(), self._producer, time.time_ns())
+            if reason:
+                raise NotReady(reason)
 
     def control(self) -> Control:
         """What drives a chain of tests."""

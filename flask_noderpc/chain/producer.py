@@ -21,6 +21,7 @@ from ..canonical.keys import PrivateKey
 from ..domain.block import Evidence
 from ..domain.time import SECOND
 from ..errors import BackendError, BlockNotExecuted, LeaseLost, StoreError
+from ..signals import block_committed, tell
 from . import proposal
 from .clock import Clock
 
@@ -89,7 +90,8 @@ class Producer:
         self.pace = pace
         # The lease is looked after this often; a stop need not wait longer either.
         self._patience = min(pace.lease_s / 3, _LONGEST_WAIT_S)
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        """Its name on the lease."""
         self._lease: Lease | None = None
         self._lease_until = 0.0
         self._last_block_at = 0.0
@@ -97,7 +99,8 @@ class Producer:
         self._in_step_at = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
         self._at_work = threading.Lock()
-        self._complaint = ""
+        self.complaint = ""
+        """Why the thread makes no block; empty while it does, or none is due."""
         self._failed = False
         self._busy_since: float | None = None
         self._stopping = threading.Event()
@@ -124,12 +127,14 @@ class Producer:
             self._lead()
             self._busy_since = time.monotonic()
             try:
-                return self._produce(evidence)
+                height = self._produce(evidence)
             except LeaseLost:
                 self._lease = None
                 raise
             finally:
                 self._busy_since = None
+        tell(block_committed, self._store, height=height)
+        return height
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
@@ -252,6 +257,11 @@ class Producer:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread makes blocks by itself."""
+        return bool(self._threads) and not self.pace.by_hand
+
     def stop(self) -> None:
         """Finish the block at hand, and give the lease back."""
         self._stopping.set()
@@ -277,7 +287,7 @@ class Producer:
         if lease is None:
             return
         try:
-            self._store.release_lease(lease)
+            self._store.release_lease(lease, self.complaint)
         except BackendError as error:
             log.warning("the lease is not given back, it lapses by itself: %s", error)
 
@@ -285,19 +295,20 @@ class Producer:
         while not self._stopping.is_set():
             try:
                 self._turn()
-                self._complain("")
+                self.complaint = ""
             except BlockNotExecuted as error:
                 # Nobody else knows what not to propose again. The next shows whether that
                 # was the fault, even where it is empty.
                 self._failed = True
-                self._complain(str(error))
+                self._complain(error)
                 self._stopping.wait(self._patience)
             except BackendError as error:
-                self._complain(str(error))
+                self._complain(error)
                 self._step_aside()
             except Exception:
                 # The application is foreign code: its fault must not end the chain.
                 log.exception("the application failed; the block is tried again")
+                self.complaint = "the application failed; the server's log says why"
                 self._step_aside()
 
     def _step_aside(self) -> None:
@@ -371,15 +382,17 @@ class Producer:
         return True
 
     def _take_lease(self) -> bool:
-        self._lease = self._store.acquire_lease(self._owner, self.pace.lease_s)
+        self._lease = self._store.acquire_lease(self.owner, self.pace.lease_s)
         self._lease_until = time.monotonic() + self.pace.lease_s
         return self._lease is not None
 
-    def _complain(self, complaint: str) -> None:
+    def _complain(self, error: BackendError) -> None:
+        # Where the store lies is for the log alone.
+        complaint = error.reason if isinstance(error, StoreError) else str(error)
         # Said once, not once a turn.
-        if complaint and complaint != self._complaint:
-            log.error("no block is made: %s", complaint)
-        self._complaint = complaint
+        if complaint != self.complaint:
+            log.error("no block is made: %s", error)
+        self.complaint = complaint
 
 
 def _room(head: Head, evidence: Sequence[Evidence]) -> Room:

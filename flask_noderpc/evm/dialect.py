@@ -11,11 +11,22 @@ from .. import json
 from ..errors import Forbidden
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
+from ..wire.json_schema import Components
 from ..wire.schema import Dump
 from .envelope import GethEnvelope
 from .forms import hexes
 from .forms.params import GETH_PARAMS
 from .forms.shapes import SCHEMAS
+
+_PLAIN: dict[type, Json] = {
+    bool: {"type": "boolean"},
+    str: {"type": "string"},
+    float: {"type": "number"},
+    int: {"type": "string", "pattern": "^0x(0|[1-9a-f][0-9a-f]*)$"},
+    bytes: {"type": "string", "pattern": "^0x([0-9a-f]{2})*$"},
+    tuple: {"type": "array"},
+    dict: {"type": "object"},
+}
 
 
 class EvmDialect(Dialect):
@@ -31,10 +42,16 @@ class EvmDialect(Dialect):
             bytes: hexes.data,
             tuple: self._list,
             dict: self._object,
-            # A document that was written elsewhere.
-            json.Raw: _itself,
+            object: self._any,
         }
         return plain | super()._dumps
+
+    def described(self, result: type, components: Components) -> Json:
+        """The JSON Schema of a kind of result, which may be null where something is missing."""
+        if result in (object, json.Raw):
+            return {}
+        found = _PLAIN.get(result) or super().described(result, components)
+        return {"anyOf": [found, {"type": "null"}]}
 
     def _list(self, values: Iterable[Any]) -> Json:
         return [self._any(value) for value in values]

@@ -79,6 +79,10 @@ class GethEnvelope(Envelope):
             return b"[" + self.failure(error.id, error) + b"]"
         return self.failure(None, error)
 
+    def code(self, error: RPCError) -> int:
+        """The code that an error is told with."""
+        return _told(error)[0]
+
     def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object."""
         code, text = _told(error)

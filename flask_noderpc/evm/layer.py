@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..events.feed import Feed, Heights, Waiting
 from ..rpc.context import Context, Sender
+from ..rpc.describe import with_discover
 from ..rpc.dispatch import Dispatcher
 from ..rpc.guard import OPEN, Guard
 from .dev.table import DEV_ROUTES
@@ -28,7 +29,7 @@ class EvmLayer:
     ) -> None:
         ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
         self.dispatcher = Dispatcher(
-            routes_of(ctx.settings.evm_api, dev=ctx.settings.dev),
+            with_discover(routes_of(ctx.settings.evm_api, dev=ctx.settings.dev), EVM),
             EVM,
             ctx,
             start,

@@ -31,7 +31,7 @@ _NODE = (
     Route("net_peerCount", node.peer_count, NoParams, int),
     Route("eth_chainId", node.chain_id, NoParams, int),
     Route("eth_blockNumber", node.block_number, NoParams, int),
-    Route("eth_syncing", node.syncing, NoParams, bool),
+    Route("eth_syncing", node.syncing, NoParams, object),
     Route("eth_capabilities", node.capabilities, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", signing.accounts, NoParams, tuple),

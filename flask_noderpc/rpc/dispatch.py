@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
@@ -31,6 +32,7 @@ from ..errors import (
     StoreError,
 )
 from ..settings import Settings
+from ..signals import rpc_called, tell
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
@@ -80,6 +82,7 @@ class _Caller:
 
     context: Context
     may_write: bool
+    transport: str
     may_sign: bool = False
     own: OwnMethods | None = None
 
@@ -104,6 +107,9 @@ class _Allowance:
         return self._bytes > 0
 
 
+_UNHEARD = nullcontext()
+
+
 class Dispatcher:
     """Answers calls of one mount; ``ready`` is asked before each, and may raise.
 
@@ -126,6 +132,7 @@ class Dispatcher:
         self._dialect = dialect
         self.envelope = dialect.envelope
         self._context = context
+        self.backend = context.backend
         self._ready = ready
         self._cures = cures or {}
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
@@ -148,10 +155,11 @@ class Dispatcher:
     def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
         """The answer to a GET."""
         try:
-            endpoint = self._endpoint(name, _Caller(self._context, may_write))
-            self._ready()
-            params = endpoint.loader.from_uri(values)
-            answer = self._call(self._context, endpoint, params, URI_ID)
+            with self.telling(name, "get"):
+                endpoint = self._endpoint(name, _Caller(self._context, may_write, "get"))
+                self._ready()
+                params = endpoint.loader.from_uri(values)
+                answer = self._call(self._context, endpoint, params, URI_ID)
             return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
         except Exception as error:
             return self.failed(URI_ID, error)
@@ -173,7 +181,9 @@ class Dispatcher:
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
         context = replace(self._context, client=sender.client)
-        caller = _Caller(context, sender.may_write, sender.may_sign, own)
+        # Only a connection has methods of its own.
+        transport = "post" if own is None else "websocket"
+        caller = _Caller(context, sender.may_write, transport, sender.may_sign, own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -238,7 +248,8 @@ class Dispatcher:
     def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            return self._called(call, own_id, _Caller(self._context, may_write)).body
+            caller = _Caller(self._context, may_write, "websocket")
+            return self._called(call, own_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
@@ -249,14 +260,47 @@ class Dispatcher:
 
     def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
         own = (caller.own or {}).get(call.method)
-        if own is not None:
-            self.check_own(call.method)
+        with self.telling(call.method, caller.transport, is_own=own is not None):
+            if own is not None:
+                self.check_own(call.method)
+                self._ready()
+                result = own(call.params)
+                return Answer(self.envelope.success(own_id, result, error_member=False))
+            endpoint = self._endpoint(call.method, caller)
             self._ready()
-            return Answer(self.envelope.success(own_id, own(call.params), error_member=False))
-        endpoint = self._endpoint(call.method, caller)
-        self._ready()
-        params = endpoint.loader.from_json(call.params)
-        return self._call(caller.context, endpoint, params, own_id)
+            params = endpoint.loader.from_json(call.params)
+            return self._call(caller.context, endpoint, params, own_id)
+
+    def telling(
+        self, method: str, transport: str, *, is_own: bool = False
+    ) -> AbstractContextManager[None]:
+        """Tells of a call that is answered meanwhile, to whoever listens.
+
+        ``is_own`` is of a method that a connection has beside the table.
+        """
+        if not rpc_called.receivers:
+            return _UNHEARD
+        return self._telling(
+            method if is_own or method in self._endpoints else "unknown", transport
+        )
+
+    @contextmanager
+    def _telling(self, method: str, transport: str) -> Iterator[None]:
+        began, outcome = time.perf_counter(), 0
+        try:
+            yield
+        except Exception as error:
+            outcome = self.envelope.code(_rpc_error(error))
+            raise
+        finally:
+            tell(
+                rpc_called,
+                self.backend,
+                method=method,
+                seconds=time.perf_counter() - began,
+                outcome=outcome,
+                transport=transport,
+            )
 
     def _call(
         self, context: Context, endpoint: Endpoint, params: Params, own_id: bytes
@@ -295,17 +339,27 @@ class Dispatcher:
 def to_rpc_error(error: Exception) -> RPCError:
     """The error object of an exception; only what we raised ourselves shows its text."""
     match error:
-        case RPCError():
-            return error
         case StoreError():
             # Where the store lies is for the operator alone.
             log.error("%s", error)
+        case RPCError() | BackendError():
+            pass
+        case ConfigurationError():
+            log.error("the node can't start: %s", error)
+        case _:
+            log.error("a call failed", exc_info=error)
+    return _rpc_error(error)
+
+
+def _rpc_error(error: Exception) -> RPCError:
+    match error:
+        case RPCError():
+            return error
+        case StoreError():
             return CallFailed(error.reason)
         case BackendError():
             return CallFailed(error.text, error.cure)
         case ConfigurationError():
-            log.error("the node can't start: %s", error)
             return InternalError("the node can't start; the server's log says why")
         case _:
-            log.error("a call failed", exc_info=error)
             return InternalError("the call failed; the server's log says why")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from ..signals import subscription_closed, subscription_opened, tell
 from .subscriptions import Ring, Rings
 
 K = TypeVar("K", bound=Hashable)
@@ -37,11 +38,14 @@ class Held(Generic[K]):
     """A connection's subscriptions by their names.
 
     They give nothing before :meth:`begin`, which is called when the reply that tells of
-    them is sent: so it is read before the first event.
+    them is sent: so it is read before the first event. ``sender`` is that of the signals.
     """
 
-    def __init__(self, rings: Rings[Any], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, rings: Rings[Any], wake: Callable[[], None], sender: object = None
+    ) -> None:
         self._rings = rings
+        self._sender = sender
         self._wake = wake
         self._lock = threading.Lock()
         self._held: dict[K, Subscription] = {}
@@ -56,6 +60,7 @@ class Held(Generic[K]):
         """Keep one that has not begun."""
         with self._lock:
             self._held[name] = subscription
+        tell(subscription_opened, self._sender)
 
     def begin(self) -> None:
         """Let all give what waits."""
@@ -65,18 +70,19 @@ class Held(Generic[K]):
         if fresh:
             self._wake()
 
-    def end(self, name: K) -> bool:
+    def end(self, name: K, reason: str) -> bool:
         """Give one up; whether there was one."""
         with self._lock:
             ended = self._held.pop(name, None)
         if ended is not None:
             self._rings.leave(ended.ring, self._wake)
+            tell(subscription_closed, self._sender, reason=reason)
         return ended is not None
 
-    def close(self) -> None:
+    def close(self, reason: str) -> None:
         """Give all up."""
         for name in list(self._held):
-            self.end(name)
+            self.end(name, reason)
 
     def pull(self, fallen: Callable[[Subscription], Iterable[bytes]]) -> Iterator[bytes]:
         """What waits; one that fell behind is given up, and ``fallen`` says what is told."""
@@ -87,7 +93,7 @@ class Held(Generic[K]):
                 continue
             found = subscription.take()
             if found is None:
-                self.end(name)
+                self.end(name, "too slow")
                 found = iter(fallen(subscription))
             waiting.append(found)
         return chain.from_iterable(waiting)

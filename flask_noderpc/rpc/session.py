@@ -73,7 +73,7 @@ class Session:
         self._may_write = may_write
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._held = Held[Query](hub, wake)
+        self._held = Held[Query](hub, wake, dispatcher.backend)
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._own = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
@@ -96,8 +96,9 @@ class Session:
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:
-            self._dispatcher.check_own(call.method)
-            self._own[call.method](own_id, call.params)
+            with self._dispatcher.telling(call.method, "websocket", is_own=True):
+                self._dispatcher.check_own(call.method)
+                self._own[call.method](own_id, call.params)
         except Exception as error:
             self._send(self._dispatcher.failure_over_websocket(own_id, error))
             return
@@ -138,18 +139,18 @@ class Session:
 
     def _unsubscribe(self, own_id: bytes, params: bytes) -> None:
         query = self._parsed(self._query_params.from_json(params).query)
-        if not self._held.end(query):
+        if not self._held.end(query, "unsubscribed"):
             raise ValueNotAllowed("subscription not found")
 
     def _unsubscribe_all(self, own_id: bytes, params: bytes) -> None:
         self._no_params.from_json(params)
         if not self._held:
             raise ValueNotAllowed("subscription not found")
-        self.close()
+        self._held.close("unsubscribed")
 
     def close(self) -> None:
         """End every subscription."""
-        self._held.close()
+        self._held.close("disconnected")
 
     def pull(self) -> Iterator[bytes]:
         """What waits; a subscription that fell behind ends with a notice."""

@@ -38,6 +38,8 @@ def main() -> None:
 
     plan = Plan.decode(os.environ.pop(SOCKETS))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
+    # Silent unless NODERPC_LOG_CALLS asks for it.
+    logging.getLogger("flask_noderpc.calls").setLevel(logging.INFO)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

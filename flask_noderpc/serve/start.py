@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import ConfigurationError
@@ -87,7 +88,11 @@ def _serve(settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say) -
         )
         _tell(settings, places, sockets, say)
         plans = tuple(_plans(replace(plan, listeners=listeners), settings))
-        Supervisor(plans, say).run()
+        shared = ""
+        if settings.metrics:
+            # New each time: what former processes counted is of no use.
+            shared = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
+        Supervisor(plans, say, shared).run()
 
 
 def _plans(serving: Plan, settings: Settings) -> Iterator[Plan]:

@@ -30,10 +30,16 @@ class _Child:
 
 
 class Supervisor:
-    """The parent of a node's processes; it serves nothing itself."""
+    """The parent of a node's processes; it serves nothing itself.
 
-    def __init__(self, plans: Sequence[Plan], say: Callable[[str], None]) -> None:
+    ``metrics`` is the folder in which they share their numbers, if they have any.
+    """
+
+    def __init__(
+        self, plans: Sequence[Plan], say: Callable[[str], None], metrics: str = ""
+    ) -> None:
         self._say = say
+        self._metrics = metrics
         # Closed with this process, however it ends: then the others end as well.
         self._own, self._theirs = socket.socketpair()
         self._plans = [replace(plan, watched=self._theirs.fileno()) for plan in plans]
@@ -64,9 +70,12 @@ class Supervisor:
 
     def _start(self, plan: Plan) -> _Child:
         descriptors = [plan.watched, *(each.descriptor for each in plan.listeners)]
+        environment = {**os.environ, SOCKETS: plan.encode()}
+        if self._metrics:
+            environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.process"],
-            env={**os.environ, SOCKETS: plan.encode()},
+            env=environment,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             # A terminal's Ctrl-C is for the parent, which ends them in its own time.
@@ -77,6 +86,11 @@ class Supervisor:
     def _replace(self, child: _Child) -> None:
         if self._ending:
             return
+        if self._metrics:
+            from prometheus_client.multiprocess import mark_process_dead
+
+            # What it had open is open no longer.
+            mark_process_dead(child.process.pid, self._metrics)
         lived = time.monotonic() - child.began
         failures = child.failures + 1 if lived < _SOON_S else 0
         if failures >= _MOST_FAILURES:

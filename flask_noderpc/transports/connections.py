@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from wsproto.frame_protocol import CloseReason
 
+from ..signals import tell, websocket_closed, websocket_opened
 from .connection import Connection
 
 log = logging.getLogger("flask_noderpc.websocket")
@@ -23,7 +24,8 @@ _TICK_S = 0.25
 class Connections:
     """Wakes those whose time has come, and closes all of them at the end."""
 
-    def __init__(self, tick_s: float = _TICK_S) -> None:
+    def __init__(self, sender: object = None, tick_s: float = _TICK_S) -> None:
+        self._sender = sender
         self._tick_s = tick_s
         self._begin()
 
@@ -46,11 +48,13 @@ class Connections:
                 threading.Thread(
                     target=self._tick, name="noderpc-websocket-clock", daemon=True
                 ).start()
+        tell(websocket_opened, self._sender)
         try:
             yield
         finally:
             with self._lock:
                 self._open.discard(connection)
+            tell(websocket_closed, self._sender)
 
     def _tick(self) -> None:
         pause = threading.Event()

@@ -17,11 +17,13 @@ from ..errors import ConfigurationError
 from ..events.messages import Message
 from .envelope import Envelope, nearest
 from .events import event_encoder
+from .fields import Json
+from .json_schema import Components
 from .param_rules import ParamRules
-from .schema import Dump, WireSchema, compiled
+from .schema import Choice, Dump, WireSchema, compiled
 
-SchemaChoice = type[WireSchema] | Callable[[Any], type[WireSchema]]
-"""The schema of a result, or a function that chooses it by the result."""
+SchemaChoice = type[WireSchema] | Choice
+"""The schema of a result, or those of which it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ class Dialect:
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
-        return {result: _dump(choice) for result, choice in self.schemas.items()}
+        shapes = {result: _dump(choice) for result, choice in self.schemas.items()}
+        # A document that was written elsewhere.
+        return {json.Raw: _itself, **shapes}
 
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
@@ -101,6 +105,11 @@ class Dialect:
                     f"dialect {self.name} has no shape for {result.__name__} of {route}"
                 )
 
+    def described(self, result: type, components: Components) -> Json:
+        """The JSON Schema of a kind of result."""
+        # Of a document that was written elsewhere nothing is known.
+        return {} if result is json.Raw else components.of(self.schemas[result])
+
     def encode(self, result: object) -> bytes:
         """The result as JSON; no result is null."""
         if result is None:
@@ -110,6 +119,10 @@ class Dialect:
     def status_of(self, error: Exception) -> HTTPStatus:
         """The status of a GET that failed."""
         return nearest(self.statuses, error)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _dump(choice: SchemaChoice) -> Dump:

@@ -14,6 +14,8 @@ from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
 from .document_events import EVENT_SCHEMAS
 from .document_shapes import (
+    TX_LOOKUP,
+    TX_SEARCH,
     BlockAnswer,
     BlockList,
     BlockResults,
@@ -33,8 +35,6 @@ from .document_shapes import (
     TxExecResult,
     ValidatorPage,
     ValidatorSet,
-    tx_lookup,
-    tx_search,
 )
 from .event_page import event_page
 
@@ -72,8 +72,8 @@ DOCUMENT = Dialect(
         answers.ParamsAnswer: ParamsAnswer,
         answers.PendingTxs: common.PendingTxs,
         answers.PendingCount: PendingCount,
-        answers.TxAnswer: tx_lookup,
-        answers.TxSearchAnswer: tx_search,
+        answers.TxAnswer: TX_LOOKUP,
+        answers.TxSearchAnswer: TX_SEARCH,
         answers.BlockSearchAnswer: BlockSearch,
         answers.BroadcastAnswer: Broadcast,
         answers.BroadcastCommitAnswer: BroadcastCommit,

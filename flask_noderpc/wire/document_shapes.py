@@ -13,7 +13,7 @@ from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from . import common
 from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
-from .schema import ListOf, Shape, WireSchema
+from .schema import Choice, ListOf, Shape, WireSchema
 
 # document: PubKey.type is «of the form engine/PubKeyEd25519».
 KEY_TYPES = {ED25519: "engine/PubKeyEd25519", SECP256K1: "engine/PubKeySecp256k1"}
@@ -360,9 +360,11 @@ class ProvenTxLookup(TxLookup):
     proof = Shape(common.TxProof)
 
 
-def tx_lookup(answer: answers.TxAnswer) -> type[WireSchema]:
-    """The shape of a transaction, with a proof or without."""
-    return TxLookup if answer.proof is None else ProvenTxLookup
+TX_LOOKUP = Choice(
+    (TxLookup, ProvenTxLookup),
+    lambda answer: TxLookup if answer.proof is None else ProvenTxLookup,
+)
+"""The shape of a transaction, with a proof or without."""
 
 
 class TxSearch(WireSchema):
@@ -378,10 +380,13 @@ class ProvenTxSearch(TxSearch):
     txs = ListOf(ProvenTxLookup)
 
 
-def tx_search(answer: answers.TxSearchAnswer) -> type[WireSchema]:
-    """The shape of a search, with proofs or without."""
+def _tx_search(answer: answers.TxSearchAnswer) -> type[WireSchema]:
     proven = any(tx.proof is not None for tx in answer.txs)
     return ProvenTxSearch if proven else TxSearch
+
+
+TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search)
+"""The shape of a search, with proofs or without."""
 
 
 class BlockSearch(WireSchema):

@@ -137,6 +137,10 @@ class Envelope:
         """The error of a call as it is said over a websocket."""
         return error
 
+    def code(self, error: RPCError) -> int:
+        """The code that an error is told with."""
+        return error.code
+
     def success(self, own_id: bytes, result: bytes, error_member: bool) -> bytes:
         """A reply with an encoded result."""
         tail = b',"error":""}' if error_member else b"}"

@@ -60,6 +60,22 @@ class WireField(fields.Field[Any]):
         """The value of a JSON; raise :exc:`ValueError`."""
         raise NotImplementedError
 
+    @property
+    def may_be_null(self) -> bool:
+        """Whether its JSON may be null."""
+        return self.nullable
+
+    def described(self, refer: Callable[[Any], Json]) -> Json:
+        """Its JSON Schema; ``refer`` gives the reference to a nested schema."""
+        found = self._described(refer)
+        if not self.may_be_null or found.get("type") == "null":
+            return found
+        return {"anyOf": [found, {"type": "null"}]}
+
+    def _described(self, refer: Callable[[Any], Json]) -> Json:
+        found = {"type": self.json_type}
+        return found | ({"format": self.json_format} if self.json_format else {})
+
     def rebuilt(self, replace: Callable[[type], type]) -> WireField:
         """This field with the schemas in it replaced; itself where there are none."""
         return self

@@ -12,7 +12,7 @@ from typing import cast
 
 from .dialect import SchemaChoice
 from .fields import WireField
-from .schema import WireSchema
+from .schema import Choice, WireSchema
 
 
 class Replacing:
@@ -44,4 +44,4 @@ class Replacing:
     def _chosen(self, choice: SchemaChoice) -> SchemaChoice:
         if isinstance(choice, type):
             return self(choice)
-        return lambda result: self(choice(result))
+        return Choice(tuple(map(self, choice.shapes)), lambda result: self(choice(result)))

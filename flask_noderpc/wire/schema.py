@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -35,6 +36,17 @@ class WireSchema(Schema):
     @post_load
     def _make(self, values: dict[str, Any], **_: Any) -> Any:
         return self.domain(**values) if self.domain else values
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Several schemas of one kind of result, and which of them is that of a value."""
+
+    shapes: tuple[type[WireSchema], ...]
+    choose: Callable[[Any], type[WireSchema]]
+
+    def __call__(self, value: Any) -> type[WireSchema]:
+        return self.choose(value)
 
 
 class Shape(WireField):
@@ -72,6 +84,9 @@ class Shape(WireField):
     def decode(self, value: Json) -> Any:
         return self._instance.load(value)
 
+    def _described(self, refer: Callable[[Any], Json]) -> Json:
+        return refer(self.schema)
+
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self._instance.dump(value)
 
@@ -102,6 +117,9 @@ class OneOf(WireField):
             if value.keys() <= shape.names:
                 return shape.decode(value)
         raise ValueError("no kind has all these members")
+
+    def _described(self, refer: Callable[[Any], Json]) -> Json:
+        return {"anyOf": [refer(shape.schema) for shape in self.shapes.values()]}
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return self.shapes[type(value)]._serialize(value, attr, obj)
@@ -146,6 +164,13 @@ class ListOf(WireField):
         if not is_collection(value):
             raise ValueError(f"{value!r} is no list")
         return tuple(self.item.deserialize(item) for item in value)
+
+    @property
+    def may_be_null(self) -> bool:
+        return self.nullable or self._null_when_empty
+
+    def _described(self, refer: Callable[[Any], Json]) -> Json:
+        return {"type": "array", "items": self.item.described(refer)}
 
     def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         if value is None and self._null_when_empty:

@@ -33,7 +33,7 @@ from ..application import Application, AppState, Changes, InitChain, Room
 from ..evidence import check_evidence
 from ..evm_state import Evm
 from ..filters import Filters
-from ..store import ChainStore, CommittedBlock, Lease
+from ..store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..verify import verify_chain
 from . import blocks as reading
 from . import evidence, evm_search, ledger, mempool, state
@@ -433,8 +433,12 @@ class SQLiteBackend(ChainStore):
     def renew_lease(self, lease: Lease, seconds: float) -> bool:
         return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
 
-    def release_lease(self, lease: Lease) -> None:
-        self._open().writer.run(lambda at: leases.release(at, lease))
+    def release_lease(self, lease: Lease, complaint: str = "") -> None:
+        self._open().writer.run(lambda at: leases.release(at, lease, complaint))
+
+    def lease_state(self) -> LeaseState:
+        row = self._open().readers.one("SELECT owner, expires, complaint FROM lease")
+        return LeaseState(*row) if row else LeaseState()
 
     # Keeping.
 

@@ -44,11 +44,11 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
     return changed.rowcount == 1
 
 
-def release(connection: Connection, lease: Lease) -> None:
+def release(connection: Connection, lease: Lease, complaint: str) -> None:
     """Leave the lease to whoever comes next; the epoch stays."""
     connection.execute(
-        "UPDATE lease SET owner = '', expires = 0 WHERE epoch = ? AND owner = ?",
-        (lease.epoch, lease.owner),
+        "UPDATE lease SET owner = '', expires = 0, complaint = ? WHERE epoch = ? AND owner = ?",
+        (complaint, lease.epoch, lease.owner),
     )
 
 

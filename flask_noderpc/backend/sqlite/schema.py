@@ -241,6 +241,12 @@ def m009_rewinds(db: Database) -> None:
     _create(db, "rewinds", {"number": int, "height": int}, pk="number")
 
 
+@migrations()
+def m010_complaint(db: Database) -> None:
+    """Why whoever had the lease gave it back."""
+    db.table("lease").add_column("complaint", str, not_null_default="")
+
+
 def _create(
     db: Database,
     name: str,
@@ -264,6 +270,7 @@ _STEPS = (
     m007_filter_owners,
     m008_slots,
     m009_rewinds,
+    m010_complaint,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

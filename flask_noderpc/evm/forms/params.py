@@ -149,6 +149,8 @@ class Id(ParamField):
 class Anything(ParamField):
     """Whatever stands there."""
 
+    json_type = "any"
+
     def from_json(self, value: Any) -> Any:
         """The value."""
         return value
@@ -171,6 +173,8 @@ class BlockNumber(ParamField):
 
 class BlockId(BlockNumber):
     """A block by height, tag or hash, or by EIP-1898's object."""
+
+    json_type = "any"
 
     def from_json(self, value: Any) -> Height | ByHash:  # type: ignore[override]
         """A height, a tag, or a hash."""

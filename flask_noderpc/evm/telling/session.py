@@ -55,7 +55,7 @@ class EvmSession:
         self._wake = wake
         self._drop = drop
         self._sender = sender
-        self._held = Held[str](hub, wake)
+        self._held = Held[str](hub, wake, dispatcher.backend)
         self._own: OwnMethods = {}
         if hub.is_open:
             self._own = {
@@ -88,7 +88,8 @@ class EvmSession:
         return shown
 
     def _unsubscribe(self, params: bytes) -> bytes:
-        if not self._held.end(self._dispatcher.loader(_ById).from_json(params).id):
+        name = self._dispatcher.loader(_ById).from_json(params).id
+        if not self._held.end(name, "unsubscribed"):
             raise EvmError("subscription not found")
         return b"true"
 
@@ -102,4 +103,4 @@ class EvmSession:
 
     def close(self) -> None:
         """End every subscription."""
-        self._held.close()
+        self._held.close("disconnected")

@@ -1,0 +1,51 @@
+"""Pages that no node has: whether it should be asked, and what may be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, request, url_for
+
+from .. import json
+from ..backend.base import ChainBackend
+from ..rpc.describe import openapi
+from ..rpc.dispatch import to_rpc_error
+from ..rpc.route import Route
+from ..wire.dialect import Dialect
+
+Page = Callable[[], Response]
+
+
+def own_pages(
+    start: Callable[[], None],
+    backend: ChainBackend,
+    routes: Sequence[Route[Any]],
+    dialect: Dialect,
+    metrics: Page | None,
+) -> dict[str, tuple[str, Page]]:
+    """The pages of a mount by the names of their endpoints: rule and view."""
+    pages: dict[str, tuple[str, Page]] = {
+        "readyz": ("/readyz", lambda: _readiness(start, backend)),
+        "openapi": ("/openapi.json", lambda: _description(routes, dialect)),
+    }
+    return pages | ({"metrics": ("/metrics", metrics)} if metrics else {})
+
+
+def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
+    """The page at ``GET /readyz``; in one line, and without what is for the log alone."""
+    try:
+        start()
+        backend.check_ready()
+    except Exception as error:
+        said = to_rpc_error(error).said
+        return Response(f"{said}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
+    return Response("ready\n", mimetype="text/plain")
+
+
+def _description(routes: Sequence[Route[Any]], dialect: Dialect) -> Response:
+    """The page at ``GET /openapi.json``, whose paths stand beside it."""
+    own = url_for(".openapi", **(request.view_args or {}))
+    document = openapi(routes, dialect, own.removesuffix("/openapi.json"))
+    return Response(json.encode(document), mimetype="application/json")

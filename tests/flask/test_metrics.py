@@ -1,0 +1,161 @@
+"""``/metrics``: what happened, in numbers, of all processes together."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import ConfigurationError, NodeRPC
+from flask_noderpc.signals import wait_began
+from flask_noderpc.testing import Node, run_node
+from flask_noderpc.testing.node import app_for, serve
+from tests.websocket.client import Client
+
+from .conftest import MakeApp
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    with run_node() as running:
+        yield running
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def numbers(text: str) -> dict[str, float]:
+    return {
+        name: float(value) for name, value in re.findall(r"^(noderpc_\S+) (\S+)$", text, re.M)
+    }
+
+
+def shown(app: Flask) -> dict[str, float]:
+    return numbers(app.test_client().get("/metrics").text)
+
+
+def call(method: str, outcome: int, transport: str) -> str:
+    labels = f'method="{method}",outcome="{outcome}",transport="{transport}"'
+    return f"noderpc_calls_total{{{labels}}}"
+
+
+def test_calls_are_counted_by_names_that_are_registered(node: Node) -> None:
+    app = app_for(node.chain, metrics=True)
+    before, http = shown(app), app.test_client()
+    http.get("/health")
+    http.get("/block?height=9")
+    for number in range(3):
+        http.post("/", json={"id": 1, "method": f"made_up_{number}"})
+
+    after = shown(app)
+
+    def more(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert more(call("health", 0, "get")) == 1
+    assert more(call("block", -32603, "get")) == 1
+    assert more(call("unknown", -32601, "post")) == 3
+    assert more('noderpc_call_seconds_count{method="unknown",transport="post"}') == 3
+    assert not any("made_up" in name for name in after)
+
+
+def test_what_is_open_and_waits_is_shown(node: Node) -> None:
+    app = app_for(node.chain, metrics=True)
+    before = shown(app)
+
+    def more(name: str) -> float:
+        return shown(app)[name] - before[name]
+
+    waits = threading.Event()
+
+    def wait(sender: object) -> None:
+        waits.set()
+
+    with serve(app) as url, wait_began.connected_to(wait, sender=node.chain):
+        with closing(Client(url)) as client:
+            client.asked("subscribe", {"query": "tm.event='Tx'"})
+            assert [more("noderpc_websockets"), more("noderpc_subscriptions")] == [1, 1]
+        until(lambda: [more("noderpc_websockets"), more("noderpc_subscriptions")] == [0, 0])
+
+        path = '/broadcast_tx_commit?tx="a=1"'
+        caller = threading.Thread(target=app.test_client().get, args=(path,))
+        caller.start()
+        assert waits.wait(PATIENCE)
+        assert more("noderpc_waiting_calls") == 1
+        assert node.chain.wait_for_pending(PATIENCE)
+        node.produce()
+        caller.join()
+    assert more("noderpc_waiting_calls") == 0
+    chain = node.chain.genesis().chain_id
+    assert shown(app)[f'noderpc_height{{chain="{chain}"}}'] == 1
+
+
+def test_it_is_off_unless_asked_for_and_may_be_left_to_the_host(node: Node) -> None:
+    left = app_for(node.chain, metrics=True, exclude_routes=["metrics"])
+
+    assert app_for(node.chain).test_client().get("/metrics").status_code == 404
+    assert left.test_client().get("/metrics").status_code == 404
+
+
+def test_without_the_extra_the_setting_is_refused(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "flask_noderpc.transports.metrics", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+
+    with pytest.raises(ConfigurationError, match=r"NODERPC_METRICS: .*noderpc\[metrics\]"):
+        NodeRPC(make_app(NODERPC_METRICS=True))
+
+
+@contextmanager
+def started(home: Path, *flags: str) -> Iterator[str]:
+    """``noderpc start``; the address of its node RPC."""
+    command = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+    flags = ("--home", str(home), "--rpc.laddr", "tcp://127.0.0.1:0", *flags)
+    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE)
+
+
+def fetched(url: str) -> str:
+    with urlopen(url, timeout=PATIENCE) as answer:
+        return str(answer.read().decode())
+
+
+def test_the_processes_of_a_node_count_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    with started(tmp_path / "home", "--metrics", "--workers", "2", "--empty-blocks") as url:
+        for _ in range(20):
+            fetched(f"{url}/health")
+
+        found = numbers(fetched(f"{url}/metrics"))
+
+        assert found[call("health", 0, "get")] == 20
+        assert any(name.startswith("noderpc_height") for name in found)
+        assert len(os.listdir(scratch)) == 1
+    assert os.listdir(scratch) == []

@@ -1,0 +1,182 @@
+"""``/readyz``: whether calls are answered, and blocks made."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from flask_noderpc import ConfigurationError, EmbeddedChain, NodeRPC, SQLiteBackend, noderpc_bp
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.errors import BackendError
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
+from tests.chain.kit import write_home
+
+from .conftest import MakeApp
+
+PATIENCE = 20.0
+HALTED = "no block is made: the keys of this home hold 10 of 16 voting power"
+
+
+def asked(backend: SQLiteBackend) -> TestResponse:
+    return app_for(backend).test_client().get("/readyz")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def make_halted(folder: Path) -> EmbeddedChain:
+    write_home(folder, {1: 10, 2: 6}, [1])
+    return EmbeddedChain(folder / "chain.db", pace=Pace(0.01, empty_blocks=True))
+
+
+def test_a_node_that_answers_and_makes_blocks_is_ready(tmp_path: Path) -> None:
+    with closing(EmbeddedChain(tmp_path / "chain.db")) as chain:
+        answer = asked(chain)
+
+        assert (answer.status_code, answer.text) == (200, "ready\n")
+
+
+def test_a_chain_whose_blocks_are_made_by_hand_stays_ready(tmp_path: Path) -> None:
+    pace = Pace(lease_s=0.001)
+    with closing(EmbeddedChain(tmp_path / "chain.db", produce=False, pace=pace)) as chain:
+        chain.produce()
+        expire(tmp_path / "chain.db", seconds=100)
+
+        assert asked(chain).status_code == 200
+
+
+def test_a_producer_that_can_t_make_its_block_says_why_in_every_process(
+    tmp_path: Path,
+) -> None:
+    with (
+        closing(make_halted(tmp_path)) as producer,
+        closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as other,
+    ):
+        producer.start()
+        for chain in (producer, other):
+            # Of a moment in which it tries once more, another process knows nothing.
+            until(lambda: asked(chain).status_code == 503)  # noqa: B023
+
+            until(lambda: HALTED in asked(chain).text)  # noqa: B023
+            assert asked(chain).text.count("\n") == 1
+
+
+def expire(database: Path, seconds: int) -> None:
+    """Make it some time ago that the lease lapsed."""
+    with closing(sqlite3.connect(database)) as store:
+        store.execute("UPDATE lease SET expires = ?", (time.time_ns() - seconds * 10**9,))
+        store.commit()
+
+
+def test_a_lease_that_nobody_takes_over_is_told(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    with closing(EmbeddedChain(database, produce=False)) as producer:
+        producer.produce()
+        with closing(EmbeddedChain(database, produce=False)) as other:
+            assert asked(other).status_code == 200
+
+            expire(database, seconds=2)
+            assert asked(other).status_code == 200
+
+            expire(database, seconds=100)
+            answer = asked(other)
+            assert answer.status_code == 503
+            assert "its lease lapsed 100 seconds ago" in answer.text
+
+
+def test_a_copy_is_ready_though_nobody_makes_blocks_of_it(tmp_path: Path) -> None:
+    copy = tmp_path / "apart" / "copy.db"
+    copy.parent.mkdir()
+    with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as chain:
+        chain.produce()
+        chain.backup(copy)
+    expire(copy, seconds=100)
+
+    with closing(EmbeddedChain(copy, produce=False)) as served:
+        assert asked(served).status_code == 200
+
+
+def newer(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as store:
+        store.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
+            " VALUES ('flask_noderpc', 'm999_later', '2030-01-01')"
+        )
+        store.commit()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.write_bytes(b"no database" * 1000), "no SQLite database"),
+        (lambda path: path.unlink(), "gone|can't be opened|no chain"),
+        (newer, "made by a newer flask-noderpc"),
+    ],
+)
+def test_a_store_that_can_t_be_read_is_told_without_its_path(
+    tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    path = tmp_path / "chain.db"
+    sample = make_chain(3)
+    with closing(SQLiteBackend(path)) as backend:
+        backend.init_chain(sample.genesis, sample.state)
+    damage(path)
+
+    with closing(SQLiteBackend(f"{path.as_uri()}?mode=ro")) as backend:
+        answer = asked(backend)
+
+    assert answer.status_code == 503
+    assert answer.text.count("\n") == 1
+    assert str(tmp_path) not in answer.text
+    assert any(word in answer.text for word in said.split("|")), answer.text
+
+
+def test_a_backend_of_others_says_by_itself_whether_it_is_ready(tmp_path: Path) -> None:
+    class Mirror(SQLiteBackend):
+        def check_ready(self) -> None:
+            raise BackendError("the mirror is 40 blocks behind")
+
+    with closing(Mirror(tmp_path / "chain.db")) as mirror:
+        answer = asked(mirror)
+
+    assert (answer.status_code, answer.text) == (503, "the mirror is 40 blocks behind\n")
+
+
+def test_a_node_that_can_t_start_is_not_ready(make_app: MakeApp, tmp_path: Path) -> None:
+    app = make_app(NODERPC_HOME=str(tmp_path / "home"))
+    (tmp_path / "home" / "config").mkdir(parents=True)
+    (tmp_path / "home" / "config" / "genesis.json").write_text("{")
+    app.register_blueprint(noderpc_bp)
+
+    answer = app.test_client().get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.text == "the node can't start; the server's log says why\n"
+
+
+def test_the_host_may_have_the_path(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_EXCLUDE_ROUTES=["readyz"])
+    app.add_url_rule("/readyz", "own", lambda: "the host's")
+    app.register_blueprint(noderpc_bp)
+
+    assert app.test_client().get("/readyz").text == "the host's"
+
+
+def test_without_leave_the_host_s_path_is_a_collision() -> None:
+    app = Flask("host")
+    app.add_url_rule("/readyz", "own", lambda: "the host's")
+
+    with pytest.raises(ConfigurationError, match=r"GET /readyz .*NODERPC_EXCLUDE_ROUTES"):
+        NodeRPC(app)
