@@ -17,7 +17,10 @@ intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
 # domain's dataclasses, which are documented where they stand.
 nitpick_ignore_regex = [
     ("py:class", r"(flask|decimal|collections|pathlib|os|types|typing|abc)\..*"),
-    ("py:class", r"(Flask|Blueprint|Path|optional|Authorize|Any|Callable|Changes|ABC|PathLike|P|~?T)"),
+    (
+        "py:class",
+        r"(Flask|Blueprint|Path|optional|Authorize|Any|Callable|Changes|ABC|PathLike|P|~?T)",
+    ),
     ("py:class", r"flask_noderpc\.(domain|canonical|rpc|wire|chain|backend)\..*"),
     (
         "py:class",

@@ -8,10 +8,10 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
-from flask_noderpc.evm.dev_table import DEV_ROUTES
 from sphinx.application import Sphinx
 
 from flask_noderpc import NODE_ROUTES
+from flask_noderpc.evm.dev.table import DEV_ROUTES
 from flask_noderpc.evm.table import EVM_ROUTES
 from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.params import specs
