@@ -19,7 +19,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(flask|decimal|collections|pathlib|os|types|typing|abc)\..*"),
     (
         "py:class",
-        r"(Flask|Blueprint|Path|optional|Authorize|Any|Callable|Changes|ABC|PathLike|P|~?T)",
+        r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize)",
     ),
     ("py:class", r"flask_noderpc\.(domain|canonical|rpc|wire|chain|backend)\..*"),
     (
