@@ -125,14 +125,14 @@ def test_without_the_extra_the_setting_is_refused(
 
 
 @contextmanager
-def started(home: Path, *flags: str) -> Iterator[str]:
-    """``noderpc start``; the address of its node RPC."""
+def started(home: Path, *flags: str) -> Iterator[tuple[str, int]]:
+    """``noderpc start``; the address of its node RPC, and its process."""
     command = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
     flags = ("--home", str(home), "--rpc.laddr", "tcp://127.0.0.1:0", *flags)
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().split()[-1]
+            yield process.stdout.readline().split()[-1], process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=PATIENCE)
@@ -149,7 +149,10 @@ def test_the_processes_of_a_node_count_together(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    with started(tmp_path / "home", "--metrics", "--workers", "2", "--empty-blocks") as url:
+    with started(tmp_path / "home", "--metrics", "--workers", "2", "--empty-blocks") as (
+        url,
+        _,
+    ):
         for _ in range(20):
             fetched(f"{url}/health")
 
@@ -159,3 +162,24 @@ def test_the_processes_of_a_node_count_together(
         assert any(name.startswith("noderpc_height") for name in found)
         assert len(os.listdir(scratch)) == 1
     assert os.listdir(scratch) == []
+
+
+def children(parent: int) -> list[int]:
+    found = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    return [int(number) for number in found.split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
+def test_what_a_killed_process_had_open_is_open_no_longer(tmp_path: Path) -> None:
+    with started(tmp_path, "--metrics") as (url, parent), closing(Client(url)) as client:
+        client.asked("health", {})
+        assert numbers(fetched(f"{url}/metrics"))["noderpc_websockets"] == 1
+
+        (killed,) = children(parent)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: children(parent) not in ([], [killed]))
+
+        # It waits at the socket until the next process is there.
+        found = numbers(fetched(f"{url}/metrics"))
+        assert found["noderpc_websockets"] == 0
+        assert found[call("health", 0, "websocket")] == 1
