@@ -1,6 +1,6 @@
 """The app that the tests serve under each server, and the two servers without a command.
 
-``python -m tests.faults.served KIND FD`` serves on an open socket until SIGTERM.
+``python -m tests.faults.served KIND FD``, or ``patched`` in place of it, serves on an open socket until SIGTERM.
 """
 
 from __future__ import annotations
@@ -99,10 +99,6 @@ def serve_pywsgi(descriptor: int) -> None:
 
 
 def main(kind: str, descriptor: str) -> None:
-    if kind == "pywsgi":
-        from gevent import monkey
-
-        monkey.patch_all()
     (serve_threads if kind == "werkzeug" else serve_pywsgi)(int(descriptor))
     sys.stderr.flush()
     # Past this point the interpreter takes gevent apart before logging's patched locks, and

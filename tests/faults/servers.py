@@ -111,7 +111,8 @@ def serving(
 
 def _command(kind: str, descriptor: int) -> list[str]:
     if kind not in ("gthread", "gevent"):
-        return ["-m", "tests.faults.served", kind, str(descriptor)]
+        module = "patched" if kind == "pywsgi" else "served"
+        return ["-m", f"tests.faults.{module}", kind, str(descriptor)]
     words = (_GUNICORN % (descriptor, kind)).split()
     if any(setting.name == "control_socket_disable" for setting in KNOWN_SETTINGS):
         words.insert(2, "--no-control-socket")
