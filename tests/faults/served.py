@@ -1,6 +1,7 @@
 """The app that the tests serve under each server, and the two servers without a command.
 
-``python -m tests.faults.served KIND FD``, or ``patched`` in place of it, serves on an open socket until SIGTERM.
+``python -m tests.faults.served KIND FD`` serves on an open socket until SIGTERM;
+``tests.faults.patched`` in its place patches for gevent before.
 """
 
 from __future__ import annotations
