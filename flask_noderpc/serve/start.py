@@ -14,6 +14,7 @@ from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import Address, listen, parse
 from .app import node_app
+from .config_file import read_config
 from .filesystem import refuse_network
 from .plan import Listener, Plan
 from .supervisor import Supervisor
@@ -50,6 +51,7 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
     """
+    given = {**read_config(folder), **given}
     given = {
         "home": str(folder),
         "database": str(folder / "data" / "noderpc.db"),

@@ -79,6 +79,26 @@ def test_what_cant_be_is_one_clear_line(tmp_path: Path, flags: list[str], words:
     assert "\n" not in said
 
 
+def test_a_file_in_the_home_is_read_and_flags_win(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "noderpc.toml").write_text(
+        'moniker = "of the file"\ndialect = "comet-0.38"\n'
+    )
+    with started(tmp_path, "--dialect", "document") as node:
+        node.until_up()
+        assert node.get("/status")["node_info"]["moniker"] == "of the file"
+        assert "dialect document" in node.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("speed = 1", "speed is no setting"), ("= 1", "noderpc.toml: ")]
+)
+def test_a_file_that_is_wrong_is_told(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "noderpc.toml").write_text(text)
+    assert words in refusal("--home", str(tmp_path))
+
+
 def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,0 +1,27 @@
+"""The settings in a home: ``config/noderpc.toml``, each by its name in small letters."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..settings import SETTINGS
+
+
+def read_config(home: Path) -> dict[str, Any]:
+    """What the file says, nothing where there is none; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    path = home / "config" / "noderpc.toml"
+    try:
+        found = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    known = {row.name for row in SETTINGS}
+    for name in found:
+        if name not in known:
+            raise ConfigurationError(f"{path}: {name} is no setting; see docs/settings")
+    return found
