@@ -70,9 +70,9 @@ class Follower(threading.Thread):
 class Subscriber(Follower):
     """Is told over a websocket; when that is lost, it is away."""
 
-    def __init__(self, server: Server, category: str) -> None:
+    def __init__(self, url: str, category: str) -> None:
         super().__init__(category)
-        self._url = server.url
+        self._url = url
         self._client = self._connected()
         self._subscribe()
         self.start()
@@ -114,13 +114,13 @@ class Returner(Subscriber):
     cursor, and keeps that as a bookmark, which counts from when it was told the match.
     """
 
-    def __init__(self, server: Server, category: str) -> None:
+    def __init__(self, url: str, category: str) -> None:
         self._bookmarks: dict[Place, str] = {}
         self._held: list[Any] = []
         self._asked_for: set[Place] = set()
         self.missed = self.told_twice = 0
         self.may_return = threading.Event()
-        super().__init__(server, category)
+        super().__init__(url, category)
 
     def _subscribe(self) -> None:
         if not self._bookmarks:

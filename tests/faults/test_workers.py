@@ -86,9 +86,9 @@ def gathered(servers: list[Server], deserted: Server) -> Crowd:
     others = [server for server in servers if server is not deserted]
     half = CATEGORIES * (SUBSCRIBERS // 4)
     return Crowd(
-        [Subscriber(server, category) for server in others for category in half * 2],
-        [Subscriber(deserted, category) for category in half],
-        [Returner(deserted, category) for category in half],
+        [Subscriber(server.url, category) for server in others for category in half * 2],
+        [Subscriber(deserted.url, category) for category in half],
+        [Returner(deserted.url, category) for category in half],
         [Poller(servers, category, BLOCKS) for category in CATEGORIES],
     )
 

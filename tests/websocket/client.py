@@ -33,7 +33,11 @@ class Client:
         self._texts: list[str] = []
         self._partial = ""
         self._frames = Connection(ConnectionType.CLIENT)
-        self._shake(path, headers or {})
+        try:
+            self._shake(path, headers or {})
+        except OSError:
+            self.close()
+            raise
 
     def _shake(self, path: str, headers: Mapping[str, str]) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
@@ -44,9 +48,11 @@ class Client:
         )
         head = b""
         while b"\r\n\r\n" not in head:
-            head += self.sock.recv(1)
+            received = self.sock.recv(1)
+            if not received:
+                raise ConnectionResetError(head.decode())
+            head += received
         if not head.startswith(b"HTTP/1.1 101 "):
-            self.close()
             raise ConnectionRefusedError(head.decode())
 
     def raw(self, data: bytes) -> None:
