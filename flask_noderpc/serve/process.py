@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 from pathlib import Path
@@ -78,7 +79,9 @@ def _server(listener: Listener, app: Flask, mount: str) -> NodeServer:
     settings = mounts(app)[mount].settings
     tls: dict[str, Any] = {}
     if listener.certificate:
-        tls = {"certfile": listener.certificate, "keyfile": listener.key}
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(listener.certificate, listener.key)
+        tls = {"ssl_context": context}
     limits = Limits(
         header_s=settings.read_timeout,
         body_s=settings.read_timeout,
