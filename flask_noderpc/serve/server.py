@@ -169,7 +169,9 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         handler = self.handler_class(sock, address, self)
         self._open.add(handler)
         try:
-            handler.handle()
+            # Whom we refuse may have gone before.
+            with suppress(OSError):
+                handler.handle()
         finally:
             self._open.discard(handler)
 
