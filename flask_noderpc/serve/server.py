@@ -86,7 +86,11 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     def MessageClass(self, source: BinaryIO, *args: Any) -> Any:  # noqa: N802  # gevent's
         """The headers, where they have one meaning."""
-        lines = read_headers(source, self.request_version)
+        try:
+            lines = read_headers(source, self.request_version)
+        except OSError:
+            # gevent logs what is no ValueError with a traceback.
+            raise ValueError("the peer has gone") from None
         return super().MessageClass(BytesIO(lines), *args)
 
     def handle_one_response(self) -> None:
