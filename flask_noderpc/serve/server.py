@@ -6,6 +6,7 @@ serves whoever has more to ask before it looks at others.
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -56,6 +57,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     """One connection, and until when its peer must have done what it is waited for."""
 
     server: NodeServer
+    # gevent's word for a socket that was shut down while somebody waited at it, as ours are.
+    ignored_socket_errors = (*WSGIHandler.ignored_socket_errors, errno.EBADF)
 
     def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
         if sock.family != socket.AF_UNIX:
@@ -134,6 +137,9 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     """Serves an app at a socket that listens."""
 
     handler_class = Handler
+    # In one turn: those have their places, or are turned away, before more take a file, and
+    # what else waits is shared with the other processes.
+    max_accept = 16
 
     def __init__(self, listener: socket.socket, app: WSGI, limits: Limits, **tls: Any) -> None:
         # A pool can be waited for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import ssl
 import threading
 import time
@@ -15,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from ..serve.certificate import make_certificate
-from ..serve.kit import PATIENCE, Node, connect, started, until
+from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
 from .talk import GET, answers, post, send
 
 # Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
 SOON_S = 0.5
+CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
 LIMITS = ("--read-timeout", "2", "--max-open-connections", "900")
 
 
@@ -89,12 +91,7 @@ def test_bytes_that_trickle_in_gain_no_time(node: Node) -> None:
 
 def test_many_at_once_are_all_answered(node: Node) -> None:
     with ThreadPoolExecutor(200) as threads:
-        found = list(
-            threads.map(
-                lambda _: answers(node, GET.replace(b"x\r", b"x\r\nConnection: close\r")),
-                range(800),
-            )
-        )
+        found = list(threads.map(lambda _: answers(node, CLOSING), range(800)))
     assert found == [[200]] * 800
 
 
@@ -181,3 +178,55 @@ def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
             client.asked("subscribe", {"query": "tm.event='NewBlock'"})
             client.close()
         until(lambda: open_files(node) <= before + 5, "their end")
+
+
+def test_whoever_asks_and_never_reads_is_cut_off(tmp_path: Path) -> None:
+    with started(tmp_path, *LIMITS, "--write-timeout", "1") as node:
+        node.until_up()
+        before = open_files(node)
+        socks = [connect(node.url()) for _ in range(5)]
+        for sock in socks:
+            sock.setblocking(False)
+            with suppress(OSError):
+                for _ in range(100):
+                    sock.send(GET.replace(b"/health", b"/openapi.json") * 10)
+        # They are served by turns, and each of theirs takes a while.
+        assert slowest(node) < 10 * SOON_S
+        until(lambda: open_files(node) <= before + 5, "their end")
+        for sock in socks:
+            sock.close()
+        assert "Traceback" not in node.log.read_text()
+
+
+def test_where_all_connections_are_at_work_a_newcomer_is_told(tmp_path: Path) -> None:
+    with started(tmp_path, "--read-timeout", "2", "--max-open-connections", "50") as node:
+        node.until_up()
+        socks = [send(node, GET[:-10]) for _ in range(50)]
+        until(lambda: answers(node, CLOSING) == [503], "a refusal")
+        until(lambda: answers(node, CLOSING) == [200], "an answer")
+        for sock in socks:
+            sock.close()
+
+
+def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Path) -> None:
+    start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
+    command = ["sh", "-c", 'ulimit -n 120; exec "$@"', "sh", *start]
+    with started(tmp_path, *LIMITS, command=command) as node:
+        node.until_up()
+        with ExitStack() as stack:
+            for _ in range(300):
+                stack.enter_context(connect(node.url()))
+            assert slowest(node) < SOON_S
+        said = node.log.read_text()
+        assert "24 connections at each address instead of 900 (ulimit -n raises it" in said
+        assert "Traceback" not in said
+
+
+def test_a_low_limit_of_files_is_raised_as_far_as_it_goes(tmp_path: Path) -> None:
+    start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
+    command = ["sh", "-c", 'ulimit -S -n 120; exec "$@"', "sh", *start]
+    with started(tmp_path, *LIMITS, command=command) as node:
+        node.until_up()
+        (pid,) = node.children()
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert soft == hard
