@@ -28,6 +28,9 @@ LONGEST_WAIT_S = 30.0
 # Looked through at once; for more a call has to wait for its turn.
 FEW_BLOCKS = 20
 
+# At a stretch, before the others have their turn.
+WORK_S = 0.005
+
 Place = tuple[int, int]
 
 
@@ -157,12 +160,16 @@ def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
 
 def _told(ctx: Context, low: int, high: int) -> Iterator[Message]:
     seconds = ctx.settings.search_timeout
-    deadline = time.monotonic() + seconds
+    now = time.monotonic()
+    deadline, rest = now + seconds, now + WORK_S
     for height in range(high, low - 1, -1):
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise SearchTooCostly.by_time(seconds)
-        # Under gevent the others have their turn here.
-        time.sleep(0)
+        if now > rest:
+            # Under gevent the others have their turn here, and it takes a while to come back.
+            time.sleep(0)
+            rest = time.monotonic() + WORK_S
         yield from reversed(tuple(_messages(ctx, height)))
 
 

@@ -10,8 +10,10 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from flask import Flask
 
     from .plan import Listener, Plan
-    from .server import NodeServer
+    from .server import Limits, NodeServer
 
 log = logging.getLogger("flask_noderpc.serve")
 
@@ -45,7 +47,7 @@ def main() -> None:
         signal.signal(number, lambda *_: ended.set())
     threading.Thread(target=_watch, args=(plan.watched, ended), daemon=True).start()
     app = _app(plan)
-    servers = [_server(each, app, plan.mount) for each in plan.listeners]
+    servers = list(_servers(app, plan))
     _run(app, servers, ended)
 
 
@@ -67,26 +69,38 @@ def _app(plan: Plan) -> Flask:
     return node_app(Path(plan.folder), plan.settings)
 
 
-def _server(listener: Listener, app: Flask, mount: str) -> NodeServer:
-    from werkzeug.middleware.proxy_fix import ProxyFix
-
+def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     from ..extension import mounts
-    from .evm_root import EvmRoot
-    from .server import Limits, NodeServer
+    from .files import connections
+    from .server import Limits
 
-    sock = socket.socket(fileno=listener.descriptor)
-    settings = mounts(app)[mount].settings
-    tls: dict[str, Any] = {}
-    if listener.certificate:
-        tls = {"certfile": listener.certificate, "keyfile": listener.key}
+    settings = mounts(app)[plan.mount].settings
     limits = Limits(
         header_s=settings.read_timeout,
         body_s=settings.read_timeout,
         write_s=settings.write_timeout,
         idle_s=settings.idle_timeout,
-        connections=settings.max_open_connections,
+        connections=connections(settings.max_open_connections, len(plan.listeners)),
     )
+    for listener in plan.listeners:
+        yield _server(listener, app, plan.mount, limits)
+
+
+def _server(listener: Listener, app: Flask, mount: str, limits: Limits) -> NodeServer:
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
+    from ..extension import mounts
+    from .evm_root import EvmRoot
+    from .server import NodeServer
+
+    sock = socket.socket(fileno=listener.descriptor)
+    tls: dict[str, Any] = {}
+    if listener.certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(listener.certificate, listener.key)
+        tls = {"ssl_context": context}
     wsgi: Any = app
+    settings = mounts(app)[mount].settings
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
         wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops)

@@ -6,18 +6,22 @@ serves whoever has more to ask before it looks at others.
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
+from io import BytesIO
 from math import inf
-from typing import Any
+from typing import Any, BinaryIO
 
 import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIHandler, WSGIServer
+
+from .framing import check_request_line, read_headers
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -53,6 +57,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     """One connection, and until when its peer must have done what it is waited for."""
 
     server: NodeServer
+    # gevent's word for a socket that was shut down while somebody waited at it, as ours are.
+    ignored_socket_errors = (*WSGIHandler.ignored_socket_errors, errno.EBADF)
 
     def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
         if sock.family != socket.AF_UNIX:
@@ -68,7 +74,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         """Wait for a request; its first line."""
         limits = self.server.limits
         self._await(Awaits.REQUEST, limits.idle_s)
-        if not self.rfile.peek(1):
+        if self.server.ending or not self.rfile.peek(1):
             return ""
         self._await(Awaits.HEADERS, limits.header_s)
         line: str = super().read_requestline()
@@ -76,20 +82,35 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     def read_request(self, raw_requestline: str) -> bool:
         """Read the headers."""
+        check_request_line(raw_requestline)
         read: bool = super().read_request(raw_requestline)
         self._await(Awaits.BODY, self.server.limits.body_s)
         return read
 
+    def MessageClass(self, source: BinaryIO, *args: Any) -> Any:  # noqa: N802  # gevent's
+        """The headers, where they have one meaning."""
+        try:
+            lines = read_headers(source, self.request_version)
+        except OSError:
+            # gevent logs what is no ValueError with a traceback.
+            raise ValueError("the peer has gone") from None
+        return super().MessageClass(BytesIO(lines), *args)
+
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
         super().handle_one_response()
+        if not self._has_whole_body():
+            # What comes now is no request.
+            self.close_connection = True
         self.awaits = Awaits.NOTHING
         gevent.sleep(0)
 
     def _sendall(self, data: bytes) -> None:
+        before = self.awaits, self.deadline
         self._await(Awaits.READER, self.server.limits.write_s)
         super()._sendall(data)
-        self.awaits = Awaits.NOTHING
+        # Who was answered before all was read has as long as before for the rest.
+        self.awaits, self.deadline = before
 
     def is_overdue(self, now: float) -> bool:
         """Whether its peer keeps us waiting for too long."""
@@ -116,18 +137,38 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     """Serves an app at a socket that listens."""
 
     handler_class = Handler
+    # In one turn: those have their places, or are turned away, before more take a file, and
+    # what else waits is shared with the other processes.
+    max_accept = 16
 
     def __init__(self, listener: socket.socket, app: WSGI, limits: Limits, **tls: Any) -> None:
         # A pool can be waited for.
         super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **tls)
         self.limits = limits
+        self.ending = False
         self._open: set[Handler] = set()
+        self._greeting = 0
         self._clock: Any = None
 
     def start(self) -> None:
         """Begin to accept."""
         super().start()
         self._clock = gevent.spawn(self._look_at_clock)
+
+    def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
+        """Agree on TLS, within the time for headers, and serve."""
+        if self._greeting >= self.limits.connections:
+            return
+        self._greeting += 1
+        try:
+            with gevent.Timeout(self.limits.header_s, TimeoutError()):
+                wrapped = self.wrap_socket(sock, **self.ssl_args)
+        except OSError:
+            return
+        finally:
+            self._greeting -= 1
+        with suppress(OSError), closing(wrapped):
+            self.handle(wrapped, address)
 
     def handle(self, sock: Any, address: Any) -> None:
         """Serve a connection to its end."""
@@ -138,7 +179,9 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         handler = self.handler_class(sock, address, self)
         self._open.add(handler)
         try:
-            handler.handle()
+            # Whom we refuse may have gone before.
+            with suppress(OSError):
+                handler.handle()
         finally:
             self._open.discard(handler)
 
@@ -161,6 +204,7 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     def stop(self, timeout: float | None = None) -> None:
         """Accept nothing more, drop who is idle, and wait for the others."""
+        self.ending = True
         self.close()
         for handler in [each for each in self._open if each.awaits is Awaits.REQUEST]:
             handler.drop()

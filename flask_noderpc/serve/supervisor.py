@@ -51,7 +51,9 @@ class Supervisor:
         :exc:`~flask_noderpc.errors.ConfigurationError` when one can't start."""
         before = {
             number: signal.signal(number, self._end)
-            for number in (signal.SIGTERM, signal.SIGINT)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+            # What nohup ignores stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN
         }
         try:
             self._children = [self._start(plan) for plan in self._plans]

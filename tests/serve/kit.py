@@ -81,10 +81,14 @@ class Node:
         )
         return [int(line) for line in listed.stdout.split()]
 
-    def end(self, number: int = signal.SIGTERM) -> int:
-        """Tell it to end; its exit status."""
+    def tell(self, number: int) -> None:
+        """Send it a signal, if it is there."""
         if self._process.poll() is None:
             self._process.send_signal(number)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its exit status."""
+        self.tell(number)
         return self._process.wait(PATIENCE)
 
     def kill(self) -> None:

@@ -72,7 +72,10 @@ class Faithful(Subscriber):
         self._subscribe()
         self.is_away = False
         # In this order: what the answer lacks is told.
+        self._held: list[Any] = []
         self.told += self._missed()
+        for match in self._held:
+            self.note("match", match)
         self.read_on()
 
     def note(self, kind: str, result: Any) -> None:
@@ -91,7 +94,7 @@ class Faithful(Subscriber):
             message = json.loads(text)
             if message["id"] == "answer":
                 return message["result"]
-            # Else it is a match, and in the answer too.
+            self._held.append(message["result"])
         raise ConnectionResetError
 
 

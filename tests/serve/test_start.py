@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ import pytest
 from web3 import HTTPProvider, Web3
 
 from ..websocket.client import Client
+from .certificate import make_certificate
 from .kit import PATIENCE, Node, connect, refusal, started, until
 
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
@@ -133,16 +133,7 @@ def _says_ok(path: str) -> bool:
 
 
 def test_tls(tmp_path: Path) -> None:
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", key, "-out", certificate),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificate, key = make_certificate(tmp_path)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
     with started(tmp_path, *flags) as node:
         url, context = node.url(), ssl.create_default_context(cafile=certificate)

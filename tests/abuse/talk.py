@@ -1,0 +1,36 @@
+"""Bytes that no honest client sends, and how often they were answered."""
+
+from __future__ import annotations
+
+import re
+import socket
+from contextlib import suppress
+
+from ..serve.kit import Node, connect
+
+HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health"}'
+GET = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def post(*lines: str, body: bytes = b"") -> bytes:
+    """A request with headers of its own."""
+    head = "\r\n".join(["POST / HTTP/1.1", "Host: x", *lines, "", ""])
+    return head.encode() + body
+
+
+def send(node: Node, data: bytes) -> socket.socket:
+    """A connection over which as much was sent as is taken."""
+    sock = connect(node.url())
+    with suppress(ConnectionError):
+        sock.sendall(data)
+    return sock
+
+
+def answers(node: Node, data: bytes) -> list[int]:
+    """The status of each answer, once the connection has ended."""
+    with send(node, data) as sock:
+        received = b""
+        with suppress(ConnectionError):
+            while more := sock.recv(65_536):
+                received += more
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", received)]

@@ -1,0 +1,146 @@
+"""A host's backend that is at fault: each call is an error, and the node goes on."""
+
+from __future__ import annotations
+
+import threading
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import MemoryBackend, NodeRPC
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for, serve
+
+CHAIN = make_chain()
+PATIENCE = 30.0
+SECRET = "the password of the database"
+
+
+class Faulty(MemoryBackend):
+    """Does something of its own where a block is read, once it is told to."""
+
+    def __init__(self, fault: Any) -> None:
+        super().__init__(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+        self.fault: Any = fault
+        self.broken = True
+
+    def block(self, height: int) -> Any:
+        if not self.broken:
+            return super().block(height)
+        return self.fault() if callable(self.fault) else self.fault
+
+
+def raises(error: BaseException) -> Any:
+    def fault() -> None:
+        raise error
+
+    return fault
+
+
+FAULTS = [
+    None,
+    42,
+    "garbage",
+    (),
+    ({}, {}),
+    raises(RuntimeError(SECRET)),
+    raises(OSError(SECRET)),
+    raises(MemoryError(SECRET)),
+    raises(RecursionError(SECRET)),
+    raises(KeyError(SECRET)),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=repr)
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_fault_is_an_error_of_its_call_and_of_no_other(
+    fault: Any, dialect: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = Faulty(fault)
+    client = app_for(backend, dialect=dialect).test_client()
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": method}
+        for number, method in enumerate(("health", "block", "health"))
+    ]
+
+    first, failed, last = client.post("/", json=calls).get_json()
+    by_get = client.get("/block")
+
+    assert first["result"] == last["result"] == {}
+    assert failed["error"]["code"] == by_get.get_json()["error"]["code"] == -32603
+    assert by_get.status_code == 500
+    assert SECRET not in str(failed) + by_get.text
+    assert "Traceback" in caplog.text
+
+    backend.broken = False
+    assert client.get("/block").status_code == 200
+
+
+def test_one_that_hangs_holds_nobody_but_who_asked() -> None:
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def hangs() -> None:
+        asked.set()
+        goes_on.wait(PATIENCE)
+        raise RuntimeError
+
+    with serve(app_for(Faulty(hangs))) as url:
+        waiting = threading.Thread(target=_status, args=(f"{url}/block",))
+        waiting.start()
+        assert asked.wait(PATIENCE)
+        for _ in range(20):
+            assert _status(f"{url}/health") == 200
+        goes_on.set()
+        waiting.join(PATIENCE)
+        assert not waiting.is_alive()
+
+
+def test_an_authorization_that_hangs_holds_nobody_but_who_asked() -> None:
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def authorize(method: str) -> bool:
+        if method == "block":
+            asked.set()
+            goes_on.wait(PATIENCE)
+        return method == "health"
+
+    app = Flask("guarded")
+    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    NodeRPC(app, backend=backend, authorize=authorize)
+    with serve(app) as url:
+        found: list[int] = []
+        waiting = threading.Thread(target=lambda: found.append(_status(f"{url}/block")))
+        waiting.start()
+        assert asked.wait(PATIENCE)
+        assert _status(f"{url}/health") == 200
+        goes_on.set()
+        waiting.join(PATIENCE)
+        assert found == [403]
+
+
+def _status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_what_a_caller_keeps_secret_is_in_no_log_and_no_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(0)
+    client = app_for(Faulty(raises(RuntimeError("fault"))), log_calls=True).test_client()
+    headers = {"Authorization": f"Bearer {SECRET}", "Cookie": f"session={SECRET}"}
+    said = [
+        client.get("/block", headers=headers),
+        client.get(f"/block?height={SECRET}", headers=headers),
+        client.post("/", data=f'{{"id":1,"method":"nosuch","x":"{SECRET}"', headers=headers),
+        client.get("/openapi.json", headers=headers),
+        client.get("/nosuch", headers=headers),
+    ]
+    assert SECRET not in caplog.text
+    assert [SECRET in answer.text for answer in said] == [False, True, False, False, False]

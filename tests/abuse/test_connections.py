@@ -1,0 +1,232 @@
+"""Clients that take connections and give nothing for them, at ``noderpc start``."""
+
+from __future__ import annotations
+
+import resource
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ..serve.certificate import make_certificate
+from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
+from ..websocket.client import Client
+from .talk import GET, answers, post, send
+
+# Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
+SOON_S = 1.0
+CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
+LIMITS = ("--read-timeout", "2", "--max-open-connections", "900")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with started(tmp_path, *LIMITS) as found:
+        found.until_up()
+        yield found
+        assert "Traceback" not in found.log.read_text()
+
+
+def slowest(node: Node, times: int = 20) -> float:
+    """How long the slowest of some answers of /health took."""
+    took = []
+    for _ in range(times):
+        began = time.monotonic()
+        assert node.get("/health") == {}
+        took.append(time.monotonic() - began)
+    return max(took)
+
+
+def open_files(node: Node) -> int:
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in node.children())
+
+
+def test_a_thousand_idle_connections_delay_nobody_and_leave_nothing(node: Node) -> None:
+    before = open_files(node)
+    with ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(connect(node.url()))
+        until(lambda: open_files(node) >= before + 850, "their connections")
+        assert slowest(node) < SOON_S
+        # The oldest made room.
+        assert open_files(node) <= before + 910
+    until(lambda: open_files(node) <= before + 5, "their end")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [GET[:-10], post("Content-Length: 100", body=b"{"), post("Transfer-Encoding: chunked")],
+    ids=["headers", "body", "chunks"],
+)
+def test_a_crowd_that_never_finishes_its_requests_is_cut_off(
+    node: Node, request_: bytes
+) -> None:
+    before = open_files(node)
+    socks = [send(node, request_) for _ in range(300)]
+    assert slowest(node) < SOON_S
+    until(lambda: open_files(node) <= before + 5, "their end")
+    for sock in socks:
+        sock.close()
+
+
+def test_bytes_that_trickle_in_gain_no_time(node: Node) -> None:
+    sock = connect(node.url())
+    began = time.monotonic()
+    with closing(sock), suppress(ConnectionError):
+        sock.settimeout(0.1)
+        for byte in GET[:-4] * 10:
+            sock.send(bytes((byte,)))
+            with suppress(TimeoutError):
+                if not sock.recv(100):
+                    break
+    assert time.monotonic() - began < PATIENCE / 3
+
+
+def test_many_at_once_are_all_answered(node: Node) -> None:
+    with ThreadPoolExecutor(200) as threads:
+        found = list(threads.map(lambda _: answers(node, CLOSING), range(800)))
+    assert found == [[200]] * 800
+
+
+def test_a_hundred_that_wait_for_a_block_delay_nobody(tmp_path: Path) -> None:
+    slow = ("--empty-blocks", "--block-interval", "1000", "--max-waiting-calls", "100")
+    with started(tmp_path, *slow) as node:
+        node.until_up()
+        until(lambda: node.height() > 0, "the first block")
+        codes: list[int] = []
+
+        def wait(number: int) -> None:
+            try:
+                urllib.request.urlopen(
+                    f'{node.url()}/broadcast_tx_commit?tx="a{number}=1"', timeout=PATIENCE
+                )
+            except urllib.error.HTTPError as error:
+                codes.append(error.code)
+
+        threads = [threading.Thread(target=wait, args=(number,)) for number in range(100)]
+        for thread in threads:
+            thread.start()
+        until(lambda: node.get("/num_unconfirmed_txs")["total"] == "100", "all of them")
+        assert slowest(node) < SOON_S
+        node.end()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert len(codes) == 100
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
+    """A node with TLS, and whether it answers."""
+    certificate, key = make_certificate(tmp_path)
+    trusting = ssl.create_default_context(cafile=certificate)
+    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
+    with started(tmp_path, *flags, *LIMITS) as node:
+
+        def up() -> bool:
+            with suppress(OSError):
+                url = node.url() + "/health"
+                with urllib.request.urlopen(url, context=trusting, timeout=PATIENCE) as answer:
+                    return bool(answer.status == 200)
+            return False
+
+        until(up, "an answer over TLS")
+        yield node, up
+        assert up()
+        assert "Traceback" not in node.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "garbage", [GET, bytes(range(256)), b"\x16\x03\x01\xff\xff" + bytes(99)]
+)
+def test_what_is_no_tls_is_turned_away(
+    secure: tuple[Node, Callable[[], bool]], garbage: bytes
+) -> None:
+    assert answers(secure[0], garbage) == []
+
+
+def test_whoever_never_agrees_on_tls_is_cut_off(
+    secure: tuple[Node, Callable[[], bool]],
+) -> None:
+    node, up = secure
+    before = open_files(node)
+    socks = [connect(node.url()) for _ in range(1000)]
+    until(up, "an answer between them")
+    until(lambda: open_files(node) <= before + 5, "their end")
+    for sock in socks:
+        sock.close()
+
+
+def test_tls_at_a_plain_port_is_answered_once(node: Node) -> None:
+    context = ssl.create_default_context()
+    with connect(node.url()) as sock, pytest.raises(ssl.SSLError):
+        context.wrap_socket(sock, server_hostname="localhost")
+    assert node.get("/health") == {}
+
+
+def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
+    before = open_files(node)
+    for _ in range(3):
+        clients = [Client(node.url(), timeout=PATIENCE) for _ in range(90)]
+        for client in clients:
+            client.asked("subscribe", {"query": "tm.event='NewBlock'"})
+            client.close()
+        until(lambda: open_files(node) <= before + 5, "their end")
+
+
+def test_whoever_asks_and_never_reads_is_cut_off(tmp_path: Path) -> None:
+    with started(tmp_path, *LIMITS, "--write-timeout", "1") as node:
+        node.until_up()
+        before = open_files(node)
+        socks = [connect(node.url()) for _ in range(5)]
+        for sock in socks:
+            sock.setblocking(False)
+            with suppress(OSError):
+                for _ in range(100):
+                    sock.send(GET.replace(b"/health", b"/openapi.json") * 10)
+        # They are served by turns, and each of theirs takes a while.
+        assert slowest(node) < 5 * SOON_S
+        until(lambda: open_files(node) <= before + 5, "their end")
+        for sock in socks:
+            sock.close()
+        assert "Traceback" not in node.log.read_text()
+
+
+def test_where_all_connections_are_at_work_a_newcomer_is_told(tmp_path: Path) -> None:
+    with started(tmp_path, "--read-timeout", "2", "--max-open-connections", "50") as node:
+        node.until_up()
+        socks = [send(node, GET[:-10]) for _ in range(50)]
+        until(lambda: answers(node, CLOSING) == [503], "a refusal")
+        until(lambda: answers(node, CLOSING) == [200], "an answer")
+        for sock in socks:
+            sock.close()
+
+
+def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Path) -> None:
+    start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
+    command = ["sh", "-c", 'ulimit -n 120; exec "$@"', "sh", *start]
+    with started(tmp_path, *LIMITS, command=command) as node:
+        node.until_up()
+        with ExitStack() as stack:
+            for _ in range(300):
+                stack.enter_context(connect(node.url()))
+            assert slowest(node) < SOON_S
+        said = node.log.read_text()
+        assert "24 connections at each address instead of 900 (ulimit -n raises it" in said
+        assert "Traceback" not in said
+
+
+def test_a_low_limit_of_files_is_raised_as_far_as_it_goes(tmp_path: Path) -> None:
+    start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
+    command = ["sh", "-c", 'ulimit -S -n 120; exec "$@"', "sh", *start]
+    with started(tmp_path, *LIMITS, command=command) as node:
+        node.until_up()
+        (pid,) = node.children()
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert soft == hard

@@ -1,0 +1,22 @@
+"""docs/reliability.rst: thirty rows, and tests that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reliability.rst").read_text()
+
+
+def test_the_thirty_are_there_in_order() -> None:
+    found = re.findall(r"^   \* - (\d+)$", PAGE, re.MULTILINE)
+    assert found == [str(number) for number in range(1, 31)]
+
+
+def test_each_names_tests_that_are_there() -> None:
+    for row in re.split(r"^   \* - ", PAGE, flags=re.MULTILINE)[2:]:
+        named = re.findall(r"``(tests/\S+)``", row)
+        assert named, row
+        for path in named:
+            assert (ROOT / path).is_file(), path

@@ -1,0 +1,105 @@
+"""Requests that are broken, or that two would read in two ways, at ``noderpc start``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ..serve.kit import Node, started
+from .talk import GET, HEALTH, answers, post
+
+LENGTH = f"Content-Length: {len(HEALTH)}"
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    with started(folder, "--read-timeout", "1", "--idle-timeout", "2") as found:
+        found.until_up()
+        yield found
+        assert found.get("/health") == {}
+        assert "Traceback" not in found.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        post(LENGTH, CHUNKED, body=b"0\r\n\r\n" + GET),
+        post(CHUNKED, LENGTH, body=b"0\r\n\r\n" + GET),
+        post(LENGTH, "Content-Length: 0", body=HEALTH),
+        post(f"{LENGTH}, {len(HEALTH)}", body=HEALTH),
+        post(f"Content-Length: +{len(HEALTH)}", body=HEALTH),
+        post("Content-Length: 4_2", body=HEALTH),
+        post("Content-Length: -5", body=HEALTH),
+        post("Content-Length: " + "9" * 5000),
+        post("Transfer-Encoding: xchunked", LENGTH, body=HEALTH),
+        post("Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n" + GET),
+        post("Transfer-Encoding: identity", CHUNKED, body=b"0\r\n\r\n" + GET),
+        post(CHUNKED).replace(b"1.1", b"1.0") + b"0\r\n\r\n" + GET,
+        post(LENGTH.replace(":", " :"), body=HEALTH),
+        post("nonsense", LENGTH, body=HEALTH),
+        post("X: a", " " + LENGTH, body=HEALTH),
+        post(f"X: a\r{LENGTH}", body=HEALTH),
+        post("X: \0", LENGTH, body=HEALTH),
+        post("Host: y", LENGTH, body=HEALTH),
+        GET.replace(b"Host: x\r\n", b""),
+        GET.replace(b"\r\n\r\n", b"\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
+        GET.replace(b"\r\n\r\n", b"\r\nA: " + b"b" * 70_000 + b"\r\n\r\n"),
+        GET.replace(b"\r\n\r\n", b"\r\n" + (b"A: " + b"b" * 60_000 + b"\r\n") * 90 + b"\r\n"),
+        b"GET /health\r\n\r\n",
+        b"GET /health HTTP/0.9\r\n\r\n",
+        b"GET /health HTTP/1\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/a.b\r\nHost: x\r\n\r\n",
+        b"GET  /health HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        # The beginning of TLS, and of nothing.
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500) + b"\r\n",
+        bytes(range(256)) * 100,
+    ],
+    ids=lambda request_: repr(request_[:90]),
+)
+def test_what_is_not_one_request_is_refused_and_the_connection_ends(
+    node: Node, request_: bytes
+) -> None:
+    # Once: nothing behind it is taken for another request.
+    assert answers(node, request_) == [400]
+
+
+def test_a_request_line_has_an_end(node: Node) -> None:
+    assert answers(node, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n") == [414]
+
+
+@pytest.mark.parametrize(
+    "chunks", [b"zz\r\n", b"\r\n", b"3\r\nabcd\r\n", b"f" * 30, b"0\r\nno\r\n"]
+)
+def test_behind_broken_chunks_nothing_is_a_request(node: Node, chunks: bytes) -> None:
+    assert answers(node, post(CHUNKED, body=chunks + GET)) == [400]
+
+
+def test_requests_that_come_all_at_once_are_answered_one_by_one(node: Node) -> None:
+    assert answers(node, GET * 50) == [200] * 50
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (post("Content-Length: 1000000000000", body=b"abc"), 413),
+        (post(CHUNKED, body=b"200000\r\n" + b" " * 0x1F0000), 413),
+        (post(CHUNKED, body=b"\r\n"), 400),
+        # A body that nobody reads.
+        (GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 10\r\n\r\nab"), 200),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_the_rest_of_a_body_is_not_waited_for_without_end(
+    node: Node, request_: bytes, status: int
+) -> None:
+    assert answers(node, request_) == [status]
+
+
+def test_a_body_that_is_announced_and_never_sent_is_cut_off(node: Node) -> None:
+    assert answers(node, post(CHUNKED, body=b"ffffffffffffffff\r\nabc")) == []
+    assert answers(node, post("Expect: 100-continue", LENGTH)) == [100]
