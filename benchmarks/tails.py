@@ -49,10 +49,11 @@ SLOWLY = (
 async def _probe(port: int, seconds: float) -> list[float]:
     """How long each answer took; the probes take turns, and none waits for another."""
 
+    peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(PROBES)]
+
     async def one(number: int) -> list[float]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = peers[number]
         found = []
-        await asyncio.sleep(number * EVERY_S / PROBES)
         for turn in itertools.count():
             due = began + number * EVERY_S / PROBES + turn * EVERY_S
             if due > began + seconds:
