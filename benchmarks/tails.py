@@ -46,30 +46,39 @@ SLOWLY = (
 )
 
 
+Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 async def _probe(port: int, seconds: float) -> list[float]:
     """How long each answer took; the probes take turns, and none waits for another."""
-
     peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(PROBES)]
+    for peer in peers:
+        # Those who came before are taken first: that is not measured here.
+        await _ask(peer)
+    began = time.perf_counter()
 
     async def one(number: int) -> list[float]:
-        reader, writer = peers[number]
         found = []
-        for turn in itertools.count():
+        for turn in range(int(seconds / EVERY_S)):
             due = began + number * EVERY_S / PROBES + turn * EVERY_S
-            if due > began + seconds:
-                break
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200 "), head
-            await reader.readexactly(int(head.lower().split(b"length:")[1].split(b"\r")[0]))
+            await _ask(peers[number])
             # Since it was due: an answer that is late makes the next ones late as well.
             found.append(time.perf_counter() - due)
-        writer.close()
         return found
 
-    began = time.perf_counter()
-    return list(itertools.chain(*await asyncio.gather(*map(one, range(PROBES)))))
+    found = list(itertools.chain(*await asyncio.gather(*map(one, range(PROBES)))))
+    for _, writer in peers:
+        writer.close()
+    return found
+
+
+async def _ask(peer: Peer) -> None:
+    reader, writer = peer
+    writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    await reader.readexactly(int(head.lower().split(b"length:")[1].split(b"\r")[0]))
 
 
 @contextmanager
