@@ -4,7 +4,7 @@ import threading
 import time
 
 bind = "unix:/run/noderpc/node.sock"
-# Who may connect is the folder's business.
+# The socket is for its group, in which nginx is.
 umask = 0o007
 
 # Each open websocket and each call that waits is one of a worker's connections.

@@ -213,3 +213,15 @@ def gunicorn_command(*words: str) -> list[str]:
     app = "tests.deploy.app:create_app()"
     conf = str(FILES / "gunicorn.conf.py")
     return [sys.executable, "-m", "gunicorn", "-c", conf, *words, app]
+
+
+def says_ready(path: Path) -> bool:
+    """Whether a node answers at its socket."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(PATIENCE)
+        try:
+            sock.connect(str(path))
+            sock.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            return sock.recv(100).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False

@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from ..serve.kit import PATIENCE
-from .kit import FILES, ROOT, SCRIPTS, Way, free_port, replaced, running, unit_command
+from ..serve.kit import PATIENCE, until
+from .kit import (
+    FILES,
+    ROOT,
+    SCRIPTS,
+    Way,
+    free_port,
+    replaced,
+    running,
+    says_ready,
+    unit_command,
+)
 
 ANALYZE = shutil.which("systemd-analyze")
 
@@ -34,18 +43,9 @@ def test_what_the_unit_runs_serves_and_ends(tmp_path: Path) -> None:
     command = unit_command(tmp_path, tmp_path, (free_port(), free_port()))
     path = tmp_path / "node.sock"
     with running(command, tmp_path / "log") as server:
-        server.until_answered(lambda: _answer(path))
+        until(lambda: says_ready(path), "an answer")
         assert (tmp_path / "data" / "noderpc.db").exists()
         assert server.stop() == 0
-
-
-def _answer(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(PATIENCE)
-        sock.connect(str(path))
-        sock.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
-        if not sock.recv(100).startswith(b"HTTP/1.1 200"):
-            raise OSError
 
 
 def instructions() -> dict[str, list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -12,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from ..clients import require
+from ..clients import do_without
 from ..serve.kit import until
 from .kit import (
     FILES,
+    SCRIPTS,
     Running,
     Way,
     call,
@@ -24,6 +27,7 @@ from .kit import (
     gunicorn_command,
     replaced,
     running,
+    says_ready,
     unit_command,
 )
 
@@ -34,7 +38,6 @@ QUICK = {"EMPTY_BLOCKS": "true", "BLOCK_INTERVAL": "0.1", "LOG_CALLS": "true"}
 class Behind:
     """What is behind nginx, and the way there."""
 
-    kind: str
     way: Way
     server: Running
 
@@ -44,9 +47,7 @@ def certificate(folder: Path) -> tuple[Path, Path, ssl.SSLContext]:
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=node.example -addext"
     names = "subjectAltName=DNS:node.example,DNS:evm.example,IP:127.0.0.1"
     out = ["-keyout", str(key), "-out", str(made)]
-    subprocess.run(
-        [require("openssl"), *words.split(), names, *out], check=True, capture_output=True
-    )
+    subprocess.run(["openssl", *words.split(), names, *out], check=True, capture_output=True)
     return key, made, ssl.create_default_context(cafile=made)
 
 
@@ -66,8 +67,23 @@ def nginx_command(folder: Path, site: str) -> list[str]:
 
 
 def nginx() -> str:
-    os.environ["PATH"] += os.pathsep + "/usr/sbin"
-    return require("nginx")
+    # Debian has it where only its owner's path leads.
+    path = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
+    return shutil.which("nginx", path=path) or do_without("nginx is not installed")
+
+
+def site_of(folder: Path, port: int, evm: tuple[int, int]) -> tuple[str, ssl.SSLContext]:
+    """What is in the configuration's place here, and whom its clients trust."""
+    key, made, tls = certificate(folder)
+    names = {
+        "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+        "/run/noderpc/node.sock": f"{folder}/node.sock",
+        "127.0.0.1:8545": f"127.0.0.1:{evm[0]}",
+        "127.0.0.1:8546": f"127.0.0.1:{evm[1]}",
+        "/etc/ssl/node.example.pem": str(made),
+        "/etc/ssl/private/node.example.key": str(key),
+    }
+    return replaced((FILES / "nginx.conf").read_text(), names), tls
 
 
 @pytest.fixture(scope="module", params=["start", "gevent", "gthread"])
@@ -78,18 +94,7 @@ def behind(
     kind: str = request.param
     folder = tmp_path_factory.mktemp(kind)
     port, evm, evm_ws = free_port(), free_port(), free_port()
-    key, made, tls = certificate(folder)
-    site = replaced(
-        (FILES / "nginx.conf").read_text(),
-        {
-            "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
-            "/run/noderpc/node.sock": f"{folder}/node.sock",
-            "127.0.0.1:8545": f"127.0.0.1:{evm}",
-            "127.0.0.1:8546": f"127.0.0.1:{evm_ws}",
-            "/etc/ssl/node.example.pem": str(made),
-            "/etc/ssl/private/node.example.key": str(key),
-        },
-    )
+    site, tls = site_of(folder, port, (evm, evm_ws))
     if kind == "start":
         command = unit_command(folder, folder, (evm, evm_ws))
         environment = {f"NODERPC_{name}": value for name, value in QUICK.items()}
@@ -102,13 +107,8 @@ def behind(
         proxy = stack.enter_context(running(nginx_command(folder, site), folder / "nginx.log"))
         way = Way(port, tls, source="127.0.0.77")
         proxy.until_answered(lambda: way.asked("/health"))
-        server.until_answered(lambda: _require(way.asked("/readyz")[0] == 200))
-        yield Behind(kind, way, server)
-
-
-def _require(holds: bool) -> None:
-    if not holds:
-        raise OSError
+        until(lambda: says_ready(folder / "node.sock"), f"an answer of {kind}")
+        yield Behind(way, server)
 
 
 def test_all_calls_and_events_go_through(behind: Behind) -> None:
@@ -123,9 +123,9 @@ def test_below_a_prefix_too(behind: Behind) -> None:
     assert 'href="/status"' not in page
 
 
+# gunicorn has no addresses for the EVM layer alone.
+@pytest.mark.parametrize("behind", ["start"], indirect=True)
 def test_ethereum_s_clients_have_one_address_for_both(behind: Behind) -> None:
-    if behind.kind != "start":
-        pytest.skip("gunicorn has no addresses for the EVM layer alone")
     way = replace(behind.way, host="evm.example")
     assert way.post(call("eth_chainId", []))["result"] == hex(9000)
     with way.websocket("/") as events:
@@ -170,3 +170,40 @@ def test_pages_of_the_site_itself_may_write(behind: Behind) -> None:
     body = call("broadcast_tx_sync", {"tx": "b3duPTE="})
     assert "NODERPC_WRITE_ORIGINS" in others.asked("/", body)[1]
     assert "result" in own.post(body)
+
+
+def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> None:
+    nginx()
+    port = free_port()
+    site, tls = site_of(tmp_path, port, (free_port(), free_port()))
+    first = f"server unix:{tmp_path}/node.sock max_fails=0;"
+    site = replaced(site, {first: first + first.replace("node.sock", "other.sock")})
+    way = Way(port, tls)
+    quick = {f"NODERPC_{name}": value for name, value in QUICK.items()}
+
+    def node(name: str) -> Running:
+        home = ["--home", str(tmp_path), "--rpc.laddr", f"unix://{tmp_path}/{name}"]
+        command = [str(SCRIPTS / "noderpc"), "start", *home]
+        return stack.enter_context(running(command, tmp_path / "log", quick))
+
+    with ExitStack() as stack:
+        nodes = {name: node(name) for name in ("node.sock", "other.sock")}
+        proxy = stack.enter_context(
+            running(nginx_command(tmp_path, site), tmp_path / "nginx.log")
+        )
+        proxy.until_answered(lambda: way.asked("/health"))
+        for name, each in nodes.items():
+            until(lambda s=name: says_ready(tmp_path / s), name)  # type: ignore[misc]
+            before = int(way.get("/status")["sync_info"]["latest_block_height"])
+            assert each.stop() == 0
+
+            # Nobody who asks in the meantime notices.
+            def goes_on(before: int = before) -> bool:
+                status, text = way.asked("/status")
+                assert status == 200, text
+                info = json.loads(text)["result"]["sync_info"]
+                return int(info["latest_block_height"]) > before + 3
+
+            until(goes_on, "blocks of the other")
+            node(name)
+            until(lambda s=name: says_ready(tmp_path / s), name)  # type: ignore[misc]
