@@ -20,8 +20,9 @@ workers = 2
 timeout = 30
 # Longer than NODERPC_BROADCAST_TIMEOUT, so that who waits for a block is answered.
 graceful_timeout = 15
-# Longer than nginx keeps a connection without requests (60 s), so that nginx ends it.
-keepalive = 75
+# Longer than nginx keeps a connection without requests, so that it is nginx that ends it; and
+# short, as a gevent worker that is to end waits for those too.
+keepalive = 10
 
 # It would be in the home of a user who may have none.
 control_socket_disable = True
