@@ -81,7 +81,9 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
-        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend)
+        self._seats = Seats(
+            settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend, settings.threads
+        )
         context = Context(
             backend=backend,
             settings=settings,
@@ -116,7 +118,7 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
-        self.shell = Shell(self._may_connect)
+        self.shell = Shell(self._may_connect, settings.threads)
         self._connections = Connections(backend)
         if settings.log_calls:
             rpc_called.connect(log_call, sender=backend)

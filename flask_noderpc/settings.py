@@ -166,6 +166,12 @@ class Settings:
         _whole(1),
         "Most calls of ``broadcast_tx_commit`` and ``events`` that wait at once in a process.",
     )
+    threads: int | None = setting(
+        None,
+        _whole(1),
+        "Threads of a process of your server, if it has so many and no more: waiting calls and"
+        " websockets leave some of them to requests. Those of gunicorn are known.",
+    )
     max_subscription_clients: int = setting(
         100, _whole(1), "Most websocket clients with a subscription at once in a process."
     )

@@ -14,13 +14,17 @@ from ..errors import Busy, SearchTooCostly
 from ..settings import Settings
 from ..signals import tell, wait_began, wait_ended
 from ..wire.dialect import Rules
+from .threads import held
 
 
 class Seats:
     """A bounded number of calls that wait at the same time."""
 
-    def __init__(self, limit: int, setting: str, sender: object = None) -> None:
+    def __init__(
+        self, limit: int, setting: str, sender: object = None, threads: int | None = None
+    ) -> None:
         self._sender = sender
+        self._threads = threads
         self._closed = False
         self._limit = limit
         self._setting = setting
@@ -31,12 +35,15 @@ class Seats:
         """Sit down; raise :exc:`~flask_noderpc.errors.Busy` when every seat is taken."""
         if not self._free.acquire(blocking=False):
             raise Busy(f"{self._limit} calls wait already, {self._setting} raises this")
-        tell(wait_began, self._sender)
         try:
-            yield
+            with held(self._threads):
+                tell(wait_began, self._sender)
+                try:
+                    yield
+                finally:
+                    tell(wait_ended, self._sender)
         finally:
             self._free.release()
-            tell(wait_ended, self._sender)
 
     def wait_for_height(self, backend: ChainBackend, after: int, seconds: float) -> int:
         """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when all must rise."""

@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -21,6 +22,8 @@ from flask_sock import Sock
 from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
+from ..errors import Busy
+from ..rpc.threads import held
 from .origin import UNWANTED
 
 log = logging.getLogger("flask_noderpc.websocket")
@@ -31,12 +34,14 @@ Handler = Callable[[socket.socket], None]
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
-    ``admits`` is asked before a handshake whether its sender may connect at all.
+    ``admits`` is asked before a handshake whether its sender may connect at all;
+    ``threads`` is how many the server has, if that is set.
     """
 
-    def __init__(self, admits: Callable[[], bool]) -> None:
+    def __init__(self, admits: Callable[[], bool], threads: int | None = None) -> None:
         super().__init__()
         self._admits = admits
+        self._threads = threads
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
         """Register a handler on ``bp``; the app is never kept."""
@@ -44,11 +49,19 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
         def decorate(handler: Handler) -> None:
             @wraps(handler)
             def view(**_: object) -> Response:
-                return _serve(handler) if self._admits() else _unwanted()
+                return self._serve(handler) if self._admits() else _unwanted()
 
             bp.route(path, websocket=True, **options)(view)
 
         return decorate
+
+    def _serve(self, handler: Handler) -> Response:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(held(self._threads))
+            except Busy as error:
+                return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            return _serve(handler)
 
 
 def _unwanted() -> Response:
