@@ -14,8 +14,10 @@ from .connection import Store
 
 log = logging.getLogger("flask_noderpc.store")
 
-# How long a write may be held up for readers to end, and how soon that may be again.
-_PATIENCE_MS, _PAUSE_S = 20, 1.0
+# How long a write may be held up for readers to end: the longer, the larger the log is. All
+# that time it may be but a twentieth of.
+_PATIENCE_MS, _MOST_PATIENCE_MS = 50, 250
+_SHARE = 20
 
 
 class Checkpoints:
@@ -28,13 +30,17 @@ class Checkpoints:
 
     def after_write(self, connection: sqlite3.Connection) -> None:
         """Look whether it is large; what was written stays, whatever happens here."""
-        if self._store.log_bytes() <= self._store.max_log_bytes:
+        size, limit = self._store.log_bytes(), self._store.max_log_bytes
+        if size <= limit:
             self._complained = False
             return
         if time.monotonic() >= self._not_before:
-            if not _emptied(connection):
-                self._complain()
-            self._not_before = time.monotonic() + _PAUSE_S
+            patience = min(_PATIENCE_MS * size // limit, _MOST_PATIENCE_MS)
+            if not _emptied(connection, patience):
+                # Many readers one after another let it grow a little.
+                if size > 2 * limit:
+                    self._complain()
+                self._not_before = time.monotonic() + _SHARE * patience / 1000
 
     def _complain(self) -> None:
         if self._complained:
@@ -48,9 +54,9 @@ class Checkpoints:
         )
 
 
-def _emptied(connection: sqlite3.Connection) -> bool:
+def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
     (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {patience_ms}").fetchone()
     try:
         (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.Error as error:
