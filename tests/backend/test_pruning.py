@@ -35,6 +35,7 @@ from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import OpenStore
+from .rests import assert_no_rest
 
 NEWCOMER = PrivateKey(b"\x77" * 32)
 
@@ -87,7 +88,11 @@ class Eventful:
         # The same again, failures, and changes of the set that succeed or fail.
         again = self._random.choice(self.txs or [fresh])
         change = power_of_newcomer(self._random.choice((0, 0, 5, 6)))
-        return self._random.choice((fresh, fresh, again, b"val=no validator", change))
+        wanted = self._random.choice((fresh, fresh, again, b"val=no validator", change))
+        # A failure is not shown beside an earlier success, of which a store that forgot it
+        # knows nothing.
+        forgotten = {tx for item in self.blocks[: self.base - 1] for tx in item.block.txs}
+        return fresh if wanted.startswith(b"val=ed") and wanted in forgotten else wanted
 
 
 def answers(client: FlaskClient, base: int, chain: Eventful) -> Iterator[tuple[str, Any]]:
@@ -159,38 +164,6 @@ def test_a_pruned_chain_answers_for_what_it_has_as_the_whole_one(
                 assert mine.get(path).data == other.get(path).data
         assert pruned.verify() == pruned.latest_height() - base + 1
         assert_no_rest(pruned, base)
-
-
-def assert_no_rest(store: SQLiteBackend, base: int) -> None:
-    """No table has anything of the blocks below, but what the lowest still needs."""
-    with closing(sqlite3.connect(store.path)) as at:
-
-        def one(sql: str) -> Any:
-            return at.execute(sql).fetchone()[0]
-
-        for table in ("blocks", "txs", "evidence", "block_hits"):
-            column = "place" if table == "block_hits" else "height"
-            assert (one(f"SELECT min({column}) FROM {table}") or base) >= base, table
-        assert one("SELECT min(height) FROM commits") >= base - 1
-        assert one("SELECT min(height) FROM signatures") >= base - 1
-        for kind in ("tx", "block"):
-            counted = (
-                f"SELECT value_id, count(DISTINCT place) FROM {kind}_hits GROUP BY value_id"
-            )
-            kept = f"SELECT id, places FROM {kind}_values"
-            assert sorted(at.execute(counted)) == sorted(at.execute(kept))
-        assert not one(
-            "SELECT count(*) FROM tx_hits WHERE place NOT IN"
-            " (SELECT seq FROM txs WHERE seq IS NOT NULL)"
-        )
-        assert not one(
-            f"SELECT count(*) FROM validator_heights WHERE height < {base - 1}"
-            " AND height NOT IN (SELECT offence FROM evidence)"
-        )
-        assert not one(
-            "SELECT count(*) FROM validators WHERE members_since NOT IN"
-            " (SELECT members_since FROM validator_heights)"
-        )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

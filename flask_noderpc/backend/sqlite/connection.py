@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import ConfigurationError, StoreError
 from . import evm_index
+from . import lease as leases
 from .schema import migrate
 
 T = TypeVar("T")
@@ -173,6 +174,10 @@ class Store:
                     source.execute("BEGIN")
                     source.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                     source.backup(copy, pages=_COPIED_PAGES, progress=told)
+                    leases.free(copy)
+                    copy.commit()
+                    # One file, that can be read where nothing may be written.
+                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
                 draft.rename(target)
             finally:
                 draft.unlink(missing_ok=True)
