@@ -52,10 +52,10 @@ def test_a_long_reader_is_told_of_once_and_leaves_no_large_log(
     store: SQLiteBackend, maker: ChainMaker, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "flask_noderpc.store"), long_reader(path):
+        write(store, maker, 3 * LIMIT)
         deadline = time.monotonic() + 30
         while not caplog.messages and time.monotonic() < deadline:
-            write(store, maker, LIMIT)
-        write(store, maker, LIMIT)
+            store.append_block(maker.block(b"meanwhile=1"))
         assert size(path) > 3 * LIMIT, "nobody can empty it"
     (told,) = caplog.messages
     assert f"{path}-wal has " in told

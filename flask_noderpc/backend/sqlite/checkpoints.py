@@ -16,7 +16,7 @@ log = logging.getLogger("flask_noderpc.store")
 
 # How long a write may be held up for readers to end: the longer, the larger the log is. All
 # that time it may be but a twentieth of.
-_PATIENCE_MS, _MOST_PATIENCE_MS = 50, 250
+_PATIENCE_MS, _MOST_PATIENCE_MS = 100, 1_000
 _SHARE = 20
 
 
