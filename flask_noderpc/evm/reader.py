@@ -113,6 +113,9 @@ class Reader:
         height = self.height(wanted)
         found = self.at(height)
         if found is None and self.first <= height < self._backend.base_height():
+            if wanted is Tag.EARLIEST:
+                # Forgotten between two looks: the next one is.
+                return self.block(wanted)
             raise PrunedHistory
         return found
 

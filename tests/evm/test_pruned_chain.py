@@ -125,3 +125,18 @@ def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
             "SELECT min(place >> 20), max(place >> 20) FROM evm_hits"
         ).fetchone()
     assert places == (8, 8)
+
+
+def test_the_earliest_is_found_also_where_it_is_being_forgotten(
+    chain: EmbeddedChain, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.prune(5)
+    real = chain.hash_at
+
+    def forgetting(height: int) -> bytes:
+        chain.prune(3)
+        return real(height)
+
+    monkeypatch.setattr(chain, "hash_at", forgetting)
+
+    assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"

@@ -13,7 +13,7 @@ from pathlib import Path
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from tests.backend.rests import assert_no_rest
 
-from .kit import PATIENCE, ROOT, is_long, opened, until
+from .kit import PATIENCE, ROOT, is_long, opened, processes, until
 
 MOMENTS = 40 if is_long() else 6
 BLOCKS = 300 * MOMENTS
@@ -58,3 +58,26 @@ def test_a_store_whose_pruning_is_killed_is_sound(tmp_path: Path) -> None:
         store.append_block(maker.block(b"next=1"))
         assert store.prune(5) > 0
         assert store.verify() == 5
+
+
+def test_a_node_that_prunes_is_killed_and_goes_on(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    randomness = random.Random(seed)
+    database, latest = tmp_path / "chain.db", 0
+    with processes() as start:
+        for _ in range(MOMENTS // 2):
+            node = start(database, 0.005, lease=0.2, empty=True, retain=5)
+            node.wait_until_it_serves()
+            with opened(database) as store:
+                assert store.wait_for_height(latest + 10, PATIENCE) > latest + 10
+            threading.Event().wait(randomness.random() * 0.02)
+            node.kill()
+
+            with opened(database) as store:
+                base, latest = store.base_height(), store.latest_height()
+                # The last one may have been killed before it came to it.
+                assert latest - base + 1 in (5, 6)
+                assert store.verify() == latest - base + 1
+                assert_no_rest(store, base)
+                assert store.app_info().last_block_height == latest

@@ -99,8 +99,11 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
         raise InvalidParams("block range extends beyond current head block")
     _refuse_long(ctx, first, last)
     # Block 0 has no logs.
-    first = max(first, chain.first)
-    if first < ctx.backend.base_height():
+    first, base = max(first, chain.first), ctx.backend.base_height()
+    if wanted.first is Tag.EARLIEST and first > chain.first:
+        # More may be forgotten by now.
+        first = max(first, base)
+    if first < base:
         raise PrunedHistory
     return range(first, last + 1)
 
