@@ -140,9 +140,9 @@ def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
         machine = Machine(state, str(tmp_path / "chain.db"), ExecutionLimits())  # type: ignore[arg-type]
         return EvmApplication(state, machine, 9000)  # type: ignore[arg-type]
 
-    with pytest.raises(ConfigurationError, match="NODERPC_RETAIN_BLOCKS = 255"):
-        unstarted(application=application, retain_blocks=255)
-    unstarted(application=application, retain_blocks=256)
+    with pytest.raises(ConfigurationError, match="NODERPC_RETAIN_BLOCKS = 256"):
+        unstarted(application=application, retain_blocks=256)
+    unstarted(application=application, retain_blocks=257)
 
 
 def test_a_chain_can_t_go_back_to_what_it_forgot(open_chain: Open) -> None:

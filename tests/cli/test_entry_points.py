@@ -228,7 +228,7 @@ def test_a_chain_of_ethereum_keeps_the_hashes_that_its_code_asks_for(
 
     found = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
 
-    assert (found.exit_code, "the chain needs the last 256" in found.output) == (1, True)
+    assert (found.exit_code, "the chain needs the last 257" in found.output) == (1, True)
 
 
 def test_a_backup_that_does_not_hold_together_is_not_left(

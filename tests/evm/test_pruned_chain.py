@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 
-from flask_noderpc import EmbeddedChain
+from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.extension import mounts
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
 
@@ -140,3 +142,25 @@ def test_the_earliest_is_found_also_where_it_is_being_forgotten(
     monkeypatch.setattr(chain, "hash_at", forgetting)
 
     assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"
+
+
+def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
+    app = Flask("host")
+    settings: dict[str, Any] = {
+        "database": tmp_path / "chain.db",
+        "application": "evm",
+        "dev": True,
+    }
+    NodeRPC(app, json_rpc_enable=True, produce=False, retain_blocks=257, **settings)
+    chain = mounts(app)["noderpc"].backend
+    say = posting(app)
+    try:
+        chain.control().mine(300)
+        # Returns the hash of the block 256 before this one.
+        found = asked(say, "eth_call", {"data": "0x6101004303405f5260205ff3"}, "latest")
+        lowest = asked(say, "eth_getBlockByNumber", "earliest", False)["result"]
+    finally:
+        chain.close()
+
+    assert lowest["number"] == hex(300 - 256)
+    assert found["result"] == lowest["hash"]
