@@ -112,11 +112,11 @@ _retain = click.option(
 def prune_store(retain: int | None) -> None:
     """Remove the app's old blocks; NODERPC_RETAIN_BLOCKS says how many are kept."""
     for backend in _stores():
-        if retain is None and isinstance(backend, EmbeddedChain):
-            retain = backend.retain_blocks
-        if retain is None:
+        own = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
+        wanted = own if retain is None else retain
+        if wanted is None:
             raise click.UsageError("say how many are kept: --retain, or NODERPC_RETAIN_BLOCKS")
-        _prune(backend, retain)
+        _prune(backend, wanted)
 
 
 @cli.command("backup")

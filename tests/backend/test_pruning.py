@@ -127,9 +127,11 @@ def searches(client: FlaskClient, base: int = 0) -> Iterator[tuple[str, bytes]]:
     for kind, queries in QUERIES.items():
         bound = f" AND {kind}.height>={base}" if base else ""
         for query in queries:
-            for also in ("", "&order_by='desc'", "&prove=true"):
+            for also in ("", '&order_by="desc"', "&prove=true"):
                 path = f"/{kind}_search?per_page=100{also}&query="
-                yield path + query, client.get(f'{path}"{query}{bound}"').data
+                found = client.get(f'{path}"{query}{bound}"')
+                assert "total_count" in found.text, found.text
+                yield path + query, found.data
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
@@ -319,6 +321,8 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
         assert int(metas[0]["header"]["height"]) == other.latest_height()
         found = client.get('/tx_search?query="tx.height>0"&per_page=1').get_json()["result"]
         assert int(found["txs"][0]["height"]) >= heights[-1]
+        query = '/block_search?query="block.height>0"&order_by="asc"&per_page=100'
+        assert "blocks" in client.get(query).get_json()["result"]
     for thread in threads:
         thread.join(60)
 
