@@ -132,6 +132,12 @@ class Settings:
     lease_seconds: float = setting(
         3.0, _seconds, "How long a silent producer keeps others from taking over."
     )
+    retain_blocks: int | None = setting(
+        None,
+        _whole(1),
+        "How many of the latest blocks are kept, with all that belongs to them; all when not"
+        " given.",
+    )
     poll_interval: float = setting(
         0.05, _seconds, "Seconds between two looks for what other processes wrote."
     )
