@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
+from ..backend.base import ChainBackend
+from ..backend.version import ChainVersion
 from ..errors import (
     AnswerTooLarge,
     BackendError,
@@ -37,6 +39,7 @@ from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
 from .guard import OPEN, Guard
+from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
@@ -50,14 +53,16 @@ class Reply:
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One reply, and whether others may keep it."""
+    """One reply, whether others may keep it, and what tells its result from others."""
 
     body: bytes
     cacheable: bool = False
+    etag: str = ""
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -76,11 +81,36 @@ OwnMethods = Mapping[str, Callable[[bytes], bytes]]
 """Methods of one connection: parameters to the encoded result."""
 
 
+class _Sight:
+    """The chain as the calls of one body see it."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        self._backend = backend
+        self._has_looked = False
+        self._version: ChainVersion | None = None
+
+    def version(self) -> ChainVersion | None:
+        """What the chain was when it was first asked for."""
+        if not self._has_looked:
+            self.look()
+        return self._version
+
+    def look(self) -> ChainVersion | None:
+        """What the chain is now."""
+        self._version, self._has_looked = self._backend.version(), True
+        return self._version
+
+    def forget(self) -> None:
+        """A call may have changed the chain."""
+        self._has_looked = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Caller:
     """Who calls, as handlers see it: what it may, and what only its connection answers."""
 
     context: Context
+    sight: _Sight
     may_write: bool
     transport: str
     may_sign: bool = False
@@ -135,6 +165,8 @@ class Dispatcher:
         self.backend = context.backend
         self._ready = ready
         self._cures = cures or {}
+        most = context.settings.cache_bytes
+        self._kept = KeptAnswers(most) if most else None
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
         self._endpoints = {
             route.name: Endpoint(
@@ -156,11 +188,12 @@ class Dispatcher:
         """The answer to a GET."""
         try:
             with self.telling(name, "get"):
-                endpoint = self._endpoint(name, _Caller(self._context, may_write, "get"))
+                caller = _Caller(self._context, _Sight(self.backend), may_write, "get")
+                endpoint = self._endpoint(name, caller)
                 self._ready()
                 params = endpoint.loader.from_uri(values)
-                answer = self._call(self._context, endpoint, params, URI_ID)
-            return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
+                answer = self._call(caller, endpoint, params, URI_ID)
+            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, answer.etag)
         except Exception as error:
             return self.failed(URI_ID, error)
 
@@ -183,7 +216,8 @@ class Dispatcher:
         context = replace(self._context, client=sender.client)
         # Only a connection has methods of its own.
         transport = "post" if own is None else "websocket"
-        caller = _Caller(context, sender.may_write, transport, sender.may_sign, own)
+        sight = _Sight(self.backend)
+        caller = _Caller(context, sight, sender.may_write, transport, sender.may_sign, own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -248,7 +282,7 @@ class Dispatcher:
     def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            caller = _Caller(self._context, may_write, "websocket")
+            caller = _Caller(self._context, _Sight(self.backend), may_write, "websocket")
             return self._called(call, own_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
@@ -269,7 +303,7 @@ class Dispatcher:
             endpoint = self._endpoint(call.method, caller)
             self._ready()
             params = endpoint.loader.from_json(call.params)
-            return self._call(caller.context, endpoint, params, own_id)
+            return self._call(caller, endpoint, params, own_id)
 
     def telling(
         self, method: str, transport: str, *, is_own: bool = False
@@ -303,14 +337,30 @@ class Dispatcher:
             )
 
     def _call(
-        self, context: Context, endpoint: Endpoint, params: Params, own_id: bytes
+        self, caller: _Caller, endpoint: Endpoint, params: Params, own_id: bytes
     ) -> Answer:
-        route = endpoint.route
+        encoded = self._result(caller, endpoint.route, params)
+        body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
+        return Answer(body, encoded.cacheable, encoded.etag)
+
+    def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
+        version = caller.sight.version() if route.of_chain else None
+        if version is None or self._kept is None:
+            if route.writes:
+                caller.sight.forget()
+            return self._worked_out(caller.context, route, params)
+        found = self._kept.find(route.name, route.cache, params, version)
+        if found is not None:
+            return found
+        encoded = self._worked_out(caller.context, route, params)
+        if caller.sight.look() != version:
+            # A block came meanwhile: of which chain this was told is not known.
+            return encoded
+        return self._kept.keep(route.name, params, version, encoded)
+
+    def _worked_out(self, context: Context, route: Route[Any], params: Params) -> Encoded:
         answer = route.call(context, params)
-        return Answer(
-            self.envelope.success(own_id, self._dialect.encode(answer), endpoint.error_member),
-            route.cache.allows(params, answer),
-        )
+        return Encoded(self._dialect.encode(answer), route.cache.allows(params, answer))
 
     def check_own(self, name: str) -> None:
         """The same of a method that a connection answers itself."""
