@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Protocol
 
@@ -81,7 +82,12 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
-        self._seats = Seats(settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend)
+        self._seats = Seats(
+            settings.max_waiting_calls,
+            "NODERPC_MAX_WAITING_CALLS",
+            backend,
+            per_client=settings.max_waiting_calls_per_client,
+        )
         context = Context(
             backend=backend,
             settings=settings,
@@ -116,8 +122,12 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
-        self.shell = Shell(self._may_connect)
-        self._connections = Connections(backend)
+        self.shell = Shell(self._may_connect, self._place)
+        self._connections = Connections(
+            backend,
+            most=settings.max_websockets,
+            per_client=settings.max_websockets_per_client,
+        )
         if settings.log_calls:
             rpc_called.connect(log_call, sender=backend)
         self._pages = own_pages(
@@ -221,6 +231,14 @@ class Mount:
     def _may_connect(self) -> bool:
         return self.standing().may_read and self._guard.admits(WEBSOCKET)
 
+    def _place(self) -> AbstractContextManager[None]:
+        return self._connections.place(sender_of(self.standing()).client)
+
+    def limit(self, websockets: int, waiting: int) -> None:
+        """Have no more of them than a server with few files can hold."""
+        self._connections.most = min(self._connections.most, websockets)
+        self._seats.limit = min(self._seats.limit, waiting)
+
     def refuse_host(self) -> Response | None:
         """The answer to a request for a host that is not served, before anything else."""
         if self._origins.serves(request.host):
@@ -258,7 +276,7 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
-            may_write=self.standing().may_write,
+            sender=sender_of(self.standing()),
         )
         self._converse(connection, session)
 

@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -21,6 +22,7 @@ from flask_sock import Sock
 from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
+from ..errors import Busy
 from .origin import UNWANTED
 
 log = logging.getLogger("flask_noderpc.websocket")
@@ -31,12 +33,16 @@ Handler = Callable[[socket.socket], None]
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
-    ``admits`` is asked before a handshake whether its sender may connect at all.
+    ``admits`` is asked before a handshake whether its sender may connect at all, and ``place``
+    for a place among those that are open; it raises :exc:`~flask_noderpc.errors.Busy`.
     """
 
-    def __init__(self, admits: Callable[[], bool]) -> None:
+    def __init__(
+        self, admits: Callable[[], bool], place: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         super().__init__()
         self._admits = admits
+        self._place = place
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
         """Register a handler on ``bp``; the app is never kept."""
@@ -44,11 +50,19 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
         def decorate(handler: Handler) -> None:
             @wraps(handler)
             def view(**_: object) -> Response:
-                return _serve(handler) if self._admits() else _unwanted()
+                return self._serve(handler) if self._admits() else _unwanted()
 
             bp.route(path, websocket=True, **options)(view)
 
         return decorate
+
+    def _serve(self, handler: Handler) -> Response:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._place())
+            except Busy as error:
+                return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            return _serve(handler)
 
 
 def _unwanted() -> Response:
