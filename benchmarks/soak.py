@@ -1,4 +1,4 @@
-"""Does a gevent node leak? ``python -m benchmarks.soak --minutes 10``.
+"""Does ``noderpc start`` leak? ``python -m benchmarks.soak --minutes 30``.
 
 Clients subscribe, read events, unsubscribe, hang up and come back, all the time, while
 blocks are made. Prints the memory of the server over the minutes after a warm-up, its slope,
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from tests.faults.servers import Server, serving
+from tests.serve.kit import started
 from tests.websocket.client import Client
 
 CLIENTS = 8
@@ -100,12 +100,11 @@ class Crowd:
             raise self.failure
 
 
-def soak(server: Server, minutes: float, tell: Callable[[str], None]) -> list[Look]:
-    """Looks at the server, once a second."""
-    pid = server.census()["pid"]
+def soak(url: str, pid: int, minutes: float, tell: Callable[[str], None]) -> list[Look]:
+    """Looks at the serving process, once a second."""
     began = time.monotonic()
     looks = [look(pid, began)]
-    crowd = Crowd(server.url)
+    crowd = Crowd(url)
     pause = threading.Event()
     while looks[-1].minutes < minutes and crowd.failure is None:
         pause.wait(_LOOK_S)
@@ -127,16 +126,17 @@ def slope(looks: list[Look]) -> float:
 
 @click.command()
 @click.option("--minutes", default=1.0, show_default=True)
-@click.option("--kind", default="pywsgi", show_default=True, help="Which server.")
 @click.option("--at-most", default=1000.0, show_default=True, help="Kilobytes a minute.")
-def main(minutes: float, kind: str, at_most: float) -> None:
+def main(minutes: float, at_most: float) -> None:
     """Print memory, files and threads, and fail when memory grows."""
     with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / "chain.db"
         # A block every hundredth of a second: SQLite's cache of pages is full early on, and
         # would look like a leak while it fills.
-        with serving(kind, database, block_interval=0.01, empty_blocks=True) as server:
-            looks = soak(server, minutes, click.echo)
+        pace = ("--block-interval", "0.01", "--empty-blocks")
+        with started(Path(folder), *pace) as node:
+            node.until_up()
+            (pid,) = node.children()
+            looks = soak(node.url(), pid, minutes, click.echo)
     first, *_, last = looks
     steady = [one for one in looks[:-1] if one.minutes > minutes / 2]
     for one in steady[:: max(1, len(steady) // 10)]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .backend.store import CommittedBlock
     from .chain.embedded import EmbeddedChain
     from .errors import ConfigurationError, NodeRPCError
-    from .extension import NodeRPC, get_backend, may_write, noderpc_bp
+    from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
     from .node.table import NODE_ROUTES
     from .rpc.route import Route, RouteTable
     from .transports.client import request_cost
@@ -36,6 +36,7 @@ _HOMES = {
     "RouteTable": "rpc.route",
     "SQLiteBackend": "backend.sqlite",
     "get_backend": "extension",
+    "hang_up": "extension",
     "may_write": "extension",
     "noderpc_bp": "extension",
     "request_cost": "transports.client",
@@ -56,6 +57,7 @@ __all__ = [
     "RouteTable",
     "SQLiteBackend",
     "get_backend",
+    "hang_up",
     "may_write",
     "noderpc_bp",
     "request_cost",

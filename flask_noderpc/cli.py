@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,10 +15,12 @@ from .backend.sqlite import SQLiteBackend
 from .chain import home as homes
 from .chain.clock import SystemClock
 from .chain.embedded import EmbeddedChain
+from .chain.evm.head import BLOCKS_NEEDED, head
 from .errors import NodeRPCError
 from .extension import mounts
 from .mount import Mount
 from .rpc.params import specs
+from .serve.config_file import database_of
 from .settings import SETTINGS
 
 T = TypeVar("T")
@@ -85,25 +87,96 @@ def init_home() -> None:
     click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
 
 
+def _stores() -> Iterator[SQLiteBackend]:
+    """The stores of the app, each once: mounts may share one."""
+    for mount in {id(mount.backend): mount for mount in _mounts().values()}.values():
+        if not isinstance(mount.backend, SQLiteBackend):
+            raise click.ClickException("the backend of this app is no SQLite store")
+        yield mount.backend
+
+
 @cli.command("verify")
 def verify_store() -> None:
     """Check every hash and signature of the app's chain."""
-    # Mounts may share a store.
-    for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
-        if not isinstance(backend, SQLiteBackend):
-            raise click.ClickException("only a SQLite store can be verified")
+    for backend in _stores():
         _verify(backend)
+
+
+_retain = click.option(
+    "--retain", type=int, default=None, help="How many of the latest blocks are kept."
+)
+
+
+@cli.command("prune")
+@_retain
+def prune_store(retain: int | None) -> None:
+    """Remove the app's old blocks; NODERPC_RETAIN_BLOCKS says how many are kept."""
+    for backend in _stores():
+        own = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
+        wanted = own if retain is None else retain
+        if wanted is None:
+            raise click.UsageError("say how many are kept: --retain, or NODERPC_RETAIN_BLOCKS")
+        _prune(backend, wanted)
+
+
+@cli.command("backup")
+@click.argument("target", type=click.Path(path_type=Path))
+def backup_store(target: Path) -> None:
+    """Copy the app's chain to a new file, and check the copy; also while it is in use."""
+    stores = tuple(_stores())
+    if len(stores) > 1:
+        raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
+    _backup(stores[0], target)
 
 
 def _verify(backend: SQLiteBackend) -> None:
     def work() -> int:
-        if not backend.has_chain():
-            raise click.ClickException(f"{backend.path} holds no chain")
-        with click.progressbar(length=backend.latest_height(), label="verifying") as bar:
+        _check_chain(backend)
+        count = backend.latest_height() - backend.base_height() + 1
+        with click.progressbar(length=count, label="verifying") as bar:
             return backend.verify(lambda height: bar.update(1))
 
     click.echo(f"{_told(work)} blocks verified")
     backend.close()
+
+
+def _check_chain(backend: SQLiteBackend) -> None:
+    if not backend.has_chain():
+        raise click.ClickException(f"{backend.path} holds no chain")
+
+
+def _prune(backend: SQLiteBackend, retain: int) -> None:
+    def work() -> int:
+        _check_chain(backend)
+        count = backend.latest_height() - backend.base_height() + 1 - retain
+        with click.progressbar(length=max(0, count), label="pruning") as bar:
+            return backend.prune(retain, bar.update)
+
+    gone = _told(work)
+    click.echo(f"{gone} blocks removed, the lowest is {backend.base_height()}")
+    backend.close()
+
+
+def _backup(backend: SQLiteBackend, target: Path) -> None:
+    def work() -> None:
+        _check_chain(backend)
+        with click.progressbar(length=1, label="copying") as bar:
+
+            def show(remaining: int, total: int) -> None:
+                bar.length = max(1, total)
+                bar.update(total - remaining - bar.pos)
+
+            backend.backup(target, show)
+
+    _told(work)
+    backend.close()
+    try:
+        _verify(_read_only(target))
+    except BaseException:
+        # What does not hold together must not be taken for a backup.
+        target.unlink()
+        raise
+    click.echo(f"{target} is a backup")
 
 
 @cli.command("start")
@@ -166,9 +239,72 @@ def init_at(home: Path, chain_id: str | None) -> None:
     click.echo(f"chain {made.genesis.chain_id} in {home}")
 
 
+_home = click.option(
+    "--home",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="The folder of a node, instead of its store.",
+)
+_file = click.argument(
+    "database", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+def _read_only(path: Path) -> SQLiteBackend:
+    return SQLiteBackend(f"{path.absolute().as_uri()}?mode=ro")
+
+
+def _found(database: Path | None, home: Path | None) -> Path:
+    """The store that is named, or that of the home; not made when it is not there."""
+    if (database is None) == (home is None):
+        raise click.UsageError("name a store, or a node's folder with --home")
+    if home is None:
+        assert database is not None
+        return database
+    path = _told(lambda: database_of(home))
+    if not path.is_file():
+        raise click.ClickException(f"{path}: no store is here")
+    return path
+
+
 @main.command("verify")
-@click.argument("database", type=click.Path(exists=True, dir_okay=False))
-def verify_at(database: str) -> None:
+@_file
+@_home
+def verify_at(database: Path | None, home: Path | None) -> None:
     """Check every hash and signature of a store."""
     # Read-only, so that a file of something else is not made into a store.
-    _verify(SQLiteBackend(f"{Path(database).absolute().as_uri()}?mode=ro"))
+    _verify(_read_only(_found(database, home)))
+
+
+@main.command("prune")
+@_file
+@_home
+@_retain
+def prune_at(database: Path | None, home: Path | None, retain: int | None) -> None:
+    """Remove the old blocks of a store; also while it is in use."""
+    path = _found(database, home)
+    if retain is None:
+        raise click.UsageError("--retain says how many blocks are kept")
+    looked = _read_only(path)
+    _told(lambda: _check_chain(looked))
+    # Which application made it is not told here; that of Ethereum is known by its state.
+    least = BLOCKS_NEEDED if _told(lambda: head(looked)) else 1
+    looked.close()
+    if retain < least:
+        raise click.ClickException(
+            f"{retain} blocks are too few to keep, the chain needs the last {least}"
+        )
+    _prune(SQLiteBackend(path), retain)
+
+
+@main.command("backup")
+@click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
+@_home
+def backup_at(paths: tuple[Path, ...], home: Path | None) -> None:
+    """Copy a store to a new file, and check the copy; also while it is in use."""
+    if len(paths) != (2 if home is None else 1):
+        raise click.UsageError("name a store, or a node's folder with --home, and a new file")
+    database = None if home else paths[0]
+    if database is not None and not database.is_file():
+        raise click.UsageError(f"{database}: no store is here")
+    _backup(_read_only(_found(database, home)), paths[-1])

@@ -127,6 +127,12 @@ def mounts(app: Flask) -> dict[str, Mount]:
     return found
 
 
+def hang_up(app: Flask) -> None:
+    """Close the websockets of all mounts and answer who waits, for a server that goes away."""
+    for mount in mounts(app).values():
+        mount.hang_up()
+
+
 def get_backend(name: str = "noderpc") -> ChainBackend:
     """The backend of a mount of the current app, started; for the app's own views."""
     mount = _mount(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from .rpc.route import RouteTable
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub
+from .rpc.threads import held
 from .settings import Settings
 from .signals import rpc_called
 from .transports.call_log import log_call
@@ -86,7 +87,8 @@ class Mount:
             settings.max_waiting_calls,
             "NODERPC_MAX_WAITING_CALLS",
             backend,
-            per_client=settings.max_waiting_calls_per_client,
+            settings.threads,
+            settings.max_waiting_calls_per_client,
         )
         context = Context(
             backend=backend,
@@ -231,8 +233,12 @@ class Mount:
     def _may_connect(self) -> bool:
         return self.standing().may_read and self._guard.admits(WEBSOCKET)
 
-    def _place(self) -> AbstractContextManager[None]:
-        return self._connections.place(sender_of(self.standing()).client)
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """What a websocket takes: a thread, and a place among those that are open."""
+        client = sender_of(self.standing()).client
+        with held(self.settings.threads), self._connections.place(client):
+            yield
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Have no more of them than a server with few files can hold."""

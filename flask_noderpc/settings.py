@@ -132,6 +132,12 @@ class Settings:
     lease_seconds: float = setting(
         3.0, _seconds, "How long a silent producer keeps others from taking over."
     )
+    retain_blocks: int | None = setting(
+        None,
+        _whole(1),
+        "How many of the latest blocks are kept, with all that belongs to them; all when not"
+        " given.",
+    )
     poll_interval: float = setting(
         0.05, _seconds, "Seconds between two looks for what other processes wrote."
     )
@@ -177,6 +183,12 @@ class Settings:
     )
     max_websockets_per_client: int | None = setting(
         None, _whole(1), "Most websockets of one client."
+    )
+    threads: int | None = setting(
+        None,
+        _whole(1),
+        "Threads of a process of your server, if it has so many and no more: waiting calls and"
+        " websockets leave some of them to requests. Those of gunicorn are known.",
     )
     max_subscription_clients: int = setting(
         100, _whole(1), "Most websocket clients with a subscription at once in a process."

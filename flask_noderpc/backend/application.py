@@ -146,8 +146,16 @@ class Application(EvmState, ABC):
         Nothing is kept yet: a block that does not get committed is executed again.
         """
 
-    def commit(self, height: int) -> None:
-        """The block is durable now; an application with a store of its own keeps it."""
+    needs_blocks = 1
+    """How many of the latest blocks must be there when one is executed."""
+
+    def commit(self, height: int) -> int | None:
+        """The block is durable now; an application with a store of its own keeps it.
+
+        The lowest height whose block may still be needed: those below may be forgotten.
+        ``None`` or 0 leaves that to the operator, who may keep more in any case.
+        """
+        return None
 
     def undone(self, height: int) -> Changes:
         """What brings the state back to that after an earlier block; raise

@@ -47,6 +47,13 @@ class BlockStore(ABC):
     def block_meta(self, height: int) -> BlockMeta:
         """The block without its content; raise ``HeightNotAvailable``."""
 
+    def base_meta(self) -> BlockMeta:
+        """The oldest block kept, without its content; raise ``HeightNotAvailable``.
+
+        One that forgets blocks reads both at once: between two looks it may be gone.
+        """
+        return self.block_meta(self.base_height())
+
     @abstractmethod
     def height_of(self, block_hash: bytes) -> int:
         """Where this block stands; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""

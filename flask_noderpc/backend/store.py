@@ -67,6 +67,13 @@ class BlockWriter(ABC):
         application's state. Raise :exc:`~flask_noderpc.errors.LeaseLost`."""
 
     @abstractmethod
+    def prune_some(self, base: int) -> int:
+        """Forget a few of the oldest blocks below a height, and never the latest; how many.
+
+        Bounded, so that whoever writes waits a moment at most.
+        """
+
+    @abstractmethod
     def head(self) -> Head:
         """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
 

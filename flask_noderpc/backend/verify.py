@@ -1,12 +1,11 @@
-"""Does a chain hold together? Every hash and signature, from the first block to the last."""
+"""Does a chain hold together? Every hash and signature, from the lowest block to the last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ..canonical import validators
-from ..canonical.hashes import results_hash, tx_hash
+from ..canonical.hashes import tx_hash
 from ..canonical.head import Head, check_signatures
 from ..canonical.merkle import EMPTY_HASH
 from ..domain.block import NO_BLOCK, NO_COMMIT, BlockMeta
@@ -25,41 +24,45 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
     low, high = backend.base_height(), backend.latest_height()
     if high == 0:
         return 0
-    head = _told(low, lambda: _before(backend, low))
-    for height in range(low, high + 1):
-        head = _told(height, partial(_check, backend, head, height))
+    height, checked = low, 0
+    head = None
+    while height <= high:
+        try:
+            head = _check(backend, head or _before(backend, height), height)
+        except (InvalidBlock, NotFound, ValueError) as error:
+            lowest = backend.base_height()
+            if lowest > height:
+                # Another process prunes: it goes on from what is kept.
+                height, head = lowest, None
+                continue
+            if isinstance(error, InvalidBlock):
+                raise
+            # A gap in the store, or a value that can't be read, is its fault.
+            raise InvalidBlock(f"block {height}: {error}") from error
         if progress is not None:
             progress(height)
-    return high - low + 1
-
-
-def _told(height: int, check: Callable[[], Head]) -> Head:
-    """What the check gives; a gap in the store or a value that can't be read is its fault."""
-    try:
-        return check()
-    except (NotFound, ValueError) as error:
-        raise InvalidBlock(f"block {height}: {error}") from error
+        height, checked = height + 1, checked + 1
+    return checked
 
 
 def _before(backend: ChainBackend, height: int) -> Head:
     """The head that the block at ``height`` must follow, as the backend tells it."""
     genesis = backend.genesis()
-    header = backend.block(height)[1].header
+    block = backend.block(height)[1]
+    header = block.header
     first = height == genesis.initial_height
-    previous = None if first else backend.block_meta(height - 1)
     if first:
         _check_first_sets(backend, height)
     return Head(
         chain_id=genesis.chain_id,
         initial_height=genesis.initial_height,
         height=height - 1,
-        block_id=previous.block_id if previous else NO_BLOCK,
-        time=previous.header.time if previous else genesis.genesis_time,
+        # What came before the lowest block is not there: it is what that block says.
+        block_id=NO_BLOCK if first else header.last_block_id,
+        time=genesis.genesis_time,
         app_hash=header.app_hash,
-        results_hash=(
-            EMPTY_HASH if first else results_hash(backend.results(height - 1).tx_results)
-        ),
-        commit=NO_COMMIT if first else backend.commit(height - 1),
+        results_hash=EMPTY_HASH if first else header.last_results_hash,
+        commit=NO_COMMIT if first else block.last_commit,
         last_validators=ValidatorSet() if first else backend.validators(height - 1),
         validators=backend.validators(height),
         next_validators=backend.validators(height + 1),

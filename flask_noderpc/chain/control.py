@@ -73,9 +73,9 @@ class DevControl(Control):
             return self._given
 
     def _hash(self, height: int) -> bytes:
-        """The hash of a block; of none where there is none there."""
-        known = 0 < height <= self._store.latest_height()
-        return self._store.hash_at(height) if known else b""
+        """The hash of a block; of none where there is none."""
+        known = self._store.base_height() <= height <= self._store.latest_height()
+        return self._store.hash_at(height) if known and height else b""
 
     def revert(self, number: int) -> bool:
         with self._lock:

@@ -38,7 +38,8 @@ class EmbeddedChain(SQLiteBackend):
     ``began`` is told of the one that there is, once in each process.
     Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
     process makes no block by itself; :meth:`produce` still makes one by hand. With ``dev``
-    the chain can be driven by hand.
+    the chain can be driven by hand. ``retain_blocks`` is how many of the latest blocks are
+    kept; all when not given.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -59,6 +60,7 @@ class EmbeddedChain(SQLiteBackend):
         max_pages: int | None = None,
         poll_s: float = 0.05,
         dev: bool = False,
+        retain_blocks: int | None = None,
     ) -> None:
         super().__init__(
             database,
@@ -79,6 +81,12 @@ class EmbeddedChain(SQLiteBackend):
         self._moniker = moniker
         self._rpc_address = rpc_address
         self._pace = pace or Pace()
+        least = self.application.needs_blocks if self.application else 1
+        if retain_blocks is not None and retain_blocks < least:
+            raise ConfigurationError(
+                f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {least}"
+            )
+        self.retain_blocks = retain_blocks
         self._produces = produce
         self._starting = threading.Lock()
         self._started_in = 0
@@ -123,6 +131,7 @@ class EmbeddedChain(SQLiteBackend):
             self.clock,
             self._pace,
             timely=self._control is not None,
+            retain=self.retain_blocks,
         )
         if self._produces:
             self._producer.start()

@@ -62,6 +62,7 @@ CHAIN_SETTINGS = (
     "empty_blocks",
     "proof_blocks",
     "lease_seconds",
+    "retain_blocks",
     "max_tx_bytes",
     "mempool_size",
     "mempool_bytes",
@@ -128,4 +129,5 @@ def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
             settings.mempool_cache,
         ),
         poll_s=settings.poll_interval,
+        retain_blocks=settings.retain_blocks,
     )

@@ -75,10 +75,15 @@ class Producer:
         pace: Pace,
         *,
         timely: bool = False,
+        retain: int | None = None,
     ) -> None:
         """With ``timely`` a block has the time at which it is made, a second after the last
-        at least, and not that of the votes for the last."""
+        at least, and not that of the votes for the last. ``retain`` is how many of the latest
+        blocks are kept, at least; all, unless the application needs less."""
         self._timely = timely
+        self._retain = retain
+        # The lowest block that the application may need, where it said so.
+        self._needed: int | None = None
         self.next_time: int | None = None
         """The time of the next block, where it is to be this one."""
         self.step: int | None = None
@@ -134,7 +139,20 @@ class Producer:
             finally:
                 self._busy_since = None
         tell(block_committed, self._store, height=height)
+        self._prune(height)
         return height
+
+    def _prune(self, height: int) -> None:
+        """Forget a few blocks that nobody needs; this one stands, whatever happens."""
+        # ABCI: an application that names no height, or 0, has no opinion.
+        lowest = [self._needed] if self._needed else []
+        if self._retain:
+            lowest.append(height - self._retain + 1)
+        try:
+            if lowest and self._store.base_height() < min(lowest):
+                self._store.prune_some(min(lowest))
+        except Exception:
+            log.exception("the block is made; old ones could not be removed")
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
@@ -166,7 +184,7 @@ class Producer:
             ),
             lease=self._lease,
         )
-        self._app.commit(height)
+        self._needed = self._app.commit(height)
         self._in_step_at = height
         if self._app.rechecks:
             self._recheck()
@@ -411,7 +429,13 @@ def replay(store: ChainBackend, application: Application) -> None:
     done, latest = application.info().last_block_height, store.latest_height()
     if done > latest:
         raise StoreError(f"the application is at height {done}, its store at {latest}")
-    first = max(done + 1, store.base_height())
+    base = store.base_height()
+    if done + 1 < base and base > store.genesis().initial_height:
+        # CometBFT: state/errors.go, ErrAppBlockHeightTooLow.
+        raise StoreError(
+            f"app block height ({done}) is too far below block store base ({base})"
+        )
+    first = max(done + 1, base)
     for height in range(first, latest + 1) if latest else ():
         block_id, block = store.block(height)
         members, following = store.validators(height), store.validators(height + 1)

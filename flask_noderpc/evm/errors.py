@@ -16,3 +16,11 @@ class EvmError(RPCError):
     def __init__(self, text: str, *, code: int = SERVER_ERROR, data: object = None) -> None:
         super().__init__(text, code=code)
         self.data = data
+
+
+class PrunedHistory(EvmError):
+    """A block was there, and is not kept any more."""
+
+    def __init__(self) -> None:
+        # execution-apis: history that the node no longer has; geth: core/history.
+        super().__init__("pruned history unavailable", code=4444)

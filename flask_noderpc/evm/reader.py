@@ -11,6 +11,7 @@ from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
 from ..kept import Kept
 from ..rpc.context import Context
+from .errors import PrunedHistory
 from .forms.params import ByHash, Height, Tag
 
 _MEMO = "evm reader"
@@ -101,12 +102,22 @@ class Reader:
             return None
 
     def block(self, wanted: Height | ByHash) -> Block | None:
-        """The block that is meant; a pending one is made of what waits."""
+        """The block that is meant; a pending one is made of what waits.
+
+        Raise :exc:`.errors.PrunedHistory` for one that is no longer kept.
+        """
         if isinstance(wanted, ByHash):
             return self.by_hash(wanted.hash)
         if wanted is Tag.PENDING:
             return self.pending()
-        return self.at(self.height(wanted))
+        height = self.height(wanted)
+        found = self.at(height)
+        if found is None and self.first <= height < self._backend.base_height():
+            if wanted is Tag.EARLIEST:
+                # Forgotten between two looks: the next one is.
+                return self.block(wanted)
+            raise PrunedHistory
+        return found
 
     def pending(self) -> Block | None:
         """What waits for a block, on top of the latest; ``None`` where that can't be read."""

@@ -25,10 +25,7 @@ DEFAULT_RESULTS = 10
 MAX_RESULTS = 100
 LONGEST_WAIT_S = 30.0
 
-# Looked through at once; for more a call has to wait for its turn.
-FEW_BLOCKS = 20
-
-# At a stretch, before the others have their turn.
+# At a stretch. Whoever has more to look through waits for a turn, and lets others have theirs.
 WORK_S = 0.005
 
 Place = tuple[int, int]
@@ -151,18 +148,23 @@ def _weight(message: Message) -> int:
 
 
 def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
-    if high - low < FEW_BLOCKS:
-        yield from _told(ctx, low, high)
+    heights = iter(range(high, low - 1, -1))
+    rest = time.monotonic() + min(WORK_S, ctx.settings.search_timeout)
+    for height in heights:
+        yield from _told(ctx, height)
+        if time.monotonic() > rest:
+            break
+    else:
         return
     with ctx.turns.one():
-        yield from _told(ctx, low, high)
+        yield from _in_turn(ctx, heights)
 
 
-def _told(ctx: Context, low: int, high: int) -> Iterator[Message]:
+def _in_turn(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
     seconds = ctx.settings.search_timeout
     now = time.monotonic()
     deadline, rest = now + seconds, now + WORK_S
-    for height in range(high, low - 1, -1):
+    for height in heights:
         now = time.monotonic()
         if now > deadline:
             raise SearchTooCostly.by_time(seconds)
@@ -170,7 +172,11 @@ def _told(ctx: Context, low: int, high: int) -> Iterator[Message]:
             # Under gevent the others have their turn here, and it takes a while to come back.
             time.sleep(0)
             rest = time.monotonic() + WORK_S
-        yield from reversed(tuple(_messages(ctx, height)))
+        yield from _told(ctx, height)
+
+
+def _told(ctx: Context, height: int) -> Iterator[Message]:
+    return reversed(tuple(_messages(ctx, height)))
 
 
 def _messages(ctx: Context, height: int) -> Iterable[Message]:

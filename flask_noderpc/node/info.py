@@ -44,7 +44,7 @@ def _sync_info(ctx: Context, latest: int) -> SyncInfo:
         # CometBFT: before the first block, and still "catching up" to it.
         return SyncInfo(b"", b"", 0, 0, b"", b"", 0, 0, catching_up=True)
     last: BlockMeta = backend.block_meta(latest)
-    first = backend.block_meta(backend.base_height())
+    first = backend.base_meta()
     return SyncInfo(
         last.block_id.hash,
         last.header.app_hash,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..domain.answers import BlockSearchAnswer, TxSearchAnswer
 from ..domain.search import HIGHEST, Effort, FoundHeights, FoundTxs, Window
-from ..errors import SearchTooCostly, TxNotFound, ValueNotAllowed
+from ..errors import HeightNotAvailable, SearchTooCostly, TxNotFound, ValueNotAllowed
 from ..events import search
 from ..events.query import Query, check_length, parse
 from ..rpc.context import Context
@@ -15,6 +17,8 @@ from ..wire.params import Flag, Int, Text
 from .blocks import block_answer
 from .heights import page_slice, per_page
 from .txs import proven, tx_answer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,24 @@ def block_search(ctx: Context, params: BlockQuery) -> BlockSearchAnswer:
         answer = ctx.backend.search_blocks(wanted, window, _effort(ctx))
     page_slice(answer.total, params.page, window.limit)
     _require_room(ctx, answer.heights)
-    return BlockSearchAnswer(
-        answer.total, tuple(block_answer(ctx.backend, height) for height in answer.heights)
-    )
+    blocks = _kept(lambda height: block_answer(ctx.backend, height), answer.heights)
+    return BlockSearchAnswer(answer.total, tuple(blocks))
 
 
 def _require_room(ctx: Context, heights: tuple[int, ...]) -> None:
     limit = ctx.settings.max_batch_response_bytes
-    if sum(ctx.backend.block_meta(height).size for height in heights) > limit:
+    if sum(_kept(lambda height: ctx.backend.block_meta(height).size, heights)) > limit:
         raise SearchTooCostly.by_size(limit)
+
+
+def _kept(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
+    """What is read of each block; CometBFT leaves out those that were pruned meanwhile."""
+    for height in heights:
+        try:
+            found = read(height)
+        except HeightNotAvailable:
+            continue
+        yield found
 
 
 def _query(ctx: Context, text: str) -> Query:

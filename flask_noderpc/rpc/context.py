@@ -16,6 +16,7 @@ from ..settings import Settings
 from ..shares import who_gives_way
 from ..signals import tell, wait_began, wait_ended
 from ..wire.dialect import Rules
+from .threads import held
 
 
 class Seat:
@@ -48,11 +49,13 @@ class Seats:
         limit: int,
         setting: str,
         sender: object = None,
+        threads: int | None = None,
         per_client: int | None = None,
     ) -> None:
         self.limit = limit
         """How many there are; a server that can hold fewer lowers it."""
         self._sender = sender
+        self._threads = threads
         self._closed = False
         self._setting = setting
         self._per_client = per_client
@@ -66,14 +69,15 @@ class Seats:
         But where another client has more of them than this one will have, that client's call
         that has waited the longest gives way.
         """
-        seat = self._sit(client)
-        tell(wait_began, self._sender)
-        try:
-            yield seat
-        finally:
-            with self._lock:
-                self._taken.pop(seat, None)
-            tell(wait_ended, self._sender)
+        with held(self._threads):
+            seat = self._sit(client)
+            tell(wait_began, self._sender)
+            try:
+                yield seat
+            finally:
+                with self._lock:
+                    self._taken.pop(seat, None)
+                tell(wait_ended, self._sender)
 
     def _sit(self, client: str) -> Seat:
         with self._lock:

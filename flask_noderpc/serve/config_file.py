@@ -25,3 +25,13 @@ def read_config(home: Path) -> dict[str, Any]:
         if name not in known:
             raise ConfigurationError(f"{path}: {name} is no setting; see docs/settings")
     return found
+
+
+def default_database(home: Path) -> Path:
+    """Where a home's store is, unless another is set."""
+    return home / "data" / "noderpc.db"
+
+
+def database_of(home: Path) -> Path:
+    """A home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    return Path(read_config(home).get("database", default_database(home)))

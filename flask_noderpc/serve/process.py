@@ -117,7 +117,7 @@ def _server(listener: Listener, app: Flask, mount: str, limits: Limits) -> NodeS
     settings = mounts(app)[mount].settings
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
-        wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops)
+        wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
     if listener.surface != "node":
         wsgi = EvmRoot(wsgi, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
     return NodeServer(sock, wsgi, limits, **tls)
@@ -129,7 +129,7 @@ def _path(app: Flask, endpoint: str) -> str:
 
 def _run(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
     from ..errors import NodeRPCError
-    from ..extension import mounts
+    from ..extension import hang_up, mounts
 
     try:
         for mount in mounts(app).values():
@@ -139,8 +139,7 @@ def _run(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
     for server in servers:
         server.start()
     ended.wait()
-    for mount in mounts(app).values():
-        mount.hang_up()
+    hang_up(app)
     stopping = [threading.Thread(target=server.stop, args=(_GRACE_S,)) for server in servers]
     for thread in stopping:
         thread.start()

@@ -14,7 +14,7 @@ from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import Address, listen, parse
 from .app import node_app
-from .config_file import read_config
+from .config_file import default_database, read_config
 from .filesystem import refuse_network
 from .plan import Listener, Plan
 from .supervisor import Supervisor
@@ -54,7 +54,7 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
     given = {**read_config(folder), **given}
     given = {
         "home": str(folder),
-        "database": str(folder / "data" / "noderpc.db"),
+        "database": str(default_database(folder)),
         **(_DEV if str(given.get("dev", "")).lower() in ("true", "1", "yes", "on") else {}),
         **given,
     }

@@ -80,7 +80,9 @@ class ChainBackendContract(ABC):
 
     def test_heights_span_the_chain(self, backend: ChainBackend, chain: SampleChain) -> None:
         """The base and the latest height are those of the first and the last block."""
-        assert backend.base_height() == chain.blocks[0].block.header.height
+        base = chain.blocks[0].block.header.height
+        assert backend.base_height() == base
+        assert backend.base_meta() == backend.block_meta(base)
         assert backend.latest_height() == chain.blocks[-1].block.header.height
 
     def test_blocks_come_back_as_they_went_in(

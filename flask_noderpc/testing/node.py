@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 from ..backend.base import ChainBackend
 from ..chain.clock import ManualClock
 from ..chain.embedded import EmbeddedChain
-from ..extension import NodeRPC, mounts
+from ..extension import NodeRPC, hang_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,7 @@ def serve(app: Flask) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
-        for mount in mounts(app).values():
-            mount.hang_up()
+        hang_up(app)
         server.shutdown()
         thread.join()
         server.server_close()

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backend.sqlite import connection
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for
 
 from .conftest import OpenStore
 
@@ -39,6 +41,50 @@ def test_a_backup_made_while_blocks_are_written_is_a_whole_chain(
     assert heights == sorted(heights)
     assert heights[-1] >= 13
     assert store.verify() == maker.head.height
+
+
+def test_a_backup_is_made_in_steps_of_one_moment(
+    store: SQLiteBackend,
+    open_store: OpenStore,
+    maker: ChainMaker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It does not begin anew when others write between two steps, and they need not wait."""
+    monkeypatch.setattr(connection, "_COPIED_PAGES", 4)
+    store.append_block(*(maker.block(b"k%d=v" % number) for number in range(20)))
+    other = open_store()
+    left: list[int] = []
+
+    def write(remaining: int, total: int) -> None:
+        left.append(remaining)
+        if len(left) < 20:
+            other.append_block(maker.block(b"more%d=v" % remaining))
+
+    store.backup(tmp_path / "copy.db", write)
+
+    assert len(left) > 10
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+    assert other.latest_height() > 30
+    assert open_store(tmp_path / "copy.db").verify() == 20
+
+
+def test_a_backup_is_one_file_that_is_served_where_nothing_can_be_written(
+    full: SQLiteBackend, open_store: OpenStore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    full.backup(folder / "copy.db")
+    folder.chmod(0o500)
+
+    copy = open_store(f"{(folder / 'copy.db').as_uri()}?mode=ro")
+
+    status = app_for(copy).test_client().get("/status").get_json()["result"]["sync_info"]
+    assert status["latest_block_height"] == "10"
+    assert copy.verify() == 10
+    folder.chmod(0o700)
+    assert [path.name for path in folder.iterdir()] == ["copy.db"]
 
 
 def test_a_backup_goes_on_as_a_chain_of_its_own(

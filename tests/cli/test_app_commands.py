@@ -122,6 +122,52 @@ def test_verify_checks_each_store_once(app: Flask) -> None:
     assert found.output.count("3 blocks verified") == 1
 
 
+@pytest.fixture
+def long_app(app: Flask) -> Flask:
+    """Its chain has 30 blocks, and keeps 10 of those to come."""
+    app.register_blueprint(noderpc_bp, retain_blocks=10)
+    chain = chain_of(app)
+    chain.retain_blocks = None
+    for index in range(30):
+        chain.start()
+        chain.submit(b"k%d=v" % index)
+        chain.produce()
+    chain.close()
+    chain.retain_blocks = 10
+    return app
+
+
+@pytest.mark.parametrize(("words", "kept"), [((), 10), (("--retain", "4"), 4)])
+def test_prune_keeps_what_the_setting_or_the_option_says(
+    long_app: Flask, words: tuple[str, ...], kept: int
+) -> None:
+    found = run(long_app, "prune", *words)
+
+    assert found.exit_code == 0, found.output
+    assert f"{30 - kept} blocks removed, the lowest is {31 - kept}\n" in found.output
+    status = long_app.test_client().get("/status").get_json()["result"]["sync_info"]
+    assert status["latest_block_height"] == "30"
+    assert chain_of(long_app).base_height() == 31 - kept
+
+
+def test_prune_without_a_number_asks_for_one(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+    found = run(app, "prune")
+    assert found.exit_code == 2
+    assert "--retain, or NODERPC_RETAIN_BLOCKS" in found.output
+
+
+def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+
+    found = run(long_app, "backup", str(target))
+
+    assert found.exit_code == 0, found.output
+    assert found.output.endswith(f"30 blocks verified\n{target} is a backup\n")
+    again = run(long_app, "backup", str(target))
+    assert (again.exit_code, "is there already" in again.output) == (1, True)
+
+
 def test_verify_says_where_no_chain_is(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
 
@@ -135,19 +181,21 @@ def test_verify_says_where_no_chain_is(app: Flask) -> None:
     ("command", "text"),
     [
         ("init", "this app serves a backend of its own, not an embedded chain"),
-        ("verify", "only a SQLite store can be verified"),
+        ("verify", "the backend of this app is no SQLite store"),
+        ("prune", "the backend of this app is no SQLite store"),
+        ("backup copy.db", "the backend of this app is no SQLite store"),
     ],
 )
 def test_a_backend_of_the_host_s_own_is_left_alone(app: Flask, command: str, text: str) -> None:
     chain = make_chain(5)
     app.register_blueprint(noderpc_bp, backend=MemoryBackend(chain.genesis))
 
-    found = run(app, command)
+    found = run(app, *command.split())
 
     assert (found.exit_code, found.output) == (1, f"Error: {text}\n")
 
 
-@pytest.mark.parametrize("command", ["routes", "config", "init", "verify"])
+@pytest.mark.parametrize("command", ["routes", "config", "init", "verify", "prune"])
 def test_an_app_without_the_node_is_told_how_to_get_it(app: Flask, command: str) -> None:
     found = run(app, command)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from flask_noderpc import SQLiteBackend
+from flask_noderpc import EmbeddedChain, SQLiteBackend
+from flask_noderpc.chain.evm.head import EvmHead
+from flask_noderpc.chain.producer import Pace
 from flask_noderpc.cli import main
 from flask_noderpc.testing import make_chain
 
@@ -118,6 +122,126 @@ def test_noderpc_verifies_a_store(database: Path) -> None:
 
     assert found.returncode == 0, found.stderr
     assert "6 blocks verified" in found.stdout
+
+
+def test_noderpc_prunes_a_store(database: Path) -> None:
+    found = run("noderpc", "prune", str(database), "--retain", "2")
+
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.endswith("4 blocks removed, the lowest is 5\n")
+    assert "2 blocks verified" in run("noderpc", "verify", str(database)).stdout
+
+
+def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
+    database, target = tmp_path / "chain.db", tmp_path / "copy.db"
+    chain = EmbeddedChain(database, pace=Pace(0.01, empty_blocks=True))
+    chain.start()
+    try:
+        before = chain.wait_for_height(20, 30)
+        copied = CliRunner().invoke(main, ["backup", str(database), str(target)])
+        assert (copied.exit_code, "is a backup" in copied.output) == (0, True), copied.output
+
+        pruned = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
+        assert pruned.exit_code == 0, pruned.output
+        assert chain.base_height() > before - 5
+        after = chain.latest_height()
+        assert chain.wait_for_height(after, 30) > after
+    finally:
+        chain.close()
+
+    # A restore: the copy in the place of the store, beside the same keys.
+    for path in tmp_path.glob("chain.db*"):
+        path.unlink()
+    target.rename(database)
+    again = EmbeddedChain(database, produce=False)
+    again.start()
+    try:
+        assert again.base_height() == 1
+        restored = again.latest_height()
+        assert before <= restored <= after
+        assert again.produce() == restored + 1
+        assert again.verify() == restored + 1
+    finally:
+        again.close()
+
+
+@pytest.fixture
+def home(database: Path, tmp_path: Path) -> Path:
+    """A node's folder, whose file of settings names the store."""
+    folder = tmp_path / "home"
+    (folder / "config").mkdir(parents=True)
+    (folder / "config" / "noderpc.toml").write_text(f"database = {str(database)!r}")
+    return folder
+
+
+def test_a_home_stands_for_its_store(home: Path, tmp_path: Path) -> None:
+    target = str(tmp_path / "copy.db")
+
+    for words, text in (
+        (["verify"], "6 blocks verified"),
+        (["backup", target], f"{target} is a backup"),
+        (["prune", "--retain", "1"], "5 blocks removed, the lowest is 6"),
+    ):
+        found = CliRunner().invoke(main, [*words, "--home", str(home)])
+        assert (found.exit_code, text in found.output) == (0, True), found.output
+    assert "6 blocks verified" in CliRunner().invoke(main, ["verify", target]).output
+
+
+def test_a_home_without_a_store_is_told_and_gets_none(tmp_path: Path) -> None:
+    found = CliRunner().invoke(main, ["prune", "--home", str(tmp_path), "--retain", "1"])
+
+    assert found.exit_code == 1
+    assert found.output.endswith("noderpc.db: no store is here\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["prune", "--retain", "1"], "name a store, or a node's folder with --home"),
+        (["prune", "DATABASE"], "--retain says how many blocks are kept"),
+        (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to keep"),
+        (["backup", "DATABASE"], "and a new file"),
+        (["backup", "nosuch.db", "copy.db"], "nosuch.db: no store is here"),
+        (["backup", "DATABASE", "DATABASE"], "is there already"),
+        (["verify"], "name a store"),
+    ],
+)
+def test_what_is_missing_or_can_t_be_is_told(
+    database: Path, words: list[str], text: str
+) -> None:
+    words = [word.replace("DATABASE", str(database)) for word in words]
+
+    found = CliRunner().invoke(main, words)
+
+    assert found.exit_code in (1, 2)
+    assert text in found.output
+    assert "6 blocks verified" in CliRunner().invoke(main, ["verify", str(database)]).output
+
+
+def test_a_chain_of_ethereum_keeps_the_hashes_that_its_code_asks_for(
+    database: Path,
+) -> None:
+    with closing(sqlite3.connect(database)) as at, at:
+        state = EvmHead(6, b"root", 1, 0, 1)
+        at.execute("INSERT INTO app_state (key, value) VALUES (?, ?)", (b"evm", state.encode()))
+
+    found = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
+
+    assert (found.exit_code, "the chain needs the last 257" in found.output) == (1, True)
+
+
+def test_a_backup_that_does_not_hold_together_is_not_left(
+    database: Path, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(database)) as at, at:
+        at.execute("UPDATE blocks SET app_hash = x'00' WHERE height = 3")
+
+    found = CliRunner().invoke(main, ["backup", str(database), str(tmp_path / "copy.db")])
+
+    assert found.exit_code == 1
+    assert "block 3: app_hash" in found.output
+    assert list(tmp_path.glob("copy.db*")) == []
 
 
 @pytest.mark.parametrize(

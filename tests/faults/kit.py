@@ -48,9 +48,10 @@ class Process:
         lease: float,
         empty: bool = False,
         application: str = "kvstore",
+        retain: int = 0,
     ) -> None:
         pace = [str(interval), str(lease), "empty" if empty else "busy"]
-        words = [str(database), *pace, application]
+        words = [str(database), *pace, application, str(retain)]
         self._errors = database.with_suffix(".log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.node", *words],

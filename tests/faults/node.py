@@ -14,7 +14,9 @@ from flask_noderpc.testing.node import app_for, serve
 from .kit import EVM_GENESIS, application_of
 
 
-def main(database: str, interval: str, lease: str, empty: str, application: str) -> None:
+def main(
+    database: str, interval: str, lease: str, empty: str, application: str, retain: str
+) -> None:
     """Serve until a line or the end of the input comes; say the address first."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     pace = Pace(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
@@ -23,6 +25,7 @@ def main(database: str, interval: str, lease: str, empty: str, application: str)
         application=application_of(application, Path(database)),
         app_state=EVM_GENESIS if application == "evm" else b"",
         pace=pace,
+        retain_blocks=int(retain) or None,
     )
     chain.start()
     with serve(app_for(chain, json_rpc_enable=application == "evm")) as url:

@@ -25,8 +25,9 @@ SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
 UNPATCHED = "unpatched"
 """gevent.pywsgi in a host that forgot to patch."""
 
-# gunicorn waits this long for connections that are open when it is told to stop.
-GRACE_S = 1
+# gunicorn waits this long for connections that are open when it is told to stop; a gevent
+# worker takes a second of it to look whether it is.
+GRACE_S = 2
 
 _APP = "tests.faults.served:create_app()"
 _GUNICORN = (

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from flask import Flask, request
+from flask import Blueprint, Flask, request
+from flask_limiter import Limiter
+from flask_limiter.util import get_remote_address
 
 from flask_noderpc import MemoryBackend, NodeRPC, request_cost
 from flask_noderpc.testing import make_chain
@@ -205,3 +207,17 @@ def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
         assert found.batch("health").count('"result"') == 2
         assert found.batch("health").count('"result"') == 2
         assert found.post("health") == "too much\n"
+
+
+def test_with_flask_limiter_a_batch_costs_what_its_calls_would(app: Flask) -> None:
+    for found in ways(app):
+        limiter = Limiter(get_remote_address, app=app, storage_uri="memory://")
+        mounted = app.blueprints["noderpc"]
+        assert isinstance(mounted, Blueprint)
+        limiter.shared_limit("6/day", scope="noderpc", cost=request_cost)(mounted)
+        assert found.get("health")[0] == 200
+        assert found.batch("health").count('"result"') == 2
+        assert found.batch("health", "/evm").count("-32601") == 2
+        # There is one left, and a batch is let through as a whole or not at all.
+        assert "Too Many Requests" in found.batch("health")
+        assert found.get("status")[0] == 429

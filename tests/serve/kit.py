@@ -31,15 +31,22 @@ def until(holds: Callable[[], bool], what: str) -> None:
 class Node:
     """A running node."""
 
-    def __init__(self, folder: Path, *flags: str, command: list[str] | None = None) -> None:
-        self.log = folder / "node.log"
-        with self.log.open("ab") as log:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        command: list[str] | None = None,
+        log: str = "node.log",
+    ) -> None:
+        self.log = folder / log
+        with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 [*(command or [*COMMAND, "--home", str(folder)]), *flags],
-                stdout=log,
+                stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.pid = self._process.pid
 
     def url(self, title: str = "node RPC") -> str:
         """Where it serves something, once it says so."""
@@ -102,11 +109,14 @@ class Node:
 
 
 @contextmanager
-def started(folder: Path, *flags: str, command: list[str] | None = None) -> Iterator[Node]:
+def started(
+    folder: Path, *flags: str, command: list[str] | None = None, log: str = "node.log"
+) -> Iterator[Node]:
     """A node that listens where nobody else does."""
     ports = ["--rpc.laddr", "tcp://127.0.0.1:0"]
     evm = ["--json-rpc.address", "127.0.0.1:0", "--json-rpc.ws-address", "127.0.0.1:0"]
-    node = Node(folder, *([] if command else [*ports, *evm]), *flags, command=command)
+    own = [] if command else [*ports, *evm]
+    node = Node(folder, *own, *flags, command=command, log=log)
     try:
         yield node
     finally:

@@ -145,7 +145,7 @@ def test_the_log_begins_where_its_setting_says(start: Callable[..., Node]) -> No
 
 
 def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
-    node = start(search_timeout=1e-6)
+    node = start(search_timeout=1e-9)
     produce(node, 2)
 
     reply = post(node.url, "events", {"filter": {"query": "a.b='never'"}}).json

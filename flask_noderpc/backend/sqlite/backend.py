@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from ...errors import (
     ResultNotFound,
     StoreError,
     TxNotFound,
+    ValueNotAllowed,
 )
 from ..application import Application, AppState, Changes, InitChain, Room
 from ..evidence import check_evidence
@@ -38,12 +40,16 @@ from ..verify import verify_chain
 from . import blocks as reading
 from . import evidence, evm_search, ledger, mempool, state
 from . import lease as leases
+from . import prune as pruning
 from . import rewind as rewinding
 from . import search as searching
 from .connection import Store
 from .files import Files
 from .filters import SQLiteFilters
 from .mempool import MempoolLimits
+
+# For how long others have the lock, at least, between two steps of a long work.
+_BREATH_S = 0.005
 
 
 class SQLiteBackend(ChainStore):
@@ -53,7 +59,8 @@ class SQLiteBackend(ChainStore):
     missing, at the first use in each process. ``application`` makes the application of
     an embedded chain from its committed state; without one the backend is fed by
     :meth:`append_block` and takes no transactions. ``poll_s`` is how often those who wait
-    look for what other processes wrote. Whatever goes wrong with the file is
+    look for what other processes wrote. Above ``max_log_bytes`` the log of what was written
+    is emptied, as soon as nobody reads from it. Whatever goes wrong with the file is
     a :exc:`~flask_noderpc.errors.StoreError`.
     """
 
@@ -64,9 +71,10 @@ class SQLiteBackend(ChainStore):
         application: Callable[[AppState], Application] | None = None,
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
+        max_log_bytes: int = 64 << 20,
         poll_s: float = 0.05,
     ) -> None:
-        self._store = Store(path, max_pages)
+        self._store = Store(path, max_pages, max_log_bytes)
         self._poll_s = poll_s
         self._opening = threading.Lock()
         self._files: Files | None = None
@@ -125,6 +133,14 @@ class SQLiteBackend(ChainStore):
     def base_height(self) -> int:
         row = self._open().readers.one("SELECT min(height) FROM blocks")
         return row[0] or 0
+
+    def base_meta(self) -> BlockMeta:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = reading.lowest_meta(at, chain_id)
+        if found is None:
+            raise self._missing(0)
+        return found
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
@@ -242,7 +258,10 @@ class SQLiteBackend(ChainStore):
         return found
 
     def consensus_params(self, height: int) -> ConsensusParams:
-        known = self.genesis().initial_height <= height <= self._next_height()
+        first = self.genesis().initial_height
+        # Those of the genesis are kept also where the first blocks are not.
+        known = height == first or max(first, self.base_height()) <= height
+        known = known and height <= self._next_height()
         with self._open().readers.snapshot() as at:
             found = state.params(at, height) if known else None
         if found is None:
@@ -442,8 +461,44 @@ class SQLiteBackend(ChainStore):
 
     # Keeping.
 
-    def backup(self, target: str | os.PathLike[str]) -> None:
-        """Copy the store to a new file while it is in use."""
+    def prune_some(self, base: int) -> int:
+        return self._open().writer.run(lambda at: pruning.prune_some(at, base))
+
+    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
+        """Keep the latest blocks, so many, and forget those before; how many these were.
+
+        ``progress`` is told how many are gone, again and again: it is done in many short
+        transactions, between which others write.
+        """
+        self._check_retain(retain)
+        base, gone = self.latest_height() - retain + 1, 0
+        while True:
+            began = time.monotonic()
+            few = self.prune_some(base)
+            if not few:
+                return gone
+            gone += few
+            if progress is not None:
+                progress(few)
+            # SQLite knows no queue: whoever waits for the lock looks now and then.
+            time.sleep(max(_BREATH_S, time.monotonic() - began))
+
+    def _check_retain(self, retain: int) -> None:
+        least = self.application.needs_blocks if self.application else 1
+        if retain < least:
+            raise ValueNotAllowed(
+                f"{retain} blocks are too few to keep, the chain needs the last {least}"
+            )
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Copy the store to a new file while it is in use.
+
+        ``progress`` is told again and again how many pages are left, and of how many.
+        """
         if os.path.exists(target):
             raise StoreError("is there already, a backup needs a new file", os.fspath(target))
 
@@ -451,7 +506,7 @@ class SQLiteBackend(ChainStore):
         thread = NativeThread("noderpc-backup")
         try:
             # Not the writer's thread: blocks are made while a large store is copied.
-            thread.run(lambda: self._store.copy_to(Path(target)))
+            thread.run(lambda: self._store.copy_to(Path(target), progress))
         finally:
             thread.stop()
 

@@ -50,6 +50,14 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
     return tuple(rows.meta_from(row, chain_id) for row in found)
 
 
+def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
+    """That of the oldest block kept."""
+    row = at.execute(
+        f"SELECT {rows.META_COLUMNS} FROM blocks ORDER BY height LIMIT 1"
+    ).fetchone()
+    return None if row is None else rows.meta_from(row, chain_id)
+
+
 def results(at: Connection, height: int) -> BlockResults | None:
     """What executing a block gave."""
     row = _row(at, rows.RESULT_COLUMNS, height)

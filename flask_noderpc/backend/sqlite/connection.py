@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import ConfigurationError, StoreError
 from . import evm_index
+from . import lease as leases
 from .schema import migrate
 
 T = TypeVar("T")
@@ -25,6 +26,9 @@ _WRITE_PATIENCE_S = 5.0
 
 # How long a new reader waits for others to open or close the file; it waits where it is.
 _OPEN_PATIENCE_S = 0.2
+
+# How much of a backup is copied in one step, of 4 KB each.
+_COPIED_PAGES = 4_096
 
 
 @contextmanager
@@ -85,8 +89,14 @@ class Store:
     ``path`` is a file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], max_pages: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        max_pages: int | None = None,
+        max_log_bytes: int = 64 << 20,
+    ) -> None:
         self.path = os.fspath(path)
+        self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
             raise ConfigurationError("the store is a file: processes share it, and it is kept")
         self._max_pages = max_pages
@@ -94,6 +104,7 @@ class Store:
         # Made absolute once: the process may change its folder.
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
         self.folder = self.file.parent
+        self._log = self.file.with_name(f"{self.file.name}-wal")
         self._options = dict(parse_qsl(uri.query)) if uri else {}
         self.read_only = (
             self._options.get("mode") == "ro" or self._options.get("immutable") == "1"
@@ -106,6 +117,13 @@ class Store:
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
+
+    def log_bytes(self) -> int:
+        """How large the log is of what was written and is not in the file itself yet."""
+        try:
+            return self._log.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def open_reader(self) -> Connection:
         """A connection that can't write, and never waits once it is open."""
@@ -133,8 +151,16 @@ class Store:
             raise
         return connection
 
-    def copy_to(self, target: Path) -> None:
-        """Copy one moment of the store to a new file; writers go on meanwhile."""
+    def copy_to(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copy one moment of the store to a new file; readers and writers go on meanwhile."""
+
+        def told(status: int, remaining: int, total: int) -> None:
+            # Nobody else has the copy, and the moment is held.
+            if status not in (sqlite3.SQLITE_OK, sqlite3.SQLITE_DONE):
+                raise StoreError("the copy can't go on, the file is locked", str(target))
+            if progress is not None:
+                progress(remaining, total)
+
         draft = target.with_name(target.name + ".part")
         with translated(str(target)):
             draft.unlink(missing_ok=True)
@@ -144,7 +170,14 @@ class Store:
                     translated(self.path),
                     closing(self.open_reader()) as source,
                 ):
-                    source.backup(copy)
+                    # Without this the copy begins anew whenever somebody else writes.
+                    source.execute("BEGIN")
+                    source.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+                    source.backup(copy, pages=_COPIED_PAGES, progress=told)
+                    leases.free(copy)
+                    copy.commit()
+                    # One file, that can be read where nothing may be written.
+                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
                 draft.rename(target)
             finally:
                 draft.unlink(missing_ok=True)
@@ -158,6 +191,8 @@ class Store:
         # Read to its end: a statement that may write must be over before a commit.
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
+        # Once it was larger, the log becomes so small again as soon as it begins anew.
+        connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
         if self._max_pages:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
         with _transaction(connection):

@@ -20,9 +20,10 @@ MAX_PENDING = 1_000
 def write(connection: Connection, height: int, pieces: Sequence[Evidence]) -> None:
     """Store the evidence of a block."""
     connection.executemany(
-        "INSERT INTO evidence (height, position, kind, body, hash) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO evidence (height, position, kind, body, hash, offence)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (height, position, *rows.evidence_columns(piece), piece_hash(piece))
+            (height, position, *rows.evidence_columns(piece), piece_hash(piece), piece.height)
             for position, piece in enumerate(pieces)
         ),
     )
@@ -35,6 +36,18 @@ def write_stored_hashes(connection: Connection) -> None:
         "UPDATE evidence SET hash = ? WHERE height = ? AND position = ?",
         (
             (piece_hash(rows.evidence_from(kind, body)), height, position)
+            for height, position, kind, body in found
+        ),
+    )
+
+
+def write_stored_offences(connection: Connection) -> None:
+    """Add the heights of the offences to evidence that an earlier version stored."""
+    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
+    connection.executemany(
+        "UPDATE evidence SET offence = ? WHERE height = ? AND position = ?",
+        (
+            (rows.evidence_from(kind, body).height, height, position)
             for height, position, kind, body in found
         ),
     )

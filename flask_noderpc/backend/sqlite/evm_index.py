@@ -75,19 +75,41 @@ def _execution() -> ModuleType | None:
 
 def write(at: Connection, height: int, txs: Sequence[bytes], results: BlockResults) -> None:
     """Index a block, if it has anything of Ethereum."""
-    found = [
-        (tx, result)
-        for tx, result in zip(txs, results.tx_results, strict=False)
-        if any(event.type in _EVENTS for event in result.events)
-    ]
+    found = _of_ethereum(txs, results)
     if not found:
         return
     reading = _execution()
     if reading is None or height > _LAST_HEIGHT:
         at.execute("INSERT OR IGNORE INTO evm_unindexed (height) VALUES (?)", (height,))
         return
-    hits = sorted({*_tx_hits(reading, height, found), *_log_hits(reading, height, found)})
+    hits = _hits(reading, height, found)
     at.executemany("INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits)
+
+
+def forget(at: Connection, height: int) -> None:
+    """Take a block out of the index; what it had is found in the block, as it was made.
+
+    Without the extra its hits stay: readers look into the block, and it is not there.
+    """
+    reading = _execution()
+    if reading is None or at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
+        return
+    hits = _hits(reading, height, _of_ethereum(*_stored(at, height)))
+    at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", hits)
+
+
+def _of_ethereum(txs: Sequence[bytes], results: BlockResults) -> list[tuple[bytes, TxResult]]:
+    return [
+        (tx, result)
+        for tx, result in zip(txs, results.tx_results, strict=False)
+        if any(event.type in _EVENTS for event in result.events)
+    ]
+
+
+def _hits(
+    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+) -> list[_Hit]:
+    return sorted({*_tx_hits(reading, height, found), *_log_hits(reading, height, found)})
 
 
 def _tx_hits(
@@ -142,7 +164,10 @@ def unindexed(at: Connection) -> list[int]:
 def write_stored(at: Connection, heights: Sequence[int]) -> None:
     """Index blocks that are listed."""
     for height in heights:
-        found = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
-        txs = [tx for (tx,) in found]
-        write(at, height, txs, BlockResults(height, state.tx_results(at, height)))
+        write(at, height, *_stored(at, height))
         at.execute("DELETE FROM evm_unindexed WHERE height = ?", (height,))
+
+
+def _stored(at: Connection, height: int) -> tuple[list[bytes], BlockResults]:
+    found = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
+    return [tx for (tx,) in found], BlockResults(height, state.tx_results(at, height))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from ...domain.abci import BlockResults, Event
-from ...domain.search import indexed, number_of
+from ...domain.search import HIGHEST, indexed, number_of
 from ...ethereum.aliases import searchable
 from . import rows, state
 
@@ -89,20 +89,39 @@ def rewrite_ethereum(at: Connection) -> None:
     write_stored(at)
 
 
-def forget(at: Connection, height: int) -> None:
+def forget_above(at: Connection, height: int) -> None:
     """Take what is above a height out of the index."""
-    (last,) = at.execute(
-        "SELECT coalesce(max(seq), 0) FROM txs WHERE height <= ?", (height,)
+    _forget(at, TX, _last_number(at, height) + 1, HIGHEST)
+    _forget(at, BLOCK, height + 1, HIGHEST)
+
+
+def forget_up_to(at: Connection, height: int) -> None:
+    """Take what is at a height and below out of the index."""
+    _forget(at, TX, 0, _last_number(at, height))
+    _forget(at, BLOCK, 0, height)
+
+
+def _last_number(at: Connection, height: int) -> int:
+    found = at.execute(
+        "SELECT seq FROM txs WHERE height <= ? AND seq IS NOT NULL"
+        " ORDER BY height DESC, position DESC LIMIT 1",
+        (height,),
     ).fetchone()
-    for kind, place in ((TX, last), (BLOCK, height)):
-        at.execute(
-            f"UPDATE {kind}_values SET places = {kind}_values.places - gone.places FROM"
-            f" (SELECT value_id, count(DISTINCT place) AS places FROM {kind}_hits"
-            " WHERE place > ? GROUP BY value_id) AS gone WHERE id = gone.value_id",
-            (place,),
-        )
-        at.execute(f"DELETE FROM {kind}_hits WHERE place > ?", (place,))
-        at.execute(f"DELETE FROM {kind}_values WHERE places = 0")
+    return found[0] if found else 0
+
+
+def _forget(at: Connection, kind: str, first: int, last: int) -> None:
+    gone = at.execute(
+        f"SELECT count(DISTINCT place), value_id FROM {kind}_hits"
+        " WHERE place BETWEEN ? AND ? GROUP BY value_id",
+        (first, last),
+    ).fetchall()
+    at.execute(f"DELETE FROM {kind}_hits WHERE place BETWEEN ? AND ?", (first, last))
+    at.executemany(f"UPDATE {kind}_values SET places = places - ? WHERE id = ?", gone)
+    # Each by its id: to look for those without a place would read all values.
+    at.executemany(
+        f"DELETE FROM {kind}_values WHERE id = ? AND places = 0", [(own,) for _, own in gone]
+    )
 
 
 def _write_stored(at: Connection, height: int) -> None:

@@ -52,6 +52,11 @@ def release(connection: Connection, lease: Lease, complaint: str) -> None:
     )
 
 
+def free(connection: Connection) -> None:
+    """Leave it to anybody: whoever has it produces for the store that this is a copy of."""
+    connection.execute("UPDATE lease SET owner = '', expires = 0")
+
+
 def fence(connection: Connection, lease: Lease) -> None:
     """Raise :exc:`LeaseLost` inside a block's transaction when another has taken over."""
     row = connection.execute("SELECT owner, epoch FROM lease").fetchone()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from ...errors import NotSupported
 from ..application import Changes
 from . import evm_index, index
-from .ledger import write_changes
+from .ledger import stored_genesis, write_changes
 
 Connection = sqlite3.Connection
 
@@ -27,10 +28,11 @@ _BEYOND = (
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
     """Forget the blocks above a height; ``changes`` undo what they wrote into the state."""
+    _refuse_pruned(at, height)
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE height > ?)", (height,)
     )
-    index.forget(at, height)
+    index.forget_above(at, height)
     at.execute("DELETE FROM evm_hits WHERE place > ?", (evm_index.last_place(height),))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
@@ -40,3 +42,13 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
     )
     at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
     write_changes(at, changes)
+
+
+def _refuse_pruned(at: Connection, height: int) -> None:
+    genesis = stored_genesis(at)
+    (base,) = at.execute("SELECT min(height) FROM blocks").fetchone()
+    if genesis and base and base > max(height, genesis.initial_height):
+        raise NotSupported(
+            f"the blocks below height {base} are not kept, and the chain can't go back there",
+            "NODERPC_RETAIN_BLOCKS keeps more",
+        )

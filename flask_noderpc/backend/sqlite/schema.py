@@ -247,6 +247,14 @@ def m010_complaint(db: Database) -> None:
     db.table("lease").add_column("complaint", str, not_null_default="")
 
 
+@migrations()
+def m011_offences(db: Database) -> None:
+    """Where those whom evidence accuses offended: their set is kept as long as it is."""
+    db.table("evidence").add_column("offence", int, not_null_default=0)
+    db.table("evidence").create_index(["offence"])
+    evidence.write_stored_offences(db.conn)
+
+
 def _create(
     db: Database,
     name: str,
@@ -271,6 +279,7 @@ _STEPS = (
     m008_slots,
     m009_rewinds,
     m010_complaint,
+    m011_offences,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

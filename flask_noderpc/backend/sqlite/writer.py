@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from ...concurrency import NativeThread, native_lock
 from ...errors import StoreError
+from .checkpoints import Checkpoints
 from .connection import Connection, Store, translated
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Writer:
         self._thread = NativeThread("noderpc-writer")
         self._connection: Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._checkpoints = Checkpoints(store)
         self._waiting: deque[_Job[Any]] = deque()
         self.between_writes = native_lock()
 
@@ -89,7 +91,9 @@ class Writer:
             return
         try:
             with self.between_writes:
-                self._transact(self._open(), jobs)
+                connection = self._open()
+                self._transact(connection, jobs)
+                self._checkpoints.after_write(connection)
         except Exception as error:
             # Whatever it is: none of these jobs may be left without an answer.
             for job in jobs:

@@ -40,7 +40,7 @@ from ...ethereum.transactions import decode
 from ...kept import Kept
 from . import genesis as documents
 from .caution import Caution
-from .head import INITIAL_BASE_FEE, EvmHead, head, undone, written
+from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
 from .patches import is_patch, overrides_of
 from .pool import choose
@@ -64,6 +64,8 @@ class EvmApplication(Application):
     """
 
     chooses = True
+
+    needs_blocks = BLOCKS_NEEDED
 
     def __init__(
         self, state: AppState, machine: Machine, chain_id: int, *, dev: bool = False

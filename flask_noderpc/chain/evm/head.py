@@ -11,6 +11,9 @@ from ...ethereum.fees import next_base_fee
 INITIAL_BASE_FEE = 10**9
 """Wei for a unit of gas in the genesis, from which it falls or rises."""
 
+BLOCKS_NEEDED = 257
+"""The latest, on which calls run, and those before it whose hashes BLOCKHASH asks for."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvmHead:

@@ -12,13 +12,11 @@ from ...ethereum.bloom import may_have
 from ...rpc.context import Context
 from ...rpc.params import Params, param
 from ..budget import Budget
-from ..errors import EvmError
+from ..errors import EvmError, PrunedHistory
 from ..forms.log_filter import FilterObject, LogFilter
 from ..forms.params import Tag
 from ..reader import Reader, reader
 
-# execution-apis: history that the node no longer has.
-_PRUNED = 4444
 _REVERSED = "invalid block range params"
 
 
@@ -63,6 +61,8 @@ def logs_by_height(
     search = LogSearch(wanted.addresses, wanted.topics, span[0], span[-1])
     for height in ctx.backend.log_heights(search, budget.effort):
         block = chain.at(height)
+        if block is None and height < ctx.backend.base_height():
+            raise PrunedHistory
         if block is None:
             # Whoever was told of no logs would not ask for this block again.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
@@ -99,9 +99,12 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
         raise InvalidParams("block range extends beyond current head block")
     _refuse_long(ctx, first, last)
     # Block 0 has no logs.
-    first = max(first, chain.first)
-    if first < ctx.backend.base_height():
-        raise EvmError("pruned history unavailable", code=_PRUNED)
+    first, base = max(first, chain.first), ctx.backend.base_height()
+    if wanted.first is Tag.EARLIEST and first > chain.first:
+        # More may be forgotten by now.
+        first = max(first, base)
+    if first < base:
+        raise PrunedHistory
     return range(first, last + 1)
 
 

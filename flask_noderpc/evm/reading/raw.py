@@ -66,7 +66,7 @@ def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
 
 
 def _at(ctx: Context, params: Numbered) -> Block:
-    found = reader(ctx).at(params.height)
+    found = reader(ctx).block(params.height)
     if found is None:
         # geth: internal/ethapi.
         raise EvmError(f"block #{params.height} not found")

@@ -20,7 +20,7 @@ from ...ethereum.keccak import keccak
 from ...ethereum.rlp import Malformed
 from ...rpc.context import Context
 from ...rpc.params import Params, param
-from ..errors import EvmError
+from ..errors import EvmError, PrunedHistory
 from ..forms.call_objects import CallObject
 from ..forms.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag
 from ..forms.trace_config import CallConfig, Config, TraceConfig
@@ -85,7 +85,8 @@ def transaction(ctx: Context, params: OfTracedTransaction) -> json.Raw:
     if receipt is None:
         raise EvmError("transaction not found")
     block = reader(ctx).at(receipt.place.block_number)
-    assert block is not None
+    if block is None:
+        raise PrunedHistory
     last = receipt.place.index
     return _traced(ctx, block.header, _raws(block)[: last + 1], last, params.config)[0]
 

@@ -1,0 +1,258 @@
+"""What makes a quick call slow? ``python -m benchmarks.tails``.
+
+Asks ``noderpc start`` for ``/status`` 200 times a second, whatever the answers take, and
+prints half and 99 % of them: alone; while blocks of 2,000 transactions are sent and
+committed; while another program holds the store's write lock for 600 ms, again and again; and
+beside 200 slow headers, 200 slow bodies and 10,000 connections without a request. The node is
+on the first core with all its processes, the load on the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import click
+
+from flask_noderpc import json
+
+from .servers import free_port, wait_for
+
+PROBES, EVERY_S = 20, 0.1
+TXS, BATCH = 2_000, 100
+HELD_S = 0.6
+SLOW, IDLE = 200, 10_000
+START = "from flask_noderpc.cli import main; main()"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+SLOWLY = (
+    b"GET /status HTTP/1.1\r\nHost: x",
+    b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n",
+)
+
+
+Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _probe(port: int, seconds: float) -> list[float]:
+    """How long each answer took; the probes take turns, and none waits for another."""
+    peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(PROBES)]
+    for peer in peers:
+        # Those who came before are taken first: that is not measured here.
+        await _ask(peer)
+    began = time.perf_counter()
+
+    async def one(number: int) -> list[float]:
+        found = []
+        for turn in range(int(seconds / EVERY_S)):
+            due = began + number * EVERY_S / PROBES + turn * EVERY_S
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await _ask(peers[number])
+            # Since it was due: an answer that is late makes the next ones late as well.
+            found.append(time.perf_counter() - due)
+        return found
+
+    found = list(itertools.chain(*await asyncio.gather(*map(one, range(PROBES)))))
+    for _, writer in peers:
+        writer.close()
+    return found
+
+
+async def _ask(peer: Peer) -> None:
+    reader, writer = peer
+    writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    await reader.readexactly(int(head.lower().split(b"length:")[1].split(b"\r")[0]))
+
+
+@contextmanager
+def _repeated(step: Callable[[], None]) -> Iterator[None]:
+    """Does something again and again, on a thread."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.is_set():
+            step()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+@contextmanager
+def alone(port: int, store: Path) -> Iterator[None]:
+    """Nobody else is there."""
+    yield
+
+
+@contextmanager
+def large_blocks(port: int, store: Path) -> Iterator[None]:
+    """Somebody sends 2,000 transactions, and the next ones when they are in a block."""
+    numbers = itertools.count()
+    url = f"http://127.0.0.1:{port}"
+    sizes: list[int] = []
+
+    def ask(body: object) -> bytes:
+        with urllib.request.urlopen(url, json.encode(body)) as answer:
+            content: bytes = answer.read()
+        return content
+
+    def call(method: str, params: object) -> dict[str, object]:
+        return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+    def height() -> int:
+        answer = json.decode(ask(call("status", {})))
+        return int(answer["result"]["sync_info"]["latest_block_height"])
+
+    def step() -> None:
+        before = height()
+        for _ in range(TXS // BATCH):
+            txs = [base64.b64encode(b"k%d=v" % next(numbers)).decode() for _ in range(BATCH)]
+            ask([call("broadcast_tx_async", {"tx": tx}) for tx in txs])
+        while height() == before:
+            time.sleep(0.05)
+        block = json.decode(ask(call("block", {})))
+        sizes.append(len(block["result"]["block"]["data"]["txs"]))
+
+    with _repeated(step):
+        yield
+    click.echo(f"  blocks of {sizes}")
+
+
+@contextmanager
+def held_lock(port: int, store: Path) -> Iterator[None]:
+    """Another program writes, and takes its time."""
+
+    def step() -> None:
+        with closing(sqlite3.connect(store, isolation_level=None, timeout=5)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            time.sleep(HELD_S)
+            connection.execute("ROLLBACK")
+        time.sleep(0.2)
+
+    with _repeated(step):
+        yield
+
+
+@contextmanager
+def crowd(port: int, store: Path) -> Iterator[None]:
+    """Clients that take their time, and many that only came and stay."""
+    with _elsewhere(_stay, port):
+        yield
+
+
+@contextmanager
+def arrivals(port: int, store: Path) -> Iterator[None]:
+    """As many come, one after the other without a pause."""
+    with _elsewhere(_arrive, port):
+        yield
+
+
+@contextmanager
+def _elsewhere(crowd: Callable[[int, Connection], None], port: int) -> Iterator[None]:
+    """In a process of its own, so that it takes nothing from those who measure."""
+    ours, theirs = Pipe()
+    process = get_context("spawn").Process(target=crowd, args=(port, theirs))
+    process.start()
+    ours.recv()
+    yield
+    ours.send("over")
+    click.echo(f"  {ours.recv()} connections")
+    process.join()
+
+
+def _connected(port: int, sends: bytes) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.sendall(sends)
+    return sock
+
+
+def _stay(port: int, parent: Connection) -> None:
+    slow = [_connected(port, begin) for begin in SLOWLY for _ in range(SLOW)]
+    idle = [_connected(port, HEALTH) for _ in range(IDLE)]
+    parent.send("ready")
+    while not parent.poll(1.0):
+        for number, sock in enumerate(slow):
+            try:
+                sock.sendall(b"a")
+            except OSError:
+                # It was cut off, and tries again.
+                sock.close()
+                slow[number] = _connected(port, SLOWLY[number // SLOW])
+    parent.send(len(slow) + len(idle))
+
+
+def _arrive(port: int, parent: Connection) -> None:
+    came: list[socket.socket] = []
+    parent.send("ready")
+    while not parent.poll(0):
+        if len(came) == IDLE:
+            came.pop(0).close()
+        came.append(_connected(port, HEALTH))
+    parent.send(len(came))
+
+
+@contextmanager
+def node(folder: Path, workers: int) -> Iterator[int]:
+    """A node on the first core; its port."""
+    port = free_port()
+    flags = {
+        "--home": folder,
+        "--rpc.laddr": f"tcp://127.0.0.1:{port}",
+        "--workers": workers,
+        "--max-batch": BATCH,
+        "--dialect": "comet-0.38",
+        "--block-interval": 3,
+    }
+    begin = ["taskset", "-c", "0", sys.executable, "-c", START, "start"]
+    process = subprocess.Popen(
+        [*begin, *map(str, itertools.chain(*flags.items()))], stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_for(port)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/status").read()
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+@click.command()
+@click.option("--seconds", default=10.0, show_default=True, help="Length of each part.")
+def main(seconds: float) -> None:
+    """Print the table."""
+    os.sched_setaffinity(0, {1})
+    for workers in (1, 2):
+        click.echo(f"--workers {workers}")
+        with tempfile.TemporaryDirectory() as folder, node(Path(folder), workers) as port:
+            store = Path(folder) / "data" / "noderpc.db"
+            for beside in (alone, large_blocks, held_lock, crowd, arrivals):
+                with beside(port, store):
+                    found = sorted(asyncio.run(_probe(port, seconds)))
+                half, most = found[len(found) // 2], found[len(found) * 99 // 100]
+                click.echo(
+                    f"  {beside.__name__:14} half {half * 1000:6.1f} ms, 99 %"
+                    f" {most * 1000:6.1f} ms, all {found[-1] * 1000:6.1f} ms"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Forgets the oldest blocks, a few at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from . import evm_index, index
+
+Connection = sqlite3.Connection
+
+# What one transaction forgets: others wait for it, if they write.
+_MOST_BLOCKS, _MOST_TXS = 20, 200
+
+# What each table is still asked for below the lowest block: that carries the commit of its
+# parent, and the set that signed this says the weight of each vote.
+_BELOW = (
+    ("blocks", 0),
+    ("txs", 0),
+    ("evidence", 0),
+    ("evm_unindexed", 0),
+    ("commits", 1),
+    ("signatures", 1),
+)
+
+
+def prune_some(at: Connection, base: int) -> int:
+    """Forget a few blocks below a height, the oldest first; how many.
+
+    The last block stays, whatever the height.
+    """
+    heights = _oldest(at, base)
+    if not heights:
+        return 0
+    last = heights[-1]
+    for height in heights:
+        evm_index.forget(at, height)
+    index.forget_up_to(at, last)
+    for table, still in _BELOW:
+        at.execute(f"DELETE FROM {table} WHERE height <= ?", (last - still,))
+    _forget_sets(at, last)
+    _forget_params(at, last + 1)
+    return len(heights)
+
+
+def _oldest(at: Connection, base: int) -> list[int]:
+    found = at.execute(
+        "SELECT height, tx_count FROM blocks"
+        " WHERE height < min(?, (SELECT max(height) FROM blocks)) ORDER BY height LIMIT ?",
+        (base, _MOST_BLOCKS),
+    )
+    heights: list[int] = []
+    room = _MOST_TXS
+    for height, tx_count in found.fetchall():
+        room -= tx_count
+        # One that is larger than that goes alone.
+        if heights and room < 0:
+            break
+        heights.append(height)
+    return heights
+
+
+def _forget_sets(at: Connection, below: int) -> None:
+    """Forget the validators of the heights below one.
+
+    Those whom the evidence in a block accuses are looked up where they offended.
+    """
+    at.execute(
+        "DELETE FROM validator_heights WHERE height < ?"
+        " AND height NOT IN (SELECT offence FROM evidence)",
+        (below,),
+    )
+    # Members are stored where they change, and may hold for long.
+    at.execute(
+        "DELETE FROM validators WHERE members_since <"
+        " (SELECT members_since FROM validator_heights WHERE height = ?) AND members_since"
+        " NOT IN (SELECT members_since FROM validator_heights WHERE height < ?)",
+        (below, below),
+    )
+
+
+def _forget_params(at: Connection, base: int) -> None:
+    """Forget the parameters that held before a height, except those of the genesis: block 0
+    of the EVM layer is made with them."""
+    at.execute(
+        "DELETE FROM consensus_params"
+        " WHERE since > (SELECT min(since) FROM consensus_params)"
+        " AND since < (SELECT max(since) FROM consensus_params WHERE since <= ?)",
+        (base,),
+    )

@@ -1,0 +1,85 @@
+"""The unit of systemd and the container's file, as far as they work without either."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..serve.kit import PATIENCE, until
+from .kit import (
+    FILES,
+    ROOT,
+    SCRIPTS,
+    Way,
+    free_port,
+    replaced,
+    running,
+    says_ready,
+    unit_command,
+)
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
+def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "noderpc.service"
+    text = (FILES / "noderpc.service").read_text()
+    unit.write_text(replaced(text, {"/opt/noderpc/bin": str(SCRIPTS)}))
+    said = subprocess.run(
+        [str(ANALYZE), "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    # What it says of other units of the machine is not about ours.
+    assert said.returncode == 0, said.stderr
+    assert unit.name not in said.stderr
+
+
+def test_what_the_unit_runs_serves_and_ends(tmp_path: Path) -> None:
+    command = unit_command(tmp_path, tmp_path, (free_port(), free_port()))
+    path = tmp_path / "node.sock"
+    with running(command, tmp_path / "log") as server:
+        until(lambda: says_ready(path), "an answer")
+        assert (tmp_path / "data" / "noderpc.db").exists()
+        assert server.stop() == 0
+
+
+def instructions() -> dict[str, list[str]]:
+    """The container's file: what stands after each word."""
+    text = (FILES / "Containerfile").read_text().replace("\\\n", " ")
+    found: dict[str, list[str]] = {}
+    for word, rest in re.findall(r"^([A-Z]+) +(.+)$", text, re.MULTILINE):
+        found.setdefault(word, []).append(rest)
+    return found
+
+
+def test_what_the_container_copies_is_there() -> None:
+    for line in instructions()["COPY"]:
+        *sources, _ = line.split()
+        for source in sources:
+            assert (ROOT / source).exists(), source
+
+
+def test_the_container_s_command_serves_is_healthy_and_ends(tmp_path: Path) -> None:
+    told, way = instructions(), Way(free_port())
+    # Lists, so that no shell keeps SIGTERM for itself.
+    entry, extra = json.loads(told["ENTRYPOINT"][0]), json.loads(told["CMD"][0])
+    check = json.loads(told["HEALTHCHECK"][0].partition("CMD ")[2])
+    names = {
+        "noderpc": str(SCRIPTS / "noderpc"),
+        "/var/lib/noderpc": str(tmp_path),
+        "tcp://0.0.0.0:26657": f"tcp://127.0.0.1:{way.port}",
+    }
+    assert names.keys() <= {*entry}
+    evm = ["--json-rpc.address", "127.0.0.1:0", "--json-rpc.ws-address", "127.0.0.1:0"]
+    check = [str(SCRIPTS / check[0]), check[1], replaced(check[2], {"26657": str(way.port)})]
+    command = [names.get(word, word) for word in entry] + extra + evm
+    with running(command, tmp_path / "log") as server:
+        server.until_answered(lambda: way.get("/health"))
+        assert subprocess.run(check, timeout=PATIENCE).returncode == 0
+        assert server.stop() == 0
+    assert subprocess.run(check, timeout=PATIENCE, stderr=subprocess.DEVNULL).returncode == 1

@@ -1,0 +1,132 @@
+"""gunicorn with the configuration of ``deploy/``, and what its threads are kept for."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from ..serve.kit import PATIENCE, until
+from .kit import Running, Waiting, Way, call, converse, free_port, gunicorn_command, running
+
+KINDS = ("gevent", "gthread")
+
+
+@contextmanager
+def serving(
+    kind: str, folder: Path, *words: str, **settings: object
+) -> Iterator[tuple[Running, Way]]:
+    way = Way(free_port())
+    given = {"database": folder / "noderpc.db", **settings}
+    environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
+    command = gunicorn_command("-k", kind, "--bind", f"127.0.0.1:{way.port}", *words)
+    with running(command, folder / "gunicorn.log", environment) as server:
+        server.until_answered(lambda: way.get("/health"))
+        until(lambda: way.get("/status")["sync_info"]["latest_block_height"] != "0", "a block")
+        yield server, way
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server, way = stack.enter_context(serving(kind, tmp_path, block_interval=0.1))
+        converse(way, kind)
+        websockets = [stack.enter_context(way.websocket()) for _ in range(5)]
+        assert server.stop() == 0
+        for each in websockets:
+            with pytest.raises(ConnectionClosed):
+                each.recv(PATIENCE)
+            assert each.close_code == 1001
+        assert "Traceback" not in server.log()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_waits_for_a_block_is_answered_at_the_end(kind: str, tmp_path: Path) -> None:
+    slow = {"block_interval": 1000, "broadcast_timeout": 1000}
+    with serving(kind, tmp_path, **slow) as (server, way):
+        waiting = Waiting(way, "a=1")
+        until(lambda: way.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
+        assert server.stop() == 0
+        waiting.thread.join(PATIENCE)
+        assert "the server goes away" in waiting.told[0][1]
+
+
+def test_an_app_that_was_made_before_the_fork(tmp_path: Path) -> None:
+    with serving("gthread", tmp_path, "--preload", block_interval=0.1) as (server, way):
+        converse(way, "preloaded")
+        assert server.stop() == 0
+
+
+@pytest.fixture
+def eight_threads(tmp_path: Path) -> Iterator[Way]:
+    words = ("--workers", "1", "--threads", "8")
+    slow = {"block_interval": 1000, "broadcast_timeout": 1000}
+    with serving("gthread", tmp_path, *words, **slow) as (_, way):
+        yield way
+
+
+def test_health_is_answered_while_crowds_wait_and_listen(eight_threads: Way) -> None:
+    way = eight_threads
+    ended, answered = threading.Event(), []
+
+    def look() -> None:
+        while not ended.is_set():
+            answered.append(way.get("/health"))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    with ExitStack() as stack:
+        stack.callback(looking.join)
+        stack.callback(ended.set)
+        opened = [stack.enter_context(way.websocket()) for _ in range(3)]
+        waiting = [Waiting(way, f"key{number}=1") for number in range(50)]
+        until(lambda: sum(bool(each.told) for each in waiting) >= 47, "all but three refused")
+        for _ in range(20):
+            with pytest.raises(InvalidStatus) as refused:
+                stack.enter_context(way.websocket())
+            assert refused.value.response.status_code == 503
+            assert b"gunicorn's --threads" in (refused.value.response.body or b"")
+
+        # None of those that wait was answered in the meantime, and still all is well.
+        before = len(answered)
+        until(lambda: len(answered) > before + 10, "more of /health")
+        told = [each.told[0] for each in waiting if each.told]
+        assert len(told) == 47
+        for _, text in told:
+            assert "hold 6 of the server's 8 threads" in text
+            assert "gunicorn's --threads" in text
+
+        # On a websocket a call has the websocket's thread, so it may wait there.
+        opened[0].send(json.dumps(call("broadcast_tx_commit", {"tx": "b3duPTE="})))
+        until(lambda: _waiting_txs(way) == 4, "its transaction beside those of three")
+        # What is given back is there for others.
+        opened[1].close()
+        until(lambda: _can_connect(way, stack), "a place")
+
+
+def _waiting_txs(way: Way) -> int:
+    return int(way.get("/num_unconfirmed_txs")["total"])
+
+
+def _can_connect(way: Way, stack: ExitStack) -> bool:
+    try:
+        stack.enter_context(way.websocket())
+    except InvalidStatus:
+        return False
+    return True
+
+
+def test_one_thread_is_for_requests_alone(tmp_path: Path) -> None:
+    """What -k gthread has unless told otherwise."""
+    with serving("gthread", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
+        text = way.asked('/broadcast_tx_commit?tx="a=1"')[1]
+        assert re.search("hold 0 of the server's 1 threads", text)
+        with pytest.raises(InvalidStatus, match="503"), way.websocket():
+            pass
+        assert way.get("/health") == {}

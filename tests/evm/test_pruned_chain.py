@@ -1,0 +1,166 @@
+"""The EVM layer in front of a chain that forgot its first blocks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.extension import mounts
+from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.node import app_for
+
+from .chain import TOPIC_A, emitting, ethereum_chain, transfer
+from .talking import Say, posting
+
+GONE = {"code": 4444, "message": "pruned history unavailable"}
+ALL_LOGS = {"fromBlock": "0x6", "toBlock": "0x8", "topics": ["0x" + TOPIC_A.hex()]}
+
+
+def asked(say: Say, method: str, *params: object) -> Any:
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return json.loads(say(json.dumps(call)))
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    """Eight blocks with transactions and logs."""
+    made = ethereum_chain(tmp_path)
+    for nonce in range(3, 8):
+        made.submit(emitting(nonce, EmittedLog(topics=(TOPIC_A,), data=b"%d" % nonce)))
+        made.produce()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def say(chain: EmbeddedChain) -> Say:
+    return posting(app_for(chain, json_rpc_enable=True, evm_api="eth,debug"))
+
+
+def kept_answers(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
+    """What is answered for the blocks from 6 to 8."""
+    found: dict[str, Any] = {}
+    for height in ("0x6", "0x7", "0x8"):
+        for method in ("eth_getBlockByNumber", "eth_getHeaderByNumber", "eth_getBlockReceipts"):
+            params = (height, True) if method == "eth_getBlockByNumber" else (height,)
+            found[f"{method} {height}"] = asked(say, method, *params)
+        block = found[f"eth_getBlockByNumber {height}"]["result"]
+        found[f"by hash {height}"] = asked(say, "eth_getBlockByHash", block["hash"], False)
+        (own,) = (tx["hash"] for tx in block["transactions"])
+        found[f"tx {height}"] = asked(say, "eth_getTransactionByHash", own)
+        found[f"receipt {height}"] = asked(say, "eth_getTransactionReceipt", own)
+    found["logs"] = asked(say, "eth_getLogs", ALL_LOGS)
+    found["fees"] = asked(say, "eth_feeHistory", "0x3", "latest", [50])
+    found["genesis"] = asked(say, "eth_getBlockByNumber", "0x0", False)
+    return found
+
+
+def test_what_is_kept_is_answered_as_before(chain: EmbeddedChain, say: Say) -> None:
+    before = kept_answers(say, chain)
+    assert len(before["logs"]["result"]) == 3
+
+    chain.prune(3)
+
+    fresh = posting(app_for(chain, json_rpc_enable=True, evm_api="eth,debug"))
+    assert kept_answers(say, chain) == before
+    assert kept_answers(fresh, chain) == before
+    assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"
+    assert asked(say, "eth_capabilities")["result"]["logs"]["oldestBlock"] == "0x6"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("eth_getBlockByNumber", ["0x5", False]),
+        ("eth_getHeaderByNumber", ["0x1"]),
+        ("eth_getBlockReceipts", ["0x2"]),
+        ("eth_getBlockTransactionCountByNumber", ["0x5"]),
+        ("eth_getTransactionByBlockNumberAndIndex", ["0x5", "0x0"]),
+        ("debug_getRawBlock", ["0x5"]),
+        ("eth_getLogs", [{"fromBlock": "0x5", "toBlock": "latest"}]),
+        ("eth_getLogs", [{"fromBlock": "0x1", "toBlock": "0x2"}]),
+    ],
+)
+def test_what_is_gone_is_told_so(
+    chain: EmbeddedChain, say: Say, method: str, params: list[Any]
+) -> None:
+    assert "result" in asked(say, method, *params)
+
+    chain.prune(3)
+
+    assert asked(say, method, *params)["error"] == GONE
+
+
+def test_what_was_in_it_is_not_found(chain: EmbeddedChain, say: Say) -> None:
+    own = "0x" + keccak(transfer(0, value=5)).hex()
+    block = asked(say, "eth_getBlockByNumber", "0x2", False)["result"]["hash"]
+    assert asked(say, "eth_getTransactionByHash", own)["result"]["blockHash"] == block
+
+    chain.prune(3)
+
+    assert asked(say, "eth_getTransactionByHash", own)["result"] is None
+    assert asked(say, "eth_getTransactionReceipt", own)["result"] is None
+    assert asked(say, "eth_getBlockByHash", block, False)["result"] is None
+    unknown = asked(say, "eth_getLogs", {"blockHash": block})["error"]
+    assert unknown == {"code": -32000, "message": "unknown block"}
+    # From a tag on, what is there is found.
+    logs = asked(say, "eth_getLogs", {"fromBlock": "earliest"})["result"]
+    assert [log["blockNumber"] for log in logs] == ["0x6", "0x7", "0x8"]
+    # A range of fees begins with what is there.
+    fees = asked(say, "eth_feeHistory", "0x8", "latest", [])["result"]
+    assert fees["oldestBlock"] == "0x6"
+
+
+def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
+    chain.prune(1)
+    with closing(sqlite3.connect(chain.path)) as at:
+        places = at.execute(
+            "SELECT min(place >> 20), max(place >> 20) FROM evm_hits"
+        ).fetchone()
+    assert places == (8, 8)
+
+
+def test_the_earliest_is_found_also_where_it_is_being_forgotten(
+    chain: EmbeddedChain, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.prune(5)
+    real = chain.hash_at
+
+    def forgetting(height: int) -> bytes:
+        chain.prune(3)
+        return real(height)
+
+    monkeypatch.setattr(chain, "hash_at", forgetting)
+
+    assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"
+
+
+def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
+    app = Flask("host")
+    settings: dict[str, Any] = {
+        "database": tmp_path / "chain.db",
+        "application": "evm",
+        "dev": True,
+    }
+    NodeRPC(app, json_rpc_enable=True, produce=False, retain_blocks=257, **settings)
+    chain = mounts(app)["noderpc"].backend
+    say = posting(app)
+    try:
+        chain.control().mine(300)
+        # Returns the hash of the block 256 before this one.
+        found = asked(say, "eth_call", {"data": "0x6101004303405f5260205ff3"}, "latest")
+        lowest = asked(say, "eth_getBlockByNumber", "earliest", False)["result"]
+    finally:
+        chain.close()
+
+    assert lowest["number"] == hex(300 - 256)
+    assert found["result"] == lowest["hash"]

@@ -1,0 +1,82 @@
+"""What is kept for requests on servers that have so many threads and no more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from flask_noderpc.testing import Node, run_node
+from flask_noderpc.testing.node import app_for
+
+from ..websocket.client import Client
+
+SHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """Of the two threads that it believes to have one may be held."""
+    with run_node(threads=2, broadcast_timeout=30) as running:
+        yield running
+
+
+def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        threading.Event().wait(0.005)
+
+
+def connected(node: Node) -> Client:
+    """A client, once what others held in this process is given back."""
+    made: list[Client] = []
+
+    def holds() -> bool:
+        try:
+            made.append(Client(node.url))
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    until(holds)
+    return made[0]
+
+
+def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) -> None:
+    where = urlsplit(node.url)
+    with closing(connected(node)):
+        connection = HTTPConnection(str(where.hostname), where.port or 80)
+        with closing(connection):
+            connection.request("GET", "/websocket", headers=SHAKE)
+            refused = connection.getresponse()
+            assert refused.status == 503
+            said = refused.read().decode()
+        assert "hold 1 of the server's 2 threads" in said
+        assert "NODERPC_THREADS" in said
+    connected(node).close()
+
+
+def test_a_call_that_waits_on_a_websocket_has_its_thread(node: Node) -> None:
+    with closing(connected(node)) as client:
+        client.call("broadcast_tx_commit", {"tx": "b3duPTE="})
+        assert node.chain.wait_for_pending(10)
+        node.produce()
+        assert client.json()["result"]["height"] == "1"
+
+
+def test_waiting_calls_and_websockets_of_all_mounts_count_together(node: Node) -> None:
+    other = app_for(node.chain, threads=2).test_client()
+    with closing(connected(node)):
+        answer: Any = other.get('/broadcast_tx_commit?tx="a=1"').json
+        assert "hold 1 of the server's 2 threads" in answer["error"]["data"]
+        assert node.chain.pending_count().total == 0
+        assert other.get("/health").status_code == 200
