@@ -23,6 +23,9 @@ T = TypeVar("T")
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 20
 
+# What begins has some of its time left: a process that is killed is a while in coming back.
+_WAIT_SHARE = 0.8
+
 # What an interpreter needs to start on a busy machine, beside the job itself.
 _START_S = 30.0
 
@@ -51,14 +54,14 @@ class Executors:
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
         """The job's result; what it raises is raised here.
 
-        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` when too many wait,
+        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` when too many wait, or for too long,
         :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, the wait for a
         process included, and :exc:`~flask_noderpc.errors.ExecutorDied`.
         """
         deadline = time.monotonic() + seconds
         turn = self._enter(client)
         try:
-            if not turn.told.wait(seconds) or turn.gave_way:
+            if not turn.told.wait(seconds * _WAIT_SHARE) or turn.gave_way:
                 raise ExecutorsBusy(self._count)
             if turn.executor is None or not turn.executor.lives():
                 turn.executor = _Executor(self._command)
