@@ -152,14 +152,15 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
+    def get(self, name: str, values: Mapping[str, str], sender: Sender = ANYBODY) -> Reply:
         """The answer to a GET."""
         try:
             with self.telling(name, "get"):
-                endpoint = self._endpoint(name, _Caller(self._context, may_write, "get"))
+                caller = self._caller(sender, "get")
+                endpoint = self._endpoint(name, caller)
                 self._ready()
                 params = endpoint.loader.from_uri(values)
-                answer = self._call(self._context, endpoint, params, URI_ID)
+                answer = self._call(caller.context, endpoint, params, URI_ID)
             return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
         except Exception as error:
             return self.failed(URI_ID, error)
@@ -180,10 +181,8 @@ class Dispatcher:
         own: OwnMethods | None = None,
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
-        context = replace(self._context, client=sender.client)
         # Only a connection has methods of its own.
-        transport = "post" if own is None else "websocket"
-        caller = _Caller(context, sender.may_write, transport, sender.may_sign, own)
+        caller = self._caller(sender, "post" if own is None else "websocket", own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -200,6 +199,10 @@ class Dispatcher:
             return Reply(HTTPStatus.OK, answers[0].body, cacheable)
         replies = [answer.body for answer in answers]
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
+
+    def _caller(self, sender: Sender, transport: str, own: OwnMethods | None = None) -> _Caller:
+        context = replace(self._context, client=sender.client)
+        return _Caller(context, sender.may_write, transport, sender.may_sign, own)
 
     def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -245,11 +248,10 @@ class Dispatcher:
         except Exception as error:
             return Answer(self.envelope.failure(own_id, to_rpc_error(error)))
 
-    def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
+    def over_websocket(self, call: Call, own_id: bytes, sender: Sender = ANYBODY) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            caller = _Caller(self._context, may_write, "websocket")
-            return self._called(call, own_id, caller).body
+            return self._called(call, own_id, self._caller(sender, "websocket")).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
