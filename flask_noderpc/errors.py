@@ -280,10 +280,15 @@ class ExecutionFailed(BackendError):
 class ExecutorsBusy(ExecutionFailed):
     """All processes that run code have work, and enough waits already."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, cure: str = "") -> None:
         super().__init__(
-            "too many calls are being executed", f"NODERPC_EVM_EXECUTORS is {count}"
+            "too many calls are being executed", cure or f"NODERPC_EVM_EXECUTORS is {count}"
         )
+
+    @classmethod
+    def of_client(cls, most: int) -> ExecutorsBusy:
+        """Enough of them are this client's."""
+        return cls(most, f"NODERPC_MAX_WAITING_CALLS_PER_CLIENT is {most}")
 
 
 class ExecutionTimedOut(ExecutionFailed):

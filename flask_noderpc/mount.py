@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from .rpc.route import RouteTable
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub
+from .rpc.threads import held
 from .settings import Settings
 from .signals import rpc_called
 from .transports.call_log import log_call
@@ -82,7 +84,11 @@ class Mount:
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
         self._seats = Seats(
-            settings.max_waiting_calls, "NODERPC_MAX_WAITING_CALLS", backend, settings.threads
+            settings.max_waiting_calls,
+            "NODERPC_MAX_WAITING_CALLS",
+            backend,
+            settings.threads,
+            settings.max_waiting_calls_per_client,
         )
         context = Context(
             backend=backend,
@@ -118,8 +124,12 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
-        self.shell = Shell(self._may_connect, settings.threads)
-        self._connections = Connections(backend)
+        self.shell = Shell(self._may_connect, self._place)
+        self._connections = Connections(
+            backend,
+            most=settings.max_websockets,
+            per_client=settings.max_websockets_per_client,
+        )
         if settings.log_calls:
             rpc_called.connect(log_call, sender=backend)
         self._pages = own_pages(
@@ -236,6 +246,18 @@ class Mount:
     def _may_connect(self) -> bool:
         return self.standing().may_read and self._guard.admits(WEBSOCKET)
 
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """What a websocket takes: a thread, and a place among those that are open."""
+        client = sender_of(self.standing()).client
+        with held(self.settings.threads), self._connections.place(client):
+            yield
+
+    def limit(self, websockets: int, waiting: int) -> None:
+        """Have no more of them than a server with few files can hold."""
+        self._connections.most = min(self._connections.most, websockets)
+        self._seats.limit = min(self._seats.limit, waiting)
+
     def refuse_host(self) -> Response | None:
         """The answer to a request for a host that is not served, before anything else."""
         if self._origins.serves(request.host):
@@ -273,7 +295,7 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
-            may_write=self.standing().may_write,
+            sender=sender_of(self.standing()),
         )
         self._converse(connection, session)
 

@@ -170,7 +170,19 @@ class Settings:
     max_waiting_calls: int = setting(
         100,
         _whole(1),
-        "Most calls of ``broadcast_tx_commit`` and ``events`` that wait at once in a process.",
+        "Most calls of ``broadcast_tx_commit``, ``events`` and ``eth_sendRawTransactionSync``"
+        " that wait at once in a process, shared out among all clients.",
+    )
+    max_waiting_calls_per_client: int | None = setting(
+        None,
+        _whole(1),
+        "Most of them of one client, and most of its calls that run the EVM's code or wait to.",
+    )
+    max_websockets: int = setting(
+        900, _whole(1), "Most websockets open at once in a process, of both surfaces together."
+    )
+    max_websockets_per_client: int | None = setting(
+        None, _whole(1), "Most websockets of one client."
     )
     threads: int | None = setting(
         None,
@@ -234,7 +246,16 @@ class Settings:
         120.0, _seconds, "Seconds that a connection may be without a request."
     )
     max_open_connections: int = setting(
-        900, _whole(1), "Most connections at an address of a process of ``noderpc start``."
+        900,
+        _whole(1),
+        "Most connections at an address of a process of ``noderpc start``, without websockets"
+        " and those whose call waits for a block.",
+    )
+    max_connections_per_client: int | None = setting(
+        None,
+        _whole(1),
+        "Most connections of one client there, websockets too; with trusted proxies in front"
+        " it is theirs to count.",
     )
     workers: int = setting(1, _whole(1), "Processes that serve, beside the one that produces.")
     allowed_hosts: tuple[str, ...] = setting(

@@ -27,9 +27,12 @@ class Evm(ABC):
         """A node of the state's trees, or a code, by its hash."""
 
     @abstractmethod
-    def run(self, job: Job[T]) -> T:
+    def run(self, job: Job[T], client: str = "") -> T:
         """What comes of a job, within the time that one may take; raise
-        :exc:`~flask_noderpc.errors.ExecutionFailed`."""
+        :exc:`~flask_noderpc.errors.ExecutionFailed`.
+
+        ``client`` is whose it is, where room is shared out among clients.
+        """
 
 
 class EvmState:

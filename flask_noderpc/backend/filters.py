@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..domain.filters import PolledFilter
 from ..domain.time import SECOND
 from ..errors import Busy, FilterNotFound
+from ..shares import who_gives_way
 
 DEADLINE = 300 * SECOND
 """How long a filter lives that nobody polls. geth: eth/filters/api.go, 5 minutes."""
@@ -66,7 +67,7 @@ class MemoryFilters(Filters):
 
     def _make_room(self, newcomer: str, cap: int) -> None:
         owned = Counter(kept.owner for kept, _ in self._live.values())
-        owner = who_gives_way(owned, newcomer, cap)
+        owner = who_has_most(owned, newcomer, cap)
         theirs = (name for name, (kept, _) in self._live.items() if kept.owner == owner)
         del self._live[min(theirs, key=lambda name: self._live[name][1])]
 
@@ -95,14 +96,13 @@ class MemoryFilters(Filters):
 _NOBODY = (None, 0)
 
 
-def who_gives_way(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
+def who_has_most(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
     """The owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` when the
     newcomer would have as many."""
-    owner = max(owned, key=lambda name: owned[name])
-    own = owned.get(newcomer, 0)
-    if own + 1 >= owned[owner]:
+    owner = who_gives_way(owned, newcomer)
+    if owner is None:
         raise Busy(
-            f"{cap} filters live already, {own} of this client",
+            f"{cap} filters live already, {owned.get(newcomer, 0)} of this client",
             "NODERPC_EVM_FILTER_CAP raises this",
         )
     return owner

@@ -32,7 +32,10 @@ def _evm(settings: Settings, path: Path) -> Make:
             "NODERPC_APPLICATION = 'evm' needs py-evm: pip install 'flask-noderpc[evm]'"
         )
     limits = ExecutionLimits(
-        settings.evm_executors, settings.evm_max_waiting_calls, settings.evm_timeout
+        settings.evm_executors,
+        settings.evm_max_waiting_calls,
+        settings.evm_timeout,
+        per_client=settings.max_waiting_calls_per_client,
     )
     return lambda state: EvmApplication(
         state,
@@ -70,6 +73,7 @@ CHAIN_SETTINGS = (
     "evm_executors",
     "evm_max_waiting_calls",
     "evm_timeout",
+    "max_waiting_calls_per_client",
     "dev",
 )
 """The settings that a chain has, whichever mount serves it."""

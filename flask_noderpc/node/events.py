@@ -91,10 +91,10 @@ def _awaited(
     deadline = time.monotonic() + min(params.wait_time, LONGEST_WAIT_S)
     found: list[Message] = []
     more = False
-    with ctx.seats.one():
+    with ctx.seats.one(ctx.client) as seat:
         while not found and (remaining := deadline - time.monotonic()) > 0:
             seen = latest
-            latest = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
+            latest = seat.wait_for_height(ctx.backend, seen, remaining)
             found, more = _found(ctx, query, params, latest, limit, above=seen)
     return latest, found, more
 

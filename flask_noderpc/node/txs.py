@@ -24,7 +24,7 @@ from ..errors import (
     ValueNotAllowed,
     WaitTimedOut,
 )
-from ..rpc.context import Context
+from ..rpc.context import Context, Seat
 from ..rpc.params import NoParams, Params, param
 from ..wire.params import Bytes, Flag, Hash, Int
 from .heights import per_page
@@ -125,7 +125,7 @@ def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
     """What check and execution of a transaction gave, once it is in a block."""
     own = tx_hash(params.tx)
-    with ctx.seats.one():
+    with ctx.seats.one(ctx.client) as seat:
         before = ctx.backend.latest_height()
         try:
             check = _submit(ctx, params.tx)
@@ -136,11 +136,11 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
         _require_passed(ctx, check, own, _REFUSED)
         if check.code != 0:
             return BroadcastCommitAnswer(check, TxResult(), own, 0)
-        found = _wait_for(ctx, own, before)
+        found = _wait_for(ctx, seat, own, before)
         return BroadcastCommitAnswer(check, found.result, own, found.height)
 
 
-def _wait_for(ctx: Context, own: bytes, before: int) -> TxRecord:
+def _wait_for(ctx: Context, seat: Seat, own: bytes, before: int) -> TxRecord:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = before
     while True:
@@ -154,7 +154,7 @@ def _wait_for(ctx: Context, own: bytes, before: int) -> TxRecord:
                 f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
                 " waits longer",
             )
-        seen = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
+        seen = seat.wait_for_height(ctx.backend, seen, remaining)
 
 
 def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:

@@ -107,13 +107,11 @@ class _Sight:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls, as handlers see it: what it may, and what only its connection answers."""
+    """Who calls and how, what it sees, and what only its connection answers."""
 
-    context: Context
-    sight: _Sight
-    may_write: bool
+    sender: Sender
     transport: str
-    may_sign: bool = False
+    sight: _Sight
     own: OwnMethods | None = None
 
 
@@ -184,11 +182,11 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(self, name: str, values: Mapping[str, str], *, may_write: bool = True) -> Reply:
+    def get(self, name: str, values: Mapping[str, str], sender: Sender = ANYBODY) -> Reply:
         """The answer to a GET."""
         try:
             with self.telling(name, "get"):
-                caller = _Caller(self._context, _Sight(self.backend), may_write, "get")
+                caller = self._caller(sender, "get")
                 endpoint = self._endpoint(name, caller)
                 self._ready()
                 params = endpoint.loader.from_uri(values)
@@ -213,11 +211,8 @@ class Dispatcher:
         own: OwnMethods | None = None,
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
-        context = replace(self._context, client=sender.client)
         # Only a connection has methods of its own.
-        transport = "post" if own is None else "websocket"
-        sight = _Sight(self.backend)
-        caller = _Caller(context, sight, sender.may_write, transport, sender.may_sign, own)
+        caller = self._caller(sender, "post" if own is None else "websocket", own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -234,6 +229,9 @@ class Dispatcher:
             return Reply(HTTPStatus.OK, answers[0].body, cacheable)
         replies = [answer.body for answer in answers]
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
+
+    def _caller(self, sender: Sender, transport: str, own: OwnMethods | None = None) -> _Caller:
+        return _Caller(sender, transport, _Sight(self.backend), own)
 
     def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -279,11 +277,10 @@ class Dispatcher:
         except Exception as error:
             return Answer(self.envelope.failure(own_id, to_rpc_error(error)))
 
-    def over_websocket(self, call: Call, own_id: bytes, *, may_write: bool = True) -> bytes:
+    def over_websocket(self, call: Call, own_id: bytes, sender: Sender = ANYBODY) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            caller = _Caller(self._context, _Sight(self.backend), may_write, "websocket")
-            return self._called(call, own_id, caller).body
+            return self._called(call, own_id, self._caller(sender, "websocket")).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
@@ -348,17 +345,18 @@ class Dispatcher:
         if version is None or self._kept is None:
             if route.writes:
                 caller.sight.forget()
-            return self._worked_out(caller.context, route, params)
+            return self._worked_out(caller, route, params)
         found = self._kept.find(route.name, route.cache, params, version)
         if found is not None:
             return found
-        encoded = self._worked_out(caller.context, route, params)
+        encoded = self._worked_out(caller, route, params)
         if caller.sight.look() != version:
             # A block came meanwhile: of which chain this was told is not known.
             return encoded
         return self._kept.keep(route.name, params, version, encoded)
 
-    def _worked_out(self, context: Context, route: Route[Any], params: Params) -> Encoded:
+    def _worked_out(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
+        context = replace(self._context, client=caller.sender.client)
         answer = route.call(context, params)
         return Encoded(self._dialect.encode(answer), route.cache.allows(params, answer))
 
@@ -376,12 +374,12 @@ class Dispatcher:
         except KeyError:
             raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
         self.guard.check(name)
-        if endpoint.route.writes and not caller.may_write:
+        if endpoint.route.writes and not caller.sender.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
-        if endpoint.route.signs and not caller.may_sign:
+        if endpoint.route.signs and not caller.sender.may_sign:
             raise SigningRefused
         return endpoint
 

@@ -10,6 +10,7 @@ from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
 from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
+from .context import ANYBODY, Sender
 from .dispatch import Dispatcher
 from .held import Held, Subscription
 from .params import NoParams, Params, param
@@ -61,7 +62,7 @@ class Session:
         follow: Callable[[], None],
         send: Callable[[bytes], None],
         wake: Callable[[], None],
-        may_write: bool = True,
+        sender: Sender = ANYBODY,
     ) -> None:
         self._dispatcher = dispatcher
         self._envelope = dispatcher.envelope
@@ -70,7 +71,7 @@ class Session:
         self._follow = follow
         self._send = send
         self._wake = wake
-        self._may_write = may_write
+        self._sender = sender
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
         self._held = Held[Query](hub, wake, dispatcher.backend)
@@ -90,9 +91,7 @@ class Session:
         elif call.id is not None and call.method in self._own:
             self._answer(call, call.id)
         elif call.id is not None:
-            self._send(
-                self._dispatcher.over_websocket(call, call.id, may_write=self._may_write)
-            )
+            self._send(self._dispatcher.over_websocket(call, call.id, self._sender))
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:

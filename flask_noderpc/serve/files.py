@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import resource
+from dataclasses import astuple, dataclass
+from itertools import chain
 
 log = logging.getLogger("flask_noderpc.serve")
 
@@ -11,21 +13,37 @@ log = logging.getLogger("flask_noderpc.serve")
 _OWN = 96
 
 
-def connections(wanted: int, listeners: int) -> int:
-    """How many connections each of some addresses has room for, ``wanted`` at most."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many there may be of those that are counted apart from each other."""
+
+    connections: int
+    """At each address."""
+    websockets: int
+    """Of each mount."""
+    waiting: int
+    """Calls that wait for a block, of each mount."""
+
+
+def room_within(wanted: Room, listeners: int, mounts: int) -> Room:
+    """What is wanted, or as much of each as there are files for."""
     most = _raise_limit()
-    if most == resource.RLIM_INFINITY:
+    # A websocket reads and writes by a file each.
+    apart = mounts * (2 * wanted.websockets + wanted.waiting)
+    files = listeners * wanted.connections + apart
+    if most == resource.RLIM_INFINITY or files <= most - _OWN:
         return wanted
-    room = max(1, (most - _OWN) // max(1, listeners))
-    if room < wanted:
-        log.warning(
-            "a process may have %d files open: %d connections at each address instead of %d"
-            " (ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS asks for less)",
-            most,
-            room,
-            wanted,
-        )
-    return min(wanted, room)
+    part = max(0, most - _OWN) / files
+    room = Room(*(max(1, int(part * each)) for each in astuple(wanted)))
+    pairs = zip(astuple(room), astuple(wanted), strict=True)
+    log.warning(
+        "a process may have %d files open: %d connections at each address instead of %d, %d"
+        " websockets instead of %d, %d waiting calls instead of %d (ulimit -n raises it,"
+        " NODERPC_MAX_OPEN_CONNECTIONS and NODERPC_MAX_WEBSOCKETS ask for less)",
+        most,
+        *chain.from_iterable(pairs),
+    )
+    return room
 
 
 def _raise_limit() -> int:

@@ -71,16 +71,30 @@ def _app(plan: Plan) -> Flask:
 
 def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     from ..extension import mounts
-    from .files import connections
+    from .files import Room, room_within
     from .server import Limits
 
     settings = mounts(app)[plan.mount].settings
+    found = mounts(app).values()
+    room = room_within(
+        Room(
+            settings.max_open_connections,
+            max(mount.settings.max_websockets for mount in found),
+            max(mount.settings.max_waiting_calls for mount in found),
+        ),
+        len(plan.listeners),
+        len(found),
+    )
+    for mount in found:
+        mount.limit(room.websockets, room.waiting)
     limits = Limits(
         header_s=settings.read_timeout,
         body_s=settings.read_timeout,
         write_s=settings.write_timeout,
         idle_s=settings.idle_timeout,
-        connections=connections(settings.max_open_connections, len(plan.listeners)),
+        connections=room.connections,
+        # Those of proxies are many clients'.
+        per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
     )
     for listener in plan.listeners:
         yield _server(listener, app, plan.mount, limits)

@@ -1,4 +1,4 @@
-"""gevent's server with deadlines, a bound on connections, and fair turns.
+"""gevent's server with deadlines, bounds on connections, and fair turns.
 
 gevent.pywsgi waits for a client as long as the client likes, leaves Nagle's algorithm on, and
 serves whoever has more to ask before it looks at others.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -21,14 +21,27 @@ import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIHandler, WSGIServer
 
+from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
+from ..transports.client import home_of
 from .framing import check_request_line, read_headers
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 _TICK_S = 0.25
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-    b"Content-Type: text/plain\r\nContent-Length: 27\r\n\r\ntoo many open connections\r\n"
+# Whoever keeps us waiting for longer makes room for others, where there is none.
+_PATIENCE_S = 1.0
+
+
+def _refusal(said: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(said) + 1, said)
+    )
+
+
+_FULL = _refusal(b"too many open connections (NODERPC_MAX_OPEN_CONNECTIONS raises this)")
+_FULL_OF_CLIENT = _refusal(
+    b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
 )
 
 
@@ -41,6 +54,7 @@ class Limits:
     write_s: float = 10.0
     idle_s: float = 120.0
     connections: int = 900
+    per_client: int | None = None
 
 
 class Awaits(Enum):
@@ -64,11 +78,17 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(sock, address, server)
+        self.client = _client(address)
+        self.greenlet = gevent.getcurrent()
         self.deadline = inf
+        self.since = 0.0
         self.awaits = Awaits.NOTHING
+        self.apart = 0
+        """Above 0 for a websocket, and while the call waits for a block: others count those."""
 
     def _await(self, what: Awaits, seconds: float) -> None:
-        self.awaits, self.deadline = what, time.monotonic() + seconds
+        self.since = time.monotonic()
+        self.awaits, self.deadline = what, self.since + seconds
 
     def read_requestline(self) -> str:
         """Wait for a request; its first line."""
@@ -102,21 +122,31 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         if not self._has_whole_body():
             # What comes now is no request.
             self.close_connection = True
-        self.awaits = Awaits.NOTHING
+        self.awaits, self.apart = Awaits.NOTHING, 0
         gevent.sleep(0)
 
     def _sendall(self, data: bytes) -> None:
-        before = self.awaits, self.deadline
+        before = self.awaits, self.deadline, self.since
         self._await(Awaits.READER, self.server.limits.write_s)
         super()._sendall(data)
         # Who was answered before all was read has as long as before for the rest.
-        self.awaits, self.deadline = before
+        self.awaits, self.deadline, self.since = before
 
     def is_overdue(self, now: float) -> bool:
         """Whether its peer keeps us waiting for too long."""
-        if self.deadline >= now or self.awaits is Awaits.NOTHING:
-            return False
-        return self.awaits is not Awaits.BODY or not self._has_whole_body()
+        return self.deadline < now and self._is_awaited()
+
+    def may_go(self, now: float) -> bool:
+        """Whether it may make room for others: idle, or slow."""
+        if self.awaits is Awaits.REQUEST:
+            return True
+        return self.since < now - _PATIENCE_S and self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        """Whether it is our peer's turn."""
+        if self.awaits is Awaits.BODY:
+            return not self._has_whole_body()
+        return self.awaits is not Awaits.NOTHING
 
     def _has_whole_body(self) -> bool:
         """Whether the request was read to its end, and it is our answer that takes time."""
@@ -133,6 +163,11 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
+def _client(address: Any) -> str:
+    """Whose a connection is; empty of one that has no address, and is not told from others."""
+    return home_of(address[0]) if isinstance(address, tuple) else ""
+
+
 class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     """Serves an app at a socket that listens."""
 
@@ -146,9 +181,15 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **tls)
         self.limits = limits
         self.ending = False
-        self._open: set[Handler] = set()
-        self._greeting = 0
+        self._open: dict[Any, Handler] = {}
+        """By the greenlets that serve them."""
+        self._greeting: dict[socket.socket, tuple[str, float]] = {}
+        """Whose they are, and since when."""
         self._clock: Any = None
+        # The node tells of them where they happen.
+        for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
+            began.connect(self._set_apart)
+            ended.connect(self._take_back)
 
     def start(self) -> None:
         """Begin to accept."""
@@ -157,56 +198,100 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Agree on TLS, within the time for headers, and serve."""
-        if self._greeting >= self.limits.connections:
+        client, most = _client(address), self.limits.per_client
+        own = sum(client == other for other, _ in self._greeting.values())
+        if client and most is not None and own >= most:
             return
-        self._greeting += 1
+        if len(self._greeting) >= self.limits.connections and not self._hurry():
+            return
+        self._greeting[sock] = client, time.monotonic()
         try:
             with gevent.Timeout(self.limits.header_s, TimeoutError()):
                 wrapped = self.wrap_socket(sock, **self.ssl_args)
         except OSError:
             return
         finally:
-            self._greeting -= 1
+            self._greeting.pop(sock, None)
         with suppress(OSError), closing(wrapped):
             self.handle(wrapped, address)
 
     def handle(self, sock: Any, address: Any) -> None:
         """Serve a connection to its end."""
-        if len(self._open) >= self.limits.connections and not self._make_room():
+        refusal = self._refusal(_client(address))
+        if refusal:
             with suppress(OSError):
-                sock.sendall(_FULL)
+                sock.sendall(refusal)
             return
         handler = self.handler_class(sock, address, self)
-        self._open.add(handler)
+        self._open[handler.greenlet] = handler
         try:
             # Whom we refuse may have gone before.
             with suppress(OSError):
                 handler.handle()
         finally:
-            self._open.discard(handler)
+            self._open.pop(handler.greenlet, None)
 
-    def _make_room(self) -> bool:
-        """Drop the connection that has waited the longest for its next request, if any."""
-        idle = (handler for handler in self._open if handler.awaits is Awaits.REQUEST)
-        oldest = min(idle, key=lambda handler: handler.deadline, default=None)
-        if oldest is None:
+    def _refusal(self, client: str) -> bytes:
+        """What a newcomer is told for whom no room can be made."""
+        most = self.limits.per_client
+        if client and most is not None:
+            own = [each for each in self._open.values() if each.client == client]
+            if len(own) >= most and not self._make_room(own):
+                return _FULL_OF_CLIENT
+        if len(self._open) >= self.limits.connections:
+            here = [each for each in self._open.values() if not each.apart]
+            if len(here) >= self.limits.connections and not self._make_room(here):
+                return _FULL
+        return b""
+
+    def _make_room(self, among: Collection[Handler]) -> bool:
+        """Drop the one that has waited the longest for its next request; where none does, the
+        one that has kept us waiting the longest."""
+        now = time.monotonic()
+        first = min(
+            (handler for handler in among if handler.may_go(now)),
+            key=lambda handler: (handler.awaits is not Awaits.REQUEST, handler.since),
+            default=None,
+        )
+        if first is None:
             return False
-        oldest.drop()
-        self._open.discard(oldest)
+        first.drop()
+        del self._open[first.greenlet]
         return True
+
+    def _hurry(self) -> bool:
+        """Drop who takes longest to agree on TLS, if that is long."""
+        sock, (_, since) = next(iter(self._greeting.items()))
+        if since > time.monotonic() - _PATIENCE_S:
+            return False
+        del self._greeting[sock]
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def _set_apart(self, _sender: object, **_: object) -> None:
+        self._count_apart(1)
+
+    def _take_back(self, _sender: object, **_: object) -> None:
+        self._count_apart(-1)
+
+    def _count_apart(self, more: int) -> None:
+        handler = self._open.get(gevent.getcurrent())
+        if handler is not None:
+            handler.apart = max(0, handler.apart + more)
 
     def _look_at_clock(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             now = time.monotonic()
-            for handler in [each for each in self._open if each.is_overdue(now)]:
+            for handler in [each for each in self._open.values() if each.is_overdue(now)]:
                 handler.drop()
 
     def stop(self, timeout: float | None = None) -> None:
         """Accept nothing more, drop who is idle, and wait for the others."""
         self.ending = True
         self.close()
-        for handler in [each for each in self._open if each.awaits is Awaits.REQUEST]:
+        for handler in [each for each in self._open.values() if each.awaits is Awaits.REQUEST]:
             handler.drop()
         super().stop(timeout)
         if self._clock is not None:

@@ -21,16 +21,20 @@ def sender_of(standing: Standing) -> Sender:
     Pages of other sites that are open at an address are a client of their own: they take
     nothing from the programs beside them.
     """
-    home = _home(request.remote_addr or "")
-    client = home if standing.may_write else f"pages at {home}"
+    home = home_of(request.remote_addr or "")
+    # Who comes by a socket of the system has no address, and is not told apart.
+    client = home if standing.may_write or not home else f"pages at {home}"
     return Sender(standing.may_write, standing.may_sign, client)
 
 
-def _home(address: str) -> str:
+def home_of(address: str) -> str:
+    """The client that an address belongs to."""
+    if ":" not in address:
+        return address
     try:
         wide = IPv6Address(address)
     except ValueError:
-        # IPv4, or what a proxy or a socket of the system calls it.
+        # What a proxy or a socket of the system calls it.
         return address
     # RFC 4291: whoever has one address has the 64 bits behind the network's.
     own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)

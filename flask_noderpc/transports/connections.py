@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wsproto.frame_protocol import CloseReason
 
+from ..errors import Busy
 from ..signals import tell, websocket_closed, websocket_opened
 from .connection import Connection
 
@@ -22,9 +24,21 @@ _TICK_S = 0.25
 
 
 class Connections:
-    """Wakes those whose time has come, and closes all of them at the end."""
+    """Wakes those whose time has come, and closes all of them at the end.
 
-    def __init__(self, sender: object = None, tick_s: float = _TICK_S) -> None:
+    ``per_client`` is how many each client may have, if that is bounded.
+    """
+
+    def __init__(
+        self,
+        sender: object = None,
+        tick_s: float = _TICK_S,
+        most: int = 900,
+        per_client: int | None = None,
+    ) -> None:
+        self.most = most
+        """How many there may be; a server that can hold fewer lowers it."""
+        self._per_client = per_client
         self._sender = sender
         self._tick_s = tick_s
         self._begin()
@@ -32,15 +46,42 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._open: set[Connection] = set()
+        self._places: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._is_ticking = False
 
     @contextmanager
-    def one(self, connection: Connection) -> Iterator[None]:
-        """Look after a connection for as long as it is open."""
+    def place(self, client: str) -> Iterator[None]:
+        """Keep a place for one that is to open; raise :exc:`~flask_noderpc.errors.Busy`."""
+        self._begin_after_fork()
+        with self._lock:
+            self._check_room(client)
+            self._places[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._places -= Counter((client,))
+
+    def _check_room(self, client: str) -> None:
+        if self._places.total() >= self.most:
+            raise Busy(f"{self.most} websockets are open, NODERPC_MAX_WEBSOCKETS raises this")
+        # Whose address nobody knows are many.
+        if client and self._per_client is not None and self._places[client] >= self._per_client:
+            raise Busy(
+                f"{self._per_client} websockets of this client are open,"
+                " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this"
+            )
+
+    def _begin_after_fork(self) -> None:
         if self._process != os.getpid():
             # What was open at a fork is the parent's, and so is its lock.
             self._begin()
+
+    @contextmanager
+    def one(self, connection: Connection) -> Iterator[None]:
+        """Look after a connection for as long as it is open."""
+        self._begin_after_fork()
         with self._lock:
             self._open.add(connection)
             if not self._is_ticking:

@@ -44,7 +44,7 @@ def answer_get(
         return _response(dispatcher.failed(URI_ID, error))
     except InvalidRequest as error:
         return refuse(dispatcher, error)
-    return _response(dispatcher.get(name, values, may_write=standing.may_write))
+    return _response(dispatcher.get(name, values, sender_of(standing)))
 
 
 def _with_form(max_body: int) -> Mapping[str, str]:

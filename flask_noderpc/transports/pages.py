@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -26,9 +27,15 @@ def own_pages(
     metrics: Page | None,
 ) -> dict[str, tuple[str, Page]]:
     """The pages of a mount by the names of their endpoints: rule and view."""
+
+    # Each place where the mount is seen has one; a host's prefix may have variables.
+    @lru_cache(maxsize=8)
+    def described(base: str) -> bytes:
+        return json.encode(openapi(routes, dialect, base))
+
     pages: dict[str, tuple[str, Page]] = {
         "readyz": ("/readyz", lambda: _readiness(start, backend)),
-        "openapi": ("/openapi.json", lambda: _description(routes, dialect)),
+        "openapi": ("/openapi.json", lambda: _description(described)),
     }
     return pages | ({"metrics": ("/metrics", metrics)} if metrics else {})
 
@@ -44,8 +51,8 @@ def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
     return Response("ready\n", mimetype="text/plain")
 
 
-def _description(routes: Sequence[Route[Any]], dialect: Dialect) -> Response:
+def _description(described: Callable[[str], bytes]) -> Response:
     """The page at ``GET /openapi.json``, whose paths stand beside it."""
     own = url_for(".openapi", **(request.view_args or {}))
-    document = openapi(routes, dialect, own.removesuffix("/openapi.json"))
-    return Response(json.encode(document), mimetype="application/json")
+    document = described(own.removesuffix("/openapi.json"))
+    return Response(document, mimetype="application/json")

@@ -12,7 +12,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -23,7 +23,6 @@ from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
 from ..errors import Busy
-from ..rpc.threads import held
 from .origin import UNWANTED
 
 log = logging.getLogger("flask_noderpc.websocket")
@@ -34,14 +33,16 @@ Handler = Callable[[socket.socket], None]
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
-    ``admits`` is asked before a handshake whether its sender may connect at all;
-    ``threads`` is how many the server has, if that is set.
+    ``admits`` is asked before a handshake whether its sender may connect at all, and ``place``
+    for a place among those that are open; it raises :exc:`~flask_noderpc.errors.Busy`.
     """
 
-    def __init__(self, admits: Callable[[], bool], threads: int | None = None) -> None:
+    def __init__(
+        self, admits: Callable[[], bool], place: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         super().__init__()
         self._admits = admits
-        self._threads = threads
+        self._place = place
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
         """Register a handler on ``bp``; the app is never kept."""
@@ -58,7 +59,7 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     def _serve(self, handler: Handler) -> Response:
         with ExitStack() as stack:
             try:
-                stack.enter_context(held(self._threads))
+                stack.enter_context(self._place())
             except Busy as error:
                 return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE)
             return _serve(handler)

@@ -18,19 +18,24 @@ def post(*lines: str, body: bytes = b"") -> bytes:
     return head.encode() + body
 
 
-def send(node: Node, data: bytes) -> socket.socket:
-    """A connection over which as much was sent as is taken."""
-    sock = connect(node.url())
+def send(node: Node, data: bytes, own: str = "") -> socket.socket:
+    """A connection, from an address of one's own, over which as much was sent as is taken."""
+    sock = connect(node.url(), own)
     with suppress(ConnectionError):
         sock.sendall(data)
     return sock
 
 
-def answers(node: Node, data: bytes) -> list[int]:
+def answers(node: Node, data: bytes, own: str = "") -> list[int]:
     """The status of each answer, once the connection has ended."""
-    with send(node, data) as sock:
+    return [int(status) for status in re.findall(r"HTTP/1\.1 (\d+) ", said(node, data, own))]
+
+
+def said(node: Node, data: bytes, own: str = "") -> str:
+    """All that is answered, once the connection has ended."""
+    with send(node, data, own) as sock:
         received = b""
         with suppress(ConnectionError):
             while more := sock.recv(65_536):
                 received += more
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", received)]
+    return received.decode()

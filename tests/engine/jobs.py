@@ -28,8 +28,8 @@ class NoRecords:
         return None
 
 
-def executors(count: int = 1, queue_size: int = 1) -> Executors:
-    return Executors((sys.executable, "-m", __name__), count, queue_size)
+def executors(count: int = 1, queue_size: int = 1, per_client: int | None = None) -> Executors:
+    return Executors((sys.executable, "-m", __name__), count, queue_size, per_client)
 
 
 class WhoAmI(Job[int]):
@@ -58,6 +58,18 @@ class Held(Job[str]):
         while not (self.folder / "end").exists():
             threading.Event().wait(0.005)
         return "done"
+
+
+@dataclass(frozen=True)
+class Notes(Job[None]):
+    """Adds a line to a file, for the order of jobs."""
+
+    file: Path
+    line: str
+
+    def __call__(self, engine: EvmEngine) -> None:
+        with self.file.open("a") as notes:
+            notes.write(f"{self.line}\n")
 
 
 class Killed(Job[None]):

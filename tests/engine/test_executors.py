@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
 from flask_noderpc.domain.evm import AccountOverride
+from flask_noderpc.engine.base import Job
 from flask_noderpc.engine.executors import Executors
 from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.errors import (
@@ -31,7 +33,18 @@ from flask_noderpc.errors import (
 from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.kit import ROOT, until
 
-from .jobs import Endless, Held, Killed, Large, Raises, Runs, Unsendable, WhoAmI, executors
+from .jobs import (
+    Endless,
+    Held,
+    Killed,
+    Large,
+    Notes,
+    Raises,
+    Runs,
+    Unsendable,
+    WhoAmI,
+    executors,
+)
 
 LONG_S = 60.0
 
@@ -104,7 +117,7 @@ def test_no_more_wait_than_may(one: Executors, tmp_path: Path) -> None:
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         begun(tmp_path)
         waiting = threads.submit(one.run, WhoAmI(), LONG_S)
-        until(lambda: one._waiting == 2, "the second waits")
+        until(lambda: len(one._crew.line) == 1, "the second waits")
         with pytest.raises(ExecutorsBusy) as told:
             one.run(WhoAmI(), LONG_S)
         assert "NODERPC_EVM_EXECUTORS" in str(told.value)
@@ -139,6 +152,67 @@ def test_what_is_closed_in_the_middle_of_a_job_ends_after_it(
         os.kill(pid, 0)
     # It is begun anew by the next job.
     assert one.run(WhoAmI(), LONG_S) != pid
+
+
+HOG, GUEST = "10.0.0.1", "10.0.0.2"
+
+
+def test_the_line_is_shared_out_and_clients_are_served_by_turns(tmp_path: Path) -> None:
+    done: list[str] = []
+    with closing(executors(queue_size=4)) as one, ThreadPoolExecutor(6) as threads:
+
+        def ask(client: str) -> bool:
+            """Whether it was done; the line is not."""
+            try:
+                one.run(WhoAmI(), LONG_S, client)
+            except ExecutorsBusy:
+                return False
+            done.append(client)
+            return True
+
+        held = threads.submit(one.run, Held(tmp_path), LONG_S, HOG)
+        begun(tmp_path)
+        hogs = [threads.submit(ask, HOG) for _ in range(4)]
+        until(lambda: len(one._crew.line) == 4, "the line is full")
+        guest = threads.submit(ask, GUEST)
+        # One of the hog's gives way to it, and no newcomer of the hog's gets in.
+        until(lambda: any(each.done() for each in hogs), "one gave way")
+        until(lambda: len(one._crew.line) == 4, "the guest is in line")
+        assert not ask(HOG)
+        (tmp_path / "end").touch()
+        assert held.result(LONG_S) == "done"
+        assert guest.result(LONG_S)
+        assert sorted(each.result(LONG_S) for each in hogs) == [False, True, True, True]
+    assert sorted(done) == [HOG, HOG, HOG, GUEST]
+
+
+def test_who_was_not_served_for_the_longest_is_next(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    with closing(executors(queue_size=8)) as one, ThreadPoolExecutor(8) as threads:
+        asked: list[Future[Any]] = [threads.submit(one.run, Held(tmp_path), LONG_S, HOG)]
+        begun(tmp_path)
+        for number, client in enumerate((HOG, HOG, HOG, GUEST, GUEST), 1):
+            job: Job[Any] = Notes(notes, client)
+            asked.append(threads.submit(one.run, job, LONG_S, client))
+            until(lambda: len(one._crew.line) == number, "it is in line")  # noqa: B023
+        (tmp_path / "end").touch()
+        for each in asked:
+            each.result(LONG_S)
+    assert notes.read_text().split() == [GUEST, HOG, GUEST, HOG, HOG]
+
+
+def test_a_client_has_no_more_than_it_may(tmp_path: Path) -> None:
+    with (
+        closing(executors(queue_size=4, per_client=1)) as one,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        held = threads.submit(one.run, Held(tmp_path), LONG_S, HOG)
+        begun(tmp_path)
+        with pytest.raises(ExecutorsBusy, match="NODERPC_MAX_WAITING_CALLS_PER_CLIENT is 1"):
+            one.run(WhoAmI(), LONG_S, HOG)
+        (tmp_path / "end").touch()
+        assert held.result(LONG_S) == "done"
+        assert one.run(WhoAmI(), LONG_S, HOG)
 
 
 def test_errors_travel(one: Executors) -> None:

@@ -18,7 +18,9 @@ from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.evm.table import EVM_ROUTES
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc.rpc import describe
 from flask_noderpc.testing.node import app_for
+from flask_noderpc.transports import pages
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.evm.chain import ethereum_chain
@@ -54,6 +56,24 @@ def test_the_openapi_document_is_valid(backend: chain.PeeredBackend, dialect: st
     names = [route.name for route in NODE_ROUTES + UNSAFE_ROUTES if route.name not in lacks]
     assert list(document["paths"]) == [f"/{name}" for name in names]
     assert {} not in document["components"]["schemas"].values()
+
+
+def test_the_document_is_made_once_for_each_place(
+    backend: chain.PeeredBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(routes: Any, dialect: Any, base: str) -> Any:
+        made.append(base)
+        return describe.openapi(routes, dialect, base)
+
+    monkeypatch.setattr(pages, "openapi", counted)
+    client = app_for(backend).test_client()
+    for _ in range(3):
+        for root in ("", "/node"):
+            answer = client.get("/openapi.json", base_url=f"http://localhost{root}")
+            assert answer.get_json()["servers"] == [{"url": root or "/"}]
+    assert made == ["", "/node"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

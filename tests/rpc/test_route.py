@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import NODE_ROUTES, ConfigurationError, Route, RouteTable
+from flask_noderpc import NODE_ROUTES, ConfigurationError, MemoryBackend, Route, RouteTable
 from flask_noderpc.domain.answers import Empty
 from flask_noderpc.errors import Busy, SearchTooCostly
 from flask_noderpc.rpc.context import Context, Seats, Turns
 from flask_noderpc.rpc.params import NoParams, Params, param, specs
 from flask_noderpc.rpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
+from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.params import Int64
 from tests.interface.shapes import DOCUMENT
 
@@ -113,6 +114,34 @@ def test_seats_are_counted_and_given_back() -> None:
     with seats.one(), seats.one(), pytest.raises(Busy, match="2 calls wait already, NODERPC_X"):
         seats.one().__enter__()
     with seats.one():
+        pass
+
+
+def test_whoever_has_most_seats_gives_one_up() -> None:
+    seats = Seats(3, "NODERPC_X")
+    backend = MemoryBackend(make_chain().genesis)
+    hog = [seats.one("hog") for _ in range(3)]
+    first, second, _ = [each.__enter__() for each in hog]
+    with seats.one("guest") as guest:
+        with pytest.raises(Busy, match=r"3 of this client.*NODERPC_X raises this"):
+            first.wait_for_height(backend, 10, 30)
+        for waiting in (second, guest):
+            assert waiting.wait_for_height(backend, 10, 0) < 10
+        with pytest.raises(Busy):
+            seats.one("hog").__enter__()
+    hog[0].__exit__(None, None, None)
+    # What was given up is not given back twice.
+    with seats.one("guest"), pytest.raises(Busy):
+        seats.one("guest").__enter__()
+
+
+def test_each_client_has_so_many_seats() -> None:
+    seats = Seats(3, "NODERPC_X", per_client=1)
+    too_many = pytest.raises(Busy, match="NODERPC_X_PER_CLIENT raises this")
+    with seats.one("one"), seats.one("other"), too_many:
+        seats.one("one").__enter__()
+    with seats.one(), seats.one():
+        # Those without an address are not known to be one.
         pass
 
 

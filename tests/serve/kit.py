@@ -132,7 +132,7 @@ def refusal(*flags: str) -> str:
     return ended.stderr.strip()
 
 
-def connect(url: str) -> socket.socket:
-    """A connection to where a URL points."""
+def connect(url: str, own: str = "") -> socket.socket:
+    """A connection to where a URL points, from an address of one's own."""
     host, port = re.findall(r"//(.+):(\d+)", url)[0]
-    return socket.create_connection((host, int(port)), PATIENCE)
+    return socket.create_connection((host, int(port)), PATIENCE, (own, 0) if own else None)

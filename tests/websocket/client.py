@@ -17,7 +17,8 @@ from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 
 
 class Client:
-    """Connects, and reads text messages; ``closed`` is the code of the Close it was sent."""
+    """Connects, from an address of its ``own``, and reads text messages; ``closed`` is the code
+    of the Close it was sent."""
 
     def __init__(
         self,
@@ -25,9 +26,12 @@ class Client:
         path: str = "/websocket",
         timeout: float = 10.0,
         headers: Mapping[str, str] | None = None,
+        own: str = "",
     ) -> None:
         parts = urlsplit(url)
-        self.sock = socket.create_connection((parts.hostname, parts.port or 80), timeout)
+        self.sock = socket.create_connection(
+            (parts.hostname, parts.port or 80), timeout, (own, 0) if own else None
+        )
         self.closed: int | None = None
         self.pongs: list[bytes] = []
         self._texts: list[str] = []

@@ -7,7 +7,7 @@ import sqlite3
 from ...domain.filters import FilterKind, PolledFilter
 from ...domain.time import SECOND
 from ...errors import FilterNotFound
-from ..filters import DEADLINE, Clock, Filters, who_gives_way
+from ..filters import DEADLINE, Clock, Filters, who_has_most
 from .files import Files
 
 Connection = sqlite3.Connection
@@ -73,7 +73,7 @@ def _make_room(at: Connection, newcomer: str, cap: int) -> None:
     at.execute(
         "DELETE FROM filters WHERE rowid ="
         " (SELECT rowid FROM filters WHERE owner = ? ORDER BY expires, rowid LIMIT 1)",
-        (who_gives_way(owned, newcomer, cap),),
+        (who_has_most(owned, newcomer, cap),),
     )
 
 

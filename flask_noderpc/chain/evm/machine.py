@@ -30,6 +30,8 @@ class ExecutionLimits:
     call_s: float = 5.0
     block_s: float = 30.0
     """A block takes some seconds; the producer's lease is kept meanwhile."""
+    per_client: int | None = None
+    """How many calls of one client may run and wait, if that is bounded."""
 
 
 class Machine(Evm):
@@ -44,7 +46,9 @@ class Machine(Evm):
     def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
         self._state, self._limits = state, limits
         command = (sys.executable, "-m", f"{__package__}.executor", _absolute(store))
-        self._calls = Executors((*command, str(_NICENESS)), limits.executors, limits.waiting)
+        self._calls = Executors(
+            (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
+        )
         self._blocks = Executors((*command, "0"), 1, 1)
         self._records = KeptRecords(state.get)
 
@@ -57,8 +61,8 @@ class Machine(Evm):
     def record(self, digest: bytes) -> bytes | None:
         return self._records.record(digest)
 
-    def run(self, job: Job[T]) -> T:
-        return self._calls.run(job, self._limits.call_s)
+    def run(self, job: Job[T], client: str = "") -> T:
+        return self._calls.run(job, self._limits.call_s, client)
 
     def execute(self, job: Job[T]) -> T:
         """What comes of a job of the chain itself: a block."""

@@ -131,7 +131,7 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
 def executed(ctx: Context, job: Job[T]) -> T:
     """What comes of a job."""
     try:
-        return machine(ctx).run(job)
+        return machine(ctx).run(job, ctx.client)
     except ExecutorsBusy as error:
         raise EvmError(error.said, code=TIMED_OUT) from None
 

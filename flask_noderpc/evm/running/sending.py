@@ -96,7 +96,7 @@ class RawTransactionSync(RawTransaction):
 def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
     """Hand a signed transaction to the mempool, and wait for its receipt."""
     wanted = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
-    with ctx.seats.one():
+    with ctx.seats.one(ctx.client) as seat:
         seen = ctx.backend.latest_height()
         tx_hash = send_raw(ctx, params)
         deadline = time.monotonic() + min(wanted, _LONGEST_WAIT_S)
@@ -108,5 +108,5 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                     code=_NOT_IN_TIME,
                     data=f"0x{tx_hash.hex()}",
                 )
-            seen = ctx.seats.wait_for_height(ctx.backend, seen, remaining)
+            seen = seat.wait_for_height(ctx.backend, seen, remaining)
     return found

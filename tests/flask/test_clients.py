@@ -1,0 +1,163 @@
+"""What one client may have at once: the same by GET, POST, in batches and over websockets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+
+from flask_noderpc.signals import wait_began
+from flask_noderpc.testing import Node, run_node
+from flask_noderpc.testing.node import app_for, serve
+
+from ..websocket.client import Client
+
+HOG, GUEST = "127.0.0.2", "127.0.0.3"
+LONG = {"wait_time": "30s"}
+PER_CLIENT = "NODERPC_MAX_WAITING_CALLS_PER_CLIENT raises this"
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    with run_node() as running:
+        yield running
+
+
+class Server:
+    """An app on a node's chain, asked from several addresses."""
+
+    def __init__(self, app: Flask, url: str, threads: ThreadPoolExecutor) -> None:
+        self.app, self.url = app, url
+        self._threads = threads
+        self._began = threading.Semaphore(0)
+        wait_began.connect(self._note)
+
+    def _note(self, sender: object) -> None:
+        self._began.release()
+
+    def post(self, body: Any, client: str, path: str = "/") -> Any:
+        at: Any = self.app.test_client()
+        return at.post(path, json=body, environ_base={"REMOTE_ADDR": client}).json
+
+    def get(self, path: str, client: str) -> Any:
+        at: Any = self.app.test_client()
+        return at.get(path, environ_base={"REMOTE_ADDR": client}).json
+
+    def websocket(self, client: str, path: str = "/websocket") -> Client:
+        return Client(self.url, path=path, own=client)
+
+    def waiting(self, client: str) -> Future[Any]:
+        """A call that waits, once it does."""
+        found = self._threads.submit(self.post, call("events", LONG), client)
+        assert self._began.acquire(timeout=20)
+        return found
+
+
+@pytest.fixture
+def start(node: Node) -> Iterator[Callable[..., Server]]:
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(10))
+
+        def make(**settings: Any) -> Server:
+            app = app_for(node.chain, json_rpc_enable=True, **settings)
+            return Server(app, stack.enter_context(serve(app)), threads)
+
+        yield make
+
+
+def call(method: str, params: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
+    start: Callable[..., Server], node: Node
+) -> None:
+    server = start(max_waiting_calls_per_client=1)
+    waiting = server.waiting(HOG)
+    sync = call("eth_sendRawTransactionSync", ["0x00"])
+    with (
+        closing(server.websocket(HOG)) as socket,
+        closing(server.websocket(HOG, "/evm/ws")) as evm_socket,
+    ):
+        answers = [
+            server.get('/events?wait_time="30s"', HOG),
+            server.get('/broadcast_tx_commit?tx="a=1"', HOG),
+            server.post(call("events", LONG), HOG),
+            *server.post([call("events", LONG), call("broadcast_tx_commit", {})], HOG),
+            socket.asked("events", LONG),
+            server.post(sync, HOG, "/evm"),
+            *server.post([sync, sync], HOG, "/evm"),
+            evm_socket.asked("eth_sendRawTransactionSync", ["0x00"]),
+        ]
+    for answer in answers:
+        error = answer["error"]
+        assert PER_CLIENT in f"{error['message']} {error.get('data')}"
+    assert node.chain.pending_count().total == 0
+
+    shortly = {"wait_time": "10ms"}
+    assert "result" in server.post(call("events", shortly), GUEST)
+    node.produce()
+    assert "result" in waiting.result(20)
+    assert "result" in server.post(call("events", shortly), HOG)
+
+
+def test_nobody_has_all_places_of_those_who_wait(
+    start: Callable[..., Server], node: Node
+) -> None:
+    server = start(max_waiting_calls=3)
+    hogs = [server.waiting(HOG) for _ in range(3)]
+    guest = server.waiting(GUEST)
+
+    told = hogs[0].result(20)["error"]["data"]
+    assert "3 calls wait already, 3 of this client, and so this one gave way" in told
+    assert "NODERPC_MAX_WAITING_CALLS raises this" in told
+    # One for each of two more would be as much as the hog has left.
+    again = server.post(call("events", LONG), HOG)["error"]["data"]
+    assert again == "3 calls wait already, NODERPC_MAX_WAITING_CALLS raises this"
+    node.produce()
+    for each in (*hogs[1:], guest):
+        assert "result" in each.result(20)
+
+
+SHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+def refused(server: Server, client: str, path: str) -> str:
+    """What is said to a handshake that is refused."""
+    where = urlsplit(server.url)
+    with closing(HTTPConnection(where.netloc, source_address=(client, 0))) as connection:
+        connection.request("GET", path, headers=SHAKE)
+        answer = connection.getresponse()
+        assert answer.status == 503
+        return answer.read().decode()
+
+
+def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
+    server = start(max_websockets_per_client=2, max_websockets=3)
+    with (
+        closing(server.websocket(HOG)),
+        closing(server.websocket(HOG, "/evm/ws")),
+    ):
+        for path in ("/websocket", "/evm/ws"):
+            assert refused(server, HOG, path) == (
+                "2 websockets of this client are open,"
+                " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this\n"
+            )
+        with closing(server.websocket(GUEST)):
+            # All there are, of all clients.
+            assert refused(server, GUEST, "/evm/ws") == (
+                "3 websockets are open, NODERPC_MAX_WEBSOCKETS raises this\n"
+            )
+            assert server.get("/health", GUEST)["result"] == {}
