@@ -95,8 +95,11 @@ class NodeRPC:
             )
         for rule, endpoint, handler in sockets:
             mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
-        app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
-        app.after_request_funcs.setdefault(name, []).append(mount.mark)
+        # Each costs every request some time.
+        if mount.refuses_hosts:
+            app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
+        if mount.marks:
+            app.after_request_funcs.setdefault(name, []).append(mount.mark)
         refuse_collisions(app)
 
 

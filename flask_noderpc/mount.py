@@ -37,7 +37,7 @@ from .transports.cors import Cors
 from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
-from .transports.origin import Origins, Standing
+from .transports.origin import ANY, Origins, Standing
 from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
@@ -205,7 +205,7 @@ class Mount:
         assert self._evm is not None
         self._look_at_rules()
         return answer_evm(
-            self._evm.dispatcher, self.settings.evm_max_body_bytes, self.standing()
+            self._evm.dispatcher, self.settings.evm_max_body_bytes, self._signer()
         )
 
     def _looking(self, page: Callable[[], Response]) -> View:
@@ -219,6 +219,16 @@ class Mount:
         # CometBFT: it is the body that makes a call, not the method.
         return self._post() if self._dialect.http.any_method else self._index()
 
+    @property
+    def marks(self) -> bool:
+        """Whether there are such headers."""
+        return self._dialect.http.server_time or bool(self.settings.cors_origins)
+
+    @property
+    def refuses_hosts(self) -> bool:
+        """Whether there are hosts that are not served."""
+        return ANY not in self.settings.allowed_hosts
+
     def mark(self, response: Response) -> Response:
         """Add the headers that all answers of this mount have."""
         if self._dialect.http.server_time:
@@ -227,7 +237,10 @@ class Mount:
         return response
 
     def standing(self) -> Standing:
-        """What the sender of the current request may do."""
+        """What the sender of the current request may do, beside signing."""
+        return self._origins.standing(request.headers, request.host)
+
+    def _signer(self) -> Standing:
         return self._origins.standing(request.headers, request.host, request.remote_addr or "")
 
     def _may_connect(self) -> bool:
@@ -293,7 +306,7 @@ class Mount:
             send=connection.send,
             wake=connection.wake,
             drop=connection.drop,
-            sender=sender_of(self.standing()),
+            sender=sender_of(self._signer()),
         )
         self._converse(connection, session)
 

@@ -214,6 +214,11 @@ class Settings:
     event_log_blocks: int = setting(
         1_000, _whole(1), "Latest blocks whose events the method ``events`` can go back to."
     )
+    cache_bytes: int = setting(
+        64 * 1024 * 1024,
+        _whole(0),
+        "Bytes of encoded answers that a process keeps for each mount; 0 keeps none.",
+    )
     genesis_chunk_bytes: int = setting(
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."
     )

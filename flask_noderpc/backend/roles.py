@@ -23,6 +23,7 @@ from ..domain.validator import (
     ValidatorSet,
 )
 from ..errors import NotSupported
+from .version import ChainVersion
 
 NO_NODE_ID = bytes(20)
 NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
@@ -71,6 +72,11 @@ class BlockStore(ABC):
     def results(self, height: int) -> BlockResults:
         """What executing the block gave; raise ``HeightNotAvailable`` or
         :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    def version(self) -> ChainVersion | None:
+        """What the chain is now, so that what was told of it can be told again; ``None``
+        where that is unknown, and everything is worked out anew."""
+        return None
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         """The metas of a range, both ends included, highest first."""

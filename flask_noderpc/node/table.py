@@ -19,16 +19,23 @@ KNOWN_HEADER = Cache(always=True, settled=lambda answer: answer.header is not No
 NODE_ROUTES = RouteTable(
     (
         Route("health", info.health, NoParams, answers.Empty),
-        Route("status", info.status, NoParams, answers.Status),
+        Route("status", info.status, NoParams, answers.Status, of_chain=True),
         Route("net_info", info.net_info, NoParams, network.NetInfo),
-        Route("blockchain", blocks.blockchain, blocks.HeightRange, answers.BlockList),
-        Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT),
+        Route(
+            "blockchain",
+            blocks.blockchain,
+            blocks.HeightRange,
+            answers.BlockList,
+            of_chain=True,
+        ),
+        Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT, of_chain=True),
         Route(
             "block_by_hash",
             blocks.block_by_hash,
             blocks.ByHash,
             answers.BlockAnswer,
             KNOWN_BLOCK,
+            of_chain=True,
         ),
         Route(
             "block_results",
@@ -36,22 +43,32 @@ NODE_ROUTES = RouteTable(
             AtHeight,
             abci.BlockResults,
             AT_HEIGHT,
+            of_chain=True,
         ),
-        Route("commit", blocks.commit, AtHeight, answers.CommitAnswer, CANONICAL_COMMIT),
+        Route(
+            "commit",
+            blocks.commit,
+            AtHeight,
+            answers.CommitAnswer,
+            CANONICAL_COMMIT,
+            of_chain=True,
+        ),
         Route(
             "validators",
             state.validators,
             state.PageAtHeight,
             answers.ValidatorPage,
             AT_HEIGHT,
+            of_chain=True,
         ),
-        Route("genesis", info.genesis, NoParams, answers.GenesisAnswer, ALWAYS),
+        Route("genesis", info.genesis, NoParams, answers.GenesisAnswer, ALWAYS, of_chain=True),
         Route(
             "genesis_chunked",
             info.genesis_chunked,
             info.ChunkParams,
             genesis.GenesisChunk,
             ALWAYS,
+            of_chain=True,
         ),
         Route(
             "consensus_params",
@@ -59,10 +76,11 @@ NODE_ROUTES = RouteTable(
             AtHeight,
             answers.ParamsAnswer,
             AT_HEIGHT,
+            of_chain=True,
         ),
         Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, answers.PendingTxs),
         Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
-        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer),
+        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer, of_chain=True),
         Route(
             "broadcast_tx_sync",
             txs.broadcast_tx_sync,
@@ -81,13 +99,16 @@ NODE_ROUTES = RouteTable(
         Route("abci_info", application.abci_info, NoParams, answers.InfoAnswer),
         Route("abci_query", application.abci_query, application.Query, answers.QueryAnswer),
         # Beyond the document: what every real node has.
-        Route("header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT),
+        Route(
+            "header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT, of_chain=True
+        ),
         Route(
             "header_by_hash",
             blocks.header_by_hash,
             blocks.HeaderByHash,
             answers.HeaderAnswer,
             KNOWN_HEADER,
+            of_chain=True,
         ),
         Route(
             "broadcast_tx_commit",
@@ -110,9 +131,15 @@ NODE_ROUTES = RouteTable(
             NoParams,
             answers.ConsensusDump,
         ),
-        Route("tx_search", search.tx_search, search.TxQuery, answers.TxSearchAnswer),
         Route(
-            "block_search", search.block_search, search.BlockQuery, answers.BlockSearchAnswer
+            "tx_search", search.tx_search, search.TxQuery, answers.TxSearchAnswer, of_chain=True
+        ),
+        Route(
+            "block_search",
+            search.block_search,
+            search.BlockQuery,
+            answers.BlockSearchAnswer,
+            of_chain=True,
         ),
         Route("events", events.events, events.EventsParams, answers.EventPage),
     )

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
+from ..backend.base import ChainBackend
+from ..backend.version import ChainVersion
 from ..errors import (
     AnswerTooLarge,
     BackendError,
@@ -37,6 +39,7 @@ from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
 from .guard import OPEN, Guard
+from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params
 from .route import Route, RouteTable
 
@@ -50,14 +53,16 @@ class Reply:
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One reply, and whether others may keep it."""
+    """One reply, whether others may keep it, and what tells its result from others."""
 
     body: bytes
     cacheable: bool = False
+    etag: str = ""
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -76,14 +81,37 @@ OwnMethods = Mapping[str, Callable[[bytes], bytes]]
 """Methods of one connection: parameters to the encoded result."""
 
 
+class _Sight:
+    """The chain as the calls of one body see it."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        self._backend = backend
+        self._has_looked = False
+        self._version: ChainVersion | None = None
+
+    def version(self) -> ChainVersion | None:
+        """What the chain was when it was first asked for."""
+        if not self._has_looked:
+            self.look()
+        return self._version
+
+    def look(self) -> ChainVersion | None:
+        """What the chain is now."""
+        self._version, self._has_looked = self._backend.version(), True
+        return self._version
+
+    def forget(self) -> None:
+        """A call may have changed the chain."""
+        self._has_looked = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls, as handlers see it: what it may, and what only its connection answers."""
+    """Who calls and how, what it sees, and what only its connection answers."""
 
-    context: Context
-    may_write: bool
+    sender: Sender
     transport: str
-    may_sign: bool = False
+    sight: _Sight
     own: OwnMethods | None = None
 
 
@@ -135,6 +163,8 @@ class Dispatcher:
         self.backend = context.backend
         self._ready = ready
         self._cures = cures or {}
+        most = context.settings.cache_bytes
+        self._kept = KeptAnswers(most) if most else None
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
         self._endpoints = {
             route.name: Endpoint(
@@ -160,8 +190,8 @@ class Dispatcher:
                 endpoint = self._endpoint(name, caller)
                 self._ready()
                 params = endpoint.loader.from_uri(values)
-                answer = self._call(caller.context, endpoint, params, URI_ID)
-            return Reply(HTTPStatus.OK, answer.body, answer.cacheable)
+                answer = self._call(caller, endpoint, params, URI_ID)
+            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, answer.etag)
         except Exception as error:
             return self.failed(URI_ID, error)
 
@@ -201,8 +231,7 @@ class Dispatcher:
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
 
     def _caller(self, sender: Sender, transport: str, own: OwnMethods | None = None) -> _Caller:
-        context = replace(self._context, client=sender.client)
-        return _Caller(context, sender.may_write, transport, sender.may_sign, own)
+        return _Caller(sender, transport, _Sight(self.backend), own)
 
     def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -271,7 +300,7 @@ class Dispatcher:
             endpoint = self._endpoint(call.method, caller)
             self._ready()
             params = endpoint.loader.from_json(call.params)
-            return self._call(caller.context, endpoint, params, own_id)
+            return self._call(caller, endpoint, params, own_id)
 
     def telling(
         self, method: str, transport: str, *, is_own: bool = False
@@ -305,14 +334,31 @@ class Dispatcher:
             )
 
     def _call(
-        self, context: Context, endpoint: Endpoint, params: Params, own_id: bytes
+        self, caller: _Caller, endpoint: Endpoint, params: Params, own_id: bytes
     ) -> Answer:
-        route = endpoint.route
+        encoded = self._result(caller, endpoint.route, params)
+        body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
+        return Answer(body, encoded.cacheable, encoded.etag)
+
+    def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
+        version = caller.sight.version() if route.of_chain else None
+        if version is None or self._kept is None:
+            if route.writes:
+                caller.sight.forget()
+            return self._worked_out(caller, route, params)
+        found = self._kept.find(route.name, route.cache, params, version)
+        if found is not None:
+            return found
+        encoded = self._worked_out(caller, route, params)
+        if caller.sight.look() != version:
+            # A block came meanwhile: of which chain this was told is not known.
+            return encoded
+        return self._kept.keep(route.name, params, version, encoded)
+
+    def _worked_out(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
+        context = replace(self._context, client=caller.sender.client)
         answer = route.call(context, params)
-        return Answer(
-            self.envelope.success(own_id, self._dialect.encode(answer), endpoint.error_member),
-            route.cache.allows(params, answer),
-        )
+        return Encoded(self._dialect.encode(answer), route.cache.allows(params, answer))
 
     def check_own(self, name: str) -> None:
         """The same of a method that a connection answers itself."""
@@ -328,12 +374,12 @@ class Dispatcher:
         except KeyError:
             raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
         self.guard.check(name)
-        if endpoint.route.writes and not caller.may_write:
+        if endpoint.route.writes and not caller.sender.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
-        if endpoint.route.signs and not caller.may_sign:
+        if endpoint.route.signs and not caller.sender.may_sign:
             raise SigningRefused
         return endpoint
 

@@ -24,10 +24,15 @@ class Cache:
     settled: Callable[[Any], bool] | None = None
     """Whether this very answer is final."""
 
+    def may_allow(self, params: Params) -> bool:
+        """Whether an answer to these parameters may be one that may be kept."""
+        return self.always or (
+            self.given is not None and getattr(params, self.given) is not None
+        )
+
     def allows(self, params: Params, answer: object) -> bool:
         """Whether an answer to these parameters may be kept."""
-        asked = self.given is not None and getattr(params, self.given) is not None
-        return (self.always or asked) and (self.settled is None or self.settled(answer))
+        return self.may_allow(params) and (self.settled is None or self.settled(answer))
 
 
 NEVER = Cache()
@@ -44,6 +49,8 @@ class Route(Generic[P]):
     params: type[P]
     result: type
     cache: Cache = NEVER
+    of_chain: bool = False
+    """Whether its answer follows from its parameters and the chain alone."""
     writes: bool = False
     """Whether it changes state, which not every caller may."""
     signs: bool = False

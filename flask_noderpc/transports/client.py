@@ -29,10 +29,12 @@ def sender_of(standing: Standing) -> Sender:
 
 def home_of(address: str) -> str:
     """The client that an address belongs to."""
+    if ":" not in address:
+        return address
     try:
         wide = IPv6Address(address)
     except ValueError:
-        # IPv4, or what a proxy or a socket of the system calls it.
+        # What a proxy or a socket of the system calls it.
         return address
     # RFC 4291: whoever has one address has the 64 bits behind the network's.
     own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from flask import Response, request
@@ -66,6 +67,8 @@ def _with_form(max_body: int) -> Mapping[str, str]:
 
 
 def _check_text(what: str, escaped: bytes) -> None:
+    if escaped.isascii() and b"%" not in escaped:
+        return
     # Werkzeug would leave such an escape as it is, and a transaction would be another.
     if not _is_utf8(unquote_to_bytes(escaped)):
         raise _no_text(what)
@@ -125,11 +128,22 @@ def refuse(dispatcher: Dispatcher, error: RPCError) -> Response:
     return _response(dispatcher.refused(error))
 
 
+class _Told(Response):
+    # CometBFT: notifications are answered with nothing, not even a type.
+    default_mimetype = None
+
+
 def _response(reply: Reply) -> Response:
-    response = Response(reply.body, reply.status, mimetype="application/json")
+    headers = [("Content-Type", "application/json")] if reply.body else []
     if reply.cacheable:
-        response.headers["Cache-Control"] = _CACHE_CONTROL
-    if not reply.body:
-        # CometBFT: notifications are answered with nothing, not even a type.
-        del response.headers["Content-Type"]
-    return response
+        headers.append(("Cache-Control", _CACHE_CONTROL))
+    if reply.etag:
+        headers.append(("ETag", f'"{reply.etag}"'))
+        if "HTTP_IF_NONE_MATCH" in request.environ and _is_known(reply.etag):
+            return _Told(b"", HTTPStatus.NOT_MODIFIED.value, headers)
+    return _Told(reply.body, reply.status.value, headers)
+
+
+def _is_known(etag: str) -> bool:
+    is_read = request.method in ("GET", "HEAD")
+    return is_read and request.if_none_match.contains(etag)

@@ -49,8 +49,9 @@ class Origins:
         return any(fnmatchcase(name, allowed.lower()) for allowed in self.hosts)
 
     def standing(self, headers: Headers, host: str, peer: str = "") -> Standing:
-        """What the sender of these headers to this host, from the address ``peer``, may do."""
-        is_local = _is_of_this_machine(headers, host, peer)
+        """What the sender of these headers to this host may do; who has no address, ``peer``,
+        may not sign."""
+        is_local = bool(peer) and _is_of_this_machine(headers, host, peer)
         if not _is_of_another_site(headers, host):
             return Standing(may_read=True, may_write=True, may_sign=is_local)
         origin = headers.get("Origin", "")

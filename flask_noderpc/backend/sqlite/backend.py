@@ -37,6 +37,7 @@ from ..evm_state import Evm
 from ..filters import Filters
 from ..store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..verify import verify_chain
+from ..version import ChainVersion
 from . import blocks as reading
 from . import evidence, evm_search, ledger, mempool, state
 from . import lease as leases
@@ -141,6 +142,9 @@ class SQLiteBackend(ChainStore):
         if found is None:
             raise self._missing(0)
         return found
+
+    def version(self) -> ChainVersion | None:
+        return self._open().readers.version()
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())

@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import ConfigurationError, StoreError
+from ..version import ChainVersion
 from . import evm_index
 from . import lease as leases
+from .reader import Reader
 from .schema import migrate
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
+C = TypeVar("C", bound=Connection)
 
 # How long a write waits for another program's write to end. It waits on the writer's
 # own thread, so nothing else stands still meanwhile.
@@ -125,10 +128,10 @@ class Store:
         except FileNotFoundError:
             return 0
 
-    def open_reader(self) -> Connection:
+    def open_reader(self) -> Reader:
         """A connection that can't write, and never waits once it is open."""
         # A reader that made a missing file would serve it as an empty chain.
-        connection = self._connect(_OPEN_PATIENCE_S, mode="rw")
+        connection = self._connect(Reader, _OPEN_PATIENCE_S, mode="rw")
         try:
             connection.execute("PRAGMA query_only = ON")
             # The last connection to go tidies up the log, and shuts out those that come in.
@@ -143,7 +146,7 @@ class Store:
         """The connection that writes; the tables are there when it returns."""
         if not self.read_only:
             self.folder.mkdir(parents=True, exist_ok=True)
-        connection = self._connect(_WRITE_PATIENCE_S, mode="rwc")
+        connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
         except BaseException:
@@ -199,11 +202,12 @@ class Store:
             migrate(connection)
         _index_stored(connection)
 
-    def _connect(self, timeout: float, mode: str) -> Connection:
+    def _connect(self, kind: type[C], timeout: float, mode: str) -> C:
         options = urlencode({"mode": mode, **self._options})
         return sqlite3.connect(
             f"{self.file.as_uri()}?{options}",
             timeout=timeout,
+            factory=kind,
             isolation_level=None,
             # A connection moves between threads and is used by one at a time.
             check_same_thread=False,
@@ -217,14 +221,14 @@ class Readers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[Reader] = deque()
         self._closed = False
-        self._gate = threading.Condition()
+        self._gate = threading.Condition(threading.Lock())
         self._busy = 0
         self._held = False
         self._mine = threading.local()
 
-    def _take(self) -> Connection:
+    def _take(self) -> Reader:
         nested = getattr(self._mine, "depth", 0)
         with self._gate:
             # One who holds a connection already must get another, or it ends never.
@@ -249,6 +253,23 @@ class Readers:
             finally:
                 self._give_back(connection)
 
+    def version(self) -> ChainVersion | None:
+        """What the chain is now."""
+        with translated(self._store.path):
+            # Every call asks, and it takes no longer than to count those who read.
+            with self._gate:
+                if self._idle and not self._held:
+                    connection = self._idle.pop()
+                    try:
+                        return connection.version()
+                    finally:
+                        self._idle.append(connection)
+            connection = self._take()
+            try:
+                return connection.version()
+            finally:
+                self._give_back(connection)
+
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """A connection on which every query sees the same moment."""
@@ -262,7 +283,7 @@ class Readers:
                 connection.rollback()
                 self._give_back(connection)
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: Reader) -> None:
         self._idle.append(connection)
         if self._closed:
             self.close()

@@ -1,0 +1,166 @@
+"""Answers that are kept are those that would be worked out, whoever makes the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.producer import Pace
+from flask_noderpc.testing.node import app_for
+
+from ..chain.test_control import opened
+from . import chain as sample
+
+DIALECTS = ("document", "comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0")
+
+
+def text(value: str) -> str:
+    return quote(f'"{value}"')
+
+
+PATHS = (
+    "/health",
+    "/status",
+    "/blockchain",
+    "/blockchain?minHeight=2&maxHeight=5",
+    *(f"/block?height={height}" for height in range(9)),
+    "/block",
+    "/header",
+    "/header?height=3",
+    "/block_results",
+    "/block_results?height=2",
+    *(f"/commit?height={height}" for height in (1, 6, 7, 8)),
+    "/commit",
+    "/validators",
+    "/validators?height=8&page=1&per_page=2",
+    "/validators?height=1&page=9",
+    "/consensus_params",
+    "/consensus_params?height=8",
+    "/genesis",
+    "/genesis_chunked",
+    "/genesis_chunked?chunk=1",
+    "/block_by_hash?hash=0x" + "00" * 32,
+    "/tx?hash=0x" + "00" * 32,
+    f"/tx_search?query={text('tx.height>0')}",
+    f"/tx_search?query={text('tx.height>0')}&prove=true&per_page=1",
+    f"/block_search?query={text('block.height>2')}",
+    f"/block_search?query={text('block.height')}",
+    "/unconfirmed_txs",
+    "/abci_info",
+    f"/abci_query?data={text('name')}",
+)
+# What is of the moment, or is told of a kept answer alone.
+OF_THE_MOMENT = {"X-Server-Time", "ETag"}
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sample.PeeredBackend]:
+    made = sample.backend(Path(tmp_path_factory.mktemp("chain")))
+    yield made
+    made.close()
+
+
+def answer(client: FlaskClient, path: str) -> Any:
+    return client.get(path).get_json()
+
+
+def told(client: FlaskClient, path: str) -> tuple[object, ...]:
+    found = client.get(path)
+    headers = {k: v for k, v in found.headers.items() if k not in OF_THE_MOMENT}
+    return found.status, headers, found.data
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_route_says_the_same_without_at_first_and_again(
+    backend: sample.PeeredBackend, dialect: str
+) -> None:
+    without = app_for(backend, dialect=dialect, cache_bytes=0).test_client()
+    keeping = app_for(backend, dialect=dialect).test_client()
+    for path in PATHS:
+        wanted = told(without, path)
+        assert [told(keeping, path) for _ in range(2)] == [wanted, wanted], path
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    made = EmbeddedChain(tmp_path / "chain.db", clock=ManualClock(), produce=False, dev=True)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_what_one_process_commits_another_tells_at_once(chain: EmbeddedChain) -> None:
+    other = SQLiteBackend(chain.path)
+    client = app_for(other).test_client()
+    for number in range(1, 30):
+        chain.submit(b"k%d=v" % number)
+        height = chain.produce()
+        latest = answer(client, "/status")["result"]["sync_info"]["latest_block_height"]
+        assert latest == str(height)
+        assert answer(client, "/block")["result"]["block"]["header"]["height"] == latest
+        found = answer(client, f"/tx_search?query={text('tx.height>0')}")["result"]
+        assert found["total_count"] == str(number)
+    other.close()
+
+
+def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -> None:
+    made = EmbeddedChain(tmp_path / "chain.db", pace=Pace(interval_s=0.01))
+    client = app_for(made).test_client()
+    calls = [
+        {"jsonrpc": "2.0", "id": 1, "method": "status"},
+        {"jsonrpc": "2.0", "id": 2, "method": "broadcast_tx_commit", "params": {"tx": "YT0x"}},
+        {"jsonrpc": "2.0", "id": 3, "method": "block"},
+    ]
+    _, committed, block = client.post("/", json=calls).get_json()
+    made.close()
+    assert block["result"]["block"]["header"]["height"] >= committed["result"]["height"]
+
+
+def test_blocks_that_were_taken_back_are_told_no_more(tmp_path: Path) -> None:
+    chain = opened(tmp_path / "chain.db")
+    client, control = app_for(chain).test_client(), chain.control()
+    control.mine(2)
+    before = control.snapshot()
+    control.mine()
+    first = answer(client, "/block?height=3")["result"]
+    control.revert(before)
+    assert "error" in answer(client, "/block?height=3")
+    control.mine(time=2_000_000_000)
+    assert answer(client, "/block?height=3")["result"] != first
+    chain.close()
+
+
+def test_blocks_that_were_pruned_are_told_no_more(chain: EmbeddedChain) -> None:
+    client = app_for(chain).test_client()
+    chain.control().mine(5)
+    assert "result" in answer(client, "/block?height=2")
+    chain.prune(2)
+    said = answer(client, "/block?height=2")["error"]["data"]
+    assert "lowest height is 4" in said
+
+
+def test_an_answer_that_a_client_has_is_not_sent_again(backend: sample.PeeredBackend) -> None:
+    client = app_for(backend).test_client()
+    first, latest = client.get("/block?height=2"), client.get("/block")
+    assert first.headers["ETag"] != latest.headers["ETag"]
+    again = client.get("/block?height=2", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["Cache-Control"] == first.headers["Cache-Control"]
+    other = client.get("/block", headers={"If-None-Match": first.headers["ETag"]})
+    assert other.data == latest.data
+
+
+def test_only_what_follows_from_the_chain_has_an_etag(backend: sample.PeeredBackend) -> None:
+    client = app_for(backend).test_client()
+    assert "ETag" not in client.get("/num_unconfirmed_txs").headers
+    assert "ETag" not in client.get("/block?height=99").headers
+    assert "ETag" not in client.post("/", json={"id": 1, "method": "status"}).headers
