@@ -49,6 +49,13 @@ WITH_PARAMETERS = [(dialect, route.name) for dialect, route in ROUTES if specs(r
 FIXED = {"events": {"wait_time": "1ms"}}
 
 
+def envelopes(document: Any) -> Iterator[Any]:
+    """The schemas of what stands around results and errors."""
+    responses = [path["get"]["responses"]["200"] for path in document["paths"].values()]
+    for response in (*responses, *document["components"]["responses"].values()):
+        yield response["content"]["application/json"]["schema"]
+
+
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
     """The documents of the dialects, each of a mount whose chain has everything."""
@@ -61,7 +68,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
             # Nobody makes blocks.
             app = app_for(backend, dialect=dialect, unsafe=True, broadcast_timeout=0.01)
             document: Any = app.test_client().get("/openapi.json").json
-            for schema in document["components"]["schemas"].values():
+            for schema in (*document["components"]["schemas"].values(), *envelopes(document)):
                 # Clients must bear more members than they know; here none may be forgotten.
                 schema["additionalProperties"] = False
             found = schemathesis.openapi.from_dict(document)
