@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
-from sphinx.application import Sphinx
 
 from flask_noderpc import NODE_ROUTES
 from flask_noderpc.evm.dev.table import DEV_ROUTES
@@ -17,6 +16,9 @@ from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc.params import specs
 from flask_noderpc.rpc.route import Route
 from flask_noderpc.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 
 class _Table(Directive):

@@ -83,6 +83,7 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
+        self._told = RouteTable(r for r in self.routes if self._guard.has(r.name))
         self._seats = Seats(
             settings.max_waiting_calls,
             "NODERPC_MAX_WAITING_CALLS",
@@ -103,7 +104,7 @@ class Mount:
         if settings.json_rpc_enable:
             self._evm = evm_layer(context, self.start, self._guard)
         self._dispatcher = Dispatcher(
-            with_discover(self.routes, dialect),
+            with_discover(self.routes, dialect, self._guard.has),
             dialect,
             context,
             # A backend that can't start is an error object of each call.
@@ -135,7 +136,7 @@ class Mount:
         self._pages = own_pages(
             self.start,
             backend,
-            [route for route in self.routes if route.name not in settings.exclude_routes],
+            [route for route in self._told if route.name not in settings.exclude_routes],
             dialect,
             metrics_page(backend) if settings.metrics else None,
         )
@@ -271,12 +272,12 @@ class Mount:
         if self._dialect.http.plain_index:
             ignored = self._dialect.ignored
             base = request.host + url_for(".rpc", **(request.view_args or {}))
-            return plain_index(self.routes, base, left_out, ignored)
+            return plain_index(self._told, base, left_out, ignored)
         try:
             self.start()
-            return index_page(self.routes, self.backend, left_out)
+            return index_page(self._told, self.backend, left_out)
         except NodeRPCError as error:
-            return index_page(self.routes, None, left_out, to_rpc_error(error).said)
+            return index_page(self._told, None, left_out, to_rpc_error(error).said)
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket], None]]]:
         """What is registered for websockets: rule, endpoint, handler."""

@@ -29,7 +29,9 @@ class EvmLayer:
     ) -> None:
         ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
         self.dispatcher = Dispatcher(
-            with_discover(routes_of(ctx.settings.evm_api, dev=ctx.settings.dev), EVM),
+            with_discover(
+                routes_of(ctx.settings.evm_api, dev=ctx.settings.dev), EVM, guard.has
+            ),
             EVM,
             ctx,
             start,

@@ -5,7 +5,8 @@ OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
@@ -20,7 +21,7 @@ Json = Any
 
 _URI_VALUES = (
     "Texts stand in double quotes, or as hex behind 0x, and lists and objects as JSON."
-    " An empty value counts as not given."
+    " Integers may stand in double quotes too. An empty value counts as not given."
 )
 _ERROR = {
     "type": "object",
@@ -32,7 +33,7 @@ _ERROR = {
             "properties": {
                 "code": {"type": "integer"},
                 "message": {"type": "string"},
-                "data": {},
+                "data": {"type": "string"},
             },
             "required": ["code", "message"],
         },
@@ -40,19 +41,25 @@ _ERROR = {
     "required": ["jsonrpc", "error"],
 }
 
+# A host that is not served is refused before anything else, in words.
+_HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
+
 
 def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
-    """The document of GET, whose paths stand behind ``base``."""
+    """The document of GET, whose paths stand behind ``base``, each under all its mounts."""
     components = Components()
     paths = {f"/{route.name}": {"get": _get(route, dialect, components)} for route in routes}
     return {
         "openapi": "3.1.0",
         "info": _info(dialect) | {"description": _URI_VALUES},
-        "servers": [{"url": base or "/"}],
+        "servers": [{"url": f"{base}{prefix}" or "/"} for prefix in dialect.http.mounts],
         "paths": paths,
         "components": {
             "schemas": components.schemas,
-            "responses": {"Error": _response("The call failed.", _ERROR)},
+            "responses": {
+                "Error": _response("The call failed.", _ERROR),
+                "Forbidden": _response("Whoever asks may not.", _ERROR, _HOST_REFUSED),
+            },
         },
     }
 
@@ -64,7 +71,7 @@ def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
         {
             "name": route.name,
             "summary": route.doc,
-            "params": [_method_param(spec) for spec in specs(route.params)],
+            "params": [_method_param(spec, dialect) for spec in specs(route.params)],
             "result": {"name": "result", "schema": dialect.described(route.result, components)},
         }
         for route in routes
@@ -77,13 +84,17 @@ def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
     }
 
 
-def with_discover(routes: RouteTable, dialect: Dialect) -> RouteTable:
-    """The table, and ``rpc.discover`` behind it, which tells of it."""
+def with_discover(
+    routes: RouteTable, dialect: Dialect, has: Callable[[str], bool]
+) -> RouteTable:
+    """The table, and ``rpc.discover`` behind it, which tells of those methods that ``has`` lets
+    be there."""
 
     def discover(ctx: Context, params: NoParams) -> json.Raw:
         """This interface, as an OpenRPC document."""
         if "openrpc" not in ctx.memo:
-            ctx.memo["openrpc"] = json.Raw(json.encode(openrpc(whole, dialect)))
+            told = [route for route in whole if has(route.name)]
+            ctx.memo["openrpc"] = json.Raw(json.encode(openrpc(told, dialect)))
         found: json.Raw = ctx.memo["openrpc"]
         return found
 
@@ -101,50 +112,55 @@ def _get(route: Route[Any], dialect: Dialect, components: Components) -> Json:
         "summary": route.doc,
         "responses": {
             "200": _response("The answer.", _answer(route, dialect, components)),
-            "default": {"$ref": "#/components/responses/Error"},
+            **{str(status.value): _failure(status) for status in sorted(dialect.failures)},
         },
     }
-    parameters = [_uri_param(spec) for spec in specs(route.params)]
+    parameters = [_uri_param(spec, dialect) for spec in specs(route.params)]
     return found | ({"parameters": parameters} if parameters else {})
 
 
 def _answer(route: Route[Any], dialect: Dialect, components: Components) -> Json:
-    return {
-        "type": "object",
-        "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"const": -1},
-            "result": dialect.described(route.result, components),
-        },
-        "required": ["jsonrpc", "id", "result"],
+    members = {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"const": -1},
+        "result": dialect.described(route.result, components),
     }
+    if route.result in dialect.error_member:
+        members["error"] = {"const": ""}
+    return {"type": "object", "properties": members, "required": list(members)}
 
 
-def _response(said: str, schema: Json) -> Json:
-    return {"description": said, "content": {"application/json": {"schema": schema}}}
+def _failure(status: HTTPStatus) -> Json:
+    name = "Forbidden" if status == HTTPStatus.FORBIDDEN else "Error"
+    return {"$ref": f"#/components/responses/{name}"}
 
 
-def _uri_param(spec: ParamSpec) -> Json:
-    schema = _param_schema(spec)
+def _response(said: str, schema: Json, others: Json = None) -> Json:
+    content = {"application/json": {"schema": schema}}
+    return {"description": said, "content": content | (others or {})}
+
+
+def _uri_param(spec: ParamSpec, dialect: Dialect) -> Json:
+    form = dialect.params.reader(spec.kind).in_uri
+    schema = form | _default(spec, form)
     found = {"name": spec.wire, "in": "query", "required": spec.required}
     found["description"] = spec.doc
-    if spec.kind.json_type in ("array", "object"):
+    if form["type"] in ("array", "object"):
         return found | {"content": {"application/json": {"schema": schema}}}
     return found | {"schema": schema}
 
 
-def _method_param(spec: ParamSpec) -> Json:
+def _method_param(spec: ParamSpec, dialect: Dialect) -> Json:
+    form = dialect.params.reader(spec.kind).in_json
     return {
         "name": spec.wire,
         "required": spec.required,
         "description": spec.doc,
-        "schema": _param_schema(spec),
+        "schema": form | _default(spec, form),
     }
 
 
-def _param_schema(spec: ParamSpec) -> Json:
-    kind = spec.kind.json_type
-    found: dict[str, Json] = {} if kind == "any" else {"type": kind}
-    if spec.default is not None and isinstance(spec.default, bool | int | str):
-        found["default"] = spec.default
-    return found
+def _default(spec: ParamSpec, form: Json) -> dict[str, Json]:
+    # A text's is the empty one, which may be left out; in a URI it would stand in quotes.
+    is_plain = isinstance(spec.default, int) and form.get("type") != "string"
+    return {"default": spec.default} if is_plain else {}

@@ -116,6 +116,11 @@ class Dialect:
             return b"null"
         return json.encode(self._dumps[type(result)](result))
 
+    @property
+    def failures(self) -> set[HTTPStatus]:
+        """Every status that a GET may fail with."""
+        return {*self.statuses.values(), HTTPStatus.INTERNAL_SERVER_ERROR}
+
     def status_of(self, error: Exception) -> HTTPStatus:
         """The status of a GET that failed."""
         return nearest(self.statuses, error)

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .. import json
+from .fields import Json
 from .params import ParamField
 
 
 class Reader(Protocol):
     """Reads one parameter; both ways raise :exc:`ValueError` with the reason."""
+
+    @property
+    def in_uri(self) -> Json:
+        """The JSON Schema of a URI's value; arrays and objects are written as JSON."""
+
+    @property
+    def in_json(self) -> Json:
+        """The JSON Schema of a JSON parameter."""
 
     def from_uri(self, text: str, /) -> Any:
         """The value of a URI parameter."""

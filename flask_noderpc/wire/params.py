@@ -17,6 +17,8 @@ from .. import json
 from ..domain.text import text_of
 from ..domain.time import SECOND
 from . import fields as wire
+from . import param_forms as forms
+from .fields import Json
 
 _DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
 _HASH_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -31,6 +33,16 @@ class ParamField(fields.Field[Any]):
     json_type = "string"
     takes = "a value"
     """What is named when the value is of another kind."""
+
+    @property
+    def in_json(self) -> Json:
+        """The JSON Schema of what :meth:`from_json` takes."""
+        return {} if self.json_type == "any" else {"type": self.json_type}
+
+    @property
+    def in_uri(self) -> Json:
+        """That of a URI's value; arrays and objects are written as JSON."""
+        return self.in_json
 
     def from_json(self, value: Any) -> Any:
         """The value of a JSON parameter."""
@@ -58,6 +70,14 @@ class Int64(ParamField):
     takes = "a 64-bit integer"
     least = -(1 << 63)
     most = (1 << 63) - 1
+
+    @property
+    def in_json(self) -> Json:
+        return forms.DIGITS | self.in_uri | {"type": ["integer", "string"]}
+
+    @property
+    def in_uri(self) -> Json:
+        return forms.integer(self.least, self.most)
 
     def from_json(self, value: Any) -> int:
         if isinstance(value, str):
@@ -111,6 +131,7 @@ class Text(ParamField):
     """A text; in a URI in double quotes, or as the hex of its UTF-8 behind 0x."""
 
     takes = 'a text in double quotes, such as "/store",'
+    in_uri = forms.QUOTED
 
     def from_json(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -127,6 +148,7 @@ class Texts(ParamField):
     """A list of texts, in a URI as JSON."""
 
     json_type = "array"
+    in_json = in_uri = forms.TEXTS
     takes = 'a list of texts, such as ["a","b"],'
 
     def from_json(self, value: Any) -> tuple[str, ...]:
@@ -144,6 +166,8 @@ class Texts(ParamField):
 class Filter(Text):
     """The filter of ``events``: an object with a ``query``; in a URI also the query alone."""
 
+    json_type = "object"
+    in_json = in_uri = forms.FILTER
     takes = 'an object with a query, such as {"query":"tm.event=\'Tx\'"},'
 
     def from_json(self, value: Any) -> str:
@@ -164,6 +188,7 @@ class Cursor(ParamField):
     in a URI with double quotes or without."""
 
     takes = "a cursor as an earlier answer gave it"
+    in_json = in_uri = forms.CURSOR
     _form = wire.Cursor()
 
     def from_json(self, value: Any) -> tuple[int, int] | None:
@@ -182,6 +207,8 @@ class Cursor(ParamField):
 class Duration(ParamField):
     """A length of time: nanoseconds, as Go writes it in JSON, or a text such as ``1.5s``."""
 
+    in_json = forms.NANOSECONDS_OR_DURATION
+    in_uri = forms.DURATION
     takes = 'nanoseconds, or a text such as "5s" or "500ms",'
 
     def from_json(self, value: Any) -> float:
@@ -200,6 +227,8 @@ class Bytes(ParamField):
     """Bytes: in a URI hex behind 0x or text in double quotes, in JSON base64."""
 
     takes = 'hex behind 0x, or a text in double quotes, such as "name=satoshi",'
+    in_json = forms.BASE64
+    in_uri = forms.QUOTED
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
@@ -219,6 +248,8 @@ class Hash(Bytes):
     """
 
     takes = "a hash as hex behind 0x, as 64 hex digits, or as base64"
+    in_json = forms.HASH
+    in_uri = forms.HASH_IN_URI
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
@@ -255,6 +286,8 @@ class HexHash(Hash):
 
 class QueryData(Bytes):
     """The data of an application query: in JSON hex, and text where it is no hex."""
+
+    in_json = forms.typed("string")
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from flask_noderpc.evm.table import EVM_ROUTES
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.rpc import describe
+from flask_noderpc.settings import SETTINGS
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.transports import pages
 from flask_noderpc.wire.comet.v038_shapes import Evidence
@@ -173,35 +175,139 @@ def test_discover_of_the_evm_layer_tells_of_every_method(evm: FlaskClient) -> No
     ]
 
 
-def test_live_answers_of_the_evm_layer_fit_what_discover_tells(evm: FlaskClient) -> None:
-    document = asked(evm, "rpc.discover")["result"]
-    block = asked(evm, "eth_getBlockByNumber", "latest", True)["result"]
-    own_hash = block["hash"]
-    sent = next(
-        tx["hash"]
-        for height in range(1, int(block["number"], 16) + 1)
-        for tx in asked(evm, "eth_getBlockByNumber", hex(height), True)["result"][
-            "transactions"
-        ]
+CANARY = "c4n4ry"
+
+
+def everything(client: FlaskClient, path: str) -> str:
+    """All that a mount tells machines of itself."""
+    pages = [client.get(f"{path}/openapi.json").text]
+    for where in (f"{path}/", f"{path}/evm"):
+        call = {"jsonrpc": "2.0", "id": 1, "method": "rpc.discover", "params": []}
+        pages.append(client.post(where, json=call).text)
+    return "".join(pages)
+
+
+def test_no_description_tells_of_settings(backend: chain.PeeredBackend) -> None:
+    app = Flask("host")
+    app.secret_key = CANARY
+    texts: dict[str, Any] = {
+        row.name: f"/{CANARY}/{row.name}"
+        for row in SETTINGS
+        if row.type.startswith("str") and row.name not in ("dialect", "application")
+    }
+    NodeRPC(app, name="plain", backend=backend, url_prefix="/node", json_rpc_enable=True)
+    NodeRPC(
+        app,
+        name="secret",
+        backend=backend,
+        url_prefix="/edon",
+        json_rpc_enable=True,
+        authorize=lambda method: True,
+        allowed_hosts=["localhost", CANARY],
+        write_origins=[f"https://{CANARY}"],
+        **texts,
     )
-    answered = set()
-    for method in document["methods"]:
-        names = [param["name"] for param in method["params"]]
-        for values in (
-            [],
-            ["latest"],
-            ["latest", True],
-            [own_hash],
-            [own_hash, True],
-            [own_hash, "0x0"],
-            ["latest", "0x0"],
-            [sent],
-            ["0x4", "latest", [50]],
-            [{"fromBlock": "earliest"}],
-            [1],
-        ):
-            reply = asked(evm, method["name"], *values[: len(names)])
-            if "result" in reply:
-                answered.add(method["name"])
-                validator(method["result"]["schema"], document).validate(reply["result"])
-    assert len(answered) > 50, sorted(answered)
+    told = everything(app.test_client(), "/edon")
+
+    assert "openrpc" in told
+    assert CANARY not in told
+    assert told.replace("/edon", "/node") == everything(app.test_client(), "/node")
+
+
+def document_of(client: FlaskClient, path: str = "/openapi.json", **options: Any) -> Any:
+    return client.get(path, **options).get_json()
+
+
+def told_of(client: FlaskClient) -> set[str]:
+    """The methods of which a mount tells, whichever way."""
+    found = {path.removeprefix("/") for path in document_of(client)["paths"]}
+    return found | methods_told(client) | set(re.findall(r">(\w+)</a>", client.get("/").text))
+
+
+def methods_told(client: FlaskClient) -> set[str]:
+    methods = called(client, "rpc.discover")["result"]["methods"]
+    return {method["name"] for method in methods}
+
+
+def test_unsafe_routes_are_told_of_where_they_are(backend: chain.PeeredBackend) -> None:
+    unsafe = {route.name for route in UNSAFE_ROUTES}
+
+    assert not told_of(app_for(backend).test_client()) & unsafe
+    assert told_of(app_for(backend, unsafe=True).test_client()) >= unsafe
+
+
+@pytest.mark.parametrize(
+    "guards",
+    [{"deny_methods": ["status", "dial_*"]}, {"allow_methods": ["rpc.discover", "health"]}],
+)
+def test_what_is_not_there_for_anybody_is_told_to_nobody(
+    backend: chain.PeeredBackend, guards: Any
+) -> None:
+    client = app_for(backend, unsafe=True, **guards).test_client()
+    told = told_of(client)
+
+    assert "health" in told
+    assert not {"status", "dial_seeds", "dial_peers"} & told
+    for name in told - {"rpc.discover"}:
+        assert "-32601" not in client.get(f"/{name}").text
+
+
+def test_what_is_denied_of_the_evm_layer_is_told_to_nobody(
+    backend: chain.PeeredBackend,
+) -> None:
+    app = app_for(backend, json_rpc_enable=True, deny_methods=["eth_get*"])
+    told = {
+        method["name"]
+        for method in asked(app.test_client(), "rpc.discover")["result"]["methods"]
+    }
+
+    assert "eth_chainId" in told
+    assert not any(name.startswith("eth_get") for name in told)
+
+
+def test_a_method_without_its_path_is_told_of_as_a_method(
+    backend: chain.PeeredBackend,
+) -> None:
+    client = app_for(backend, exclude_routes=["genesis"]).test_client()
+
+    assert "/genesis" not in document_of(client)["paths"]
+    assert "genesis" in methods_told(client)
+
+
+def test_all_mounts_of_a_version_are_servers(backend: chain.PeeredBackend) -> None:
+    app = Flask("host")
+    NodeRPC(app, backend=backend, url_prefix="/<chain>/node", dialect="comet-1.0")
+    client = app.test_client()
+    behind = {"SCRIPT_NAME": "/host"}
+    servers = document_of(client, "/main/node/openapi.json", environ_overrides=behind)[
+        "servers"
+    ]
+
+    assert servers == [{"url": "/host/main/node"}, {"url": "/host/main/node/v1"}]
+    assert all(
+        client.get(f"{each['url'].removeprefix('/host')}/health").status_code == 200
+        for each in servers
+    )
+
+
+def test_errors_are_described_as_they_are(backend: chain.PeeredBackend) -> None:
+    app = app_for(backend, allowed_hosts=["node.example"], read_origins=["https://a.example"])
+    client = app.test_client()
+    here: dict[str, Any] = {"base_url": "http://node.example"}
+    document = document_of(client, **here)
+    responses = document["paths"]["/block"]["get"]["responses"]
+    assert list(responses) == ["200", "400", "403", "404", "500"]
+
+    stranger = {"Origin": "https://b.example", "Sec-Fetch-Site": "cross-site"}
+    failed = [
+        (client.get("/block?height=x", **here), 400),
+        (client.get("/block?height=99", **here), 404),
+        (client.get("/block", headers=stranger, **here), 403),
+        (client.get("/block"), 403),
+    ]
+    for answer, status in failed:
+        assert answer.status_code == status
+        described = responses[str(status)]["$ref"].rpartition("/")[2]
+        content = document["components"]["responses"][described]["content"][answer.mimetype]
+        told = answer.json if answer.is_json else answer.text
+        validator(content["schema"], document).validate(told)

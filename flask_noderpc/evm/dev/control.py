@@ -14,6 +14,7 @@ from ...backend.control import Control
 from ...errors import NotSupported, TxRejected, ValueNotAllowed
 from ...rpc.context import Context
 from ...rpc.params import NoParams, Params, param
+from ...wire.param_forms import typed
 from ...wire.params import ParamField
 from ..errors import NOT_SUPPORTED, EvmError
 from ..forms import hexes
@@ -35,6 +36,7 @@ class Number(ParamField):
     """A number, as hex or as JSON has numbers; these tools send both."""
 
     json_type = "integer"
+    in_json = typed("integer", "string")
 
     def from_json(self, value: Any) -> int:
         """The number."""
@@ -47,6 +49,8 @@ class Number(ParamField):
 
 class MineOptions(ParamField):
     """The time of a block, or anvil's object with that and a number of blocks."""
+
+    in_json = typed("integer", "string", "object")
 
     def from_json(self, value: Any) -> tuple[int | None, int]:
         """Time and number."""

@@ -43,6 +43,7 @@ def refusing(name: str) -> Callable[[Context, Unread], NoReturn]:
     """What refuses a method."""
 
     def refuse(ctx: Context, params: Unread) -> NoReturn:
+        """Refused: it would make the chain another than its blocks say."""
         raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
 
     return refuse

@@ -16,6 +16,7 @@ from ...ethereum.transactions import decode, in_the_name_of, signed
 from ...ethereum.typed_data import typed_digest
 from ...rpc.context import Context
 from ...rpc.params import NoParams, Params, param
+from ...wire.param_forms import typed
 from ...wire.params import ParamField
 from ..errors import EvmError
 from ..forms.params import Address, Bool, Data
@@ -150,6 +151,7 @@ class TypedData(ParamField):
     """Structured data, or its JSON as a text."""
 
     json_type = "object"
+    in_json = typed("object", "string")
 
     def from_json(self, value: Any) -> bytes:
         """What of it is signed."""

@@ -12,6 +12,7 @@ from ...ethereum.blocks import fee_after
 from ...ethereum.fees import CHANGE_DENOMINATOR, ELASTICITY
 from ...rpc.context import Context
 from ...rpc.params import NoParams, Params, param
+from ...wire.param_forms import typed
 from ...wire.params import ParamField
 from ..budget import Budget
 from ..errors import EvmError
@@ -56,6 +57,7 @@ class Count(ParamField):
     """A number of blocks, hex or decimal, as a text or a number."""
 
     json_type = "integer"
+    in_json = typed("integer", "string")
 
     def from_json(self, value: Any) -> int:
         """The number."""

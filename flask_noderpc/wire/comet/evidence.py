@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ... import json
 from ...domain import block as blocks
 from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ...errors import InvalidEvidence
+from .. import param_forms as forms
 from ..param_rules import ParamRules, Reader
 from ..params import ParamField
 from ..vote_texts import vote_text
@@ -241,6 +242,8 @@ class EvidenceReader:
     """Reads the parameter as CometBFT does."""
 
     value: Interface
+    in_uri: ClassVar = forms.EVIDENCE
+    in_json: ClassVar = forms.EVIDENCE
 
     def from_uri(self, text: str) -> blocks.Evidence | None:
         """JSON."""
@@ -267,6 +270,7 @@ class EvidenceObject(ParamField):
     """A piece of evidence; without other rules it is that of CometBFT 0.38."""
 
     json_type = "object"
+    in_json = in_uri = forms.EVIDENCE
     takes = "an object with the type and the value of the evidence"
 
     def from_json(self, value: Any) -> blocks.Evidence | None:

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 from ... import json
 from ...domain.text import text_of
+from .. import param_forms as forms
 from .. import params
+from ..fields import Json
 from ..param_rules import ParamRules, Reader
 from ..params import ParamField
 from . import gojson
@@ -51,6 +53,12 @@ class Integer:
     least: int = -(1 << 63)
     most: int = (1 << 63) - 1
     zero: ClassVar = 0
+    in_json: ClassVar = forms.DIGITS
+
+    @property
+    def in_uri(self) -> Json:
+        """A number."""
+        return forms.integer(self.least, self.most)
 
     def from_uri(self, text: str) -> int:
         """Digits, or JSON."""
@@ -83,6 +91,8 @@ class Bool:
     """Go's bool."""
 
     zero: ClassVar = False
+    in_json: ClassVar = forms.typed("boolean")
+    in_uri: ClassVar = in_json
 
     def from_uri(self, text: str) -> bool:
         """JSON."""
@@ -101,6 +111,8 @@ class String:
     """Go's string; in a URI also as hex behind 0x."""
 
     zero: ClassVar = ""
+    in_json: ClassVar = forms.typed("string")
+    in_uri: ClassVar = forms.QUOTED
 
     def from_uri(self, text: str) -> str:
         """JSON, or hex."""
@@ -121,6 +133,8 @@ class StringSlice:
     """Go's []string."""
 
     zero: ClassVar[tuple[str, ...]] = ()
+    in_json: ClassVar = forms.TEXTS
+    in_uri: ClassVar = forms.TEXTS
 
     def from_uri(self, text: str) -> tuple[str, ...]:
         """JSON."""
@@ -149,6 +163,8 @@ class ByteSlice:
 
     go_type: str
     zero: ClassVar = b""
+    in_json: ClassVar = forms.BASE64
+    in_uri: ClassVar = forms.QUOTED
 
     def from_uri(self, text: str) -> bytes:
         """Hex, a text whose bytes are meant, or JSON."""
@@ -194,6 +210,7 @@ class HexBytes(ByteSlice):
     """CometBFT's HexBytes: hex in JSON too."""
 
     __slots__ = ()
+    in_json: ClassVar = forms.HEX
 
     def from_json(self, raw: bytes) -> bytes:
         """Hex in double quotes."""
@@ -208,6 +225,16 @@ class Ours:
     """A kind that CometBFT does not have keeps its reader."""
 
     kind: ParamField
+
+    @property
+    def in_uri(self) -> Json:
+        """As the kind says."""
+        return self.kind.in_uri
+
+    @property
+    def in_json(self) -> Json:
+        """As the kind says."""
+        return self.kind.in_json
 
     def from_uri(self, text: str) -> Any:
         """As the kind reads it."""

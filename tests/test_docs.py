@@ -1,0 +1,70 @@
+"""The pages of docs/ that tell of tables are made from them, so they can't be stale."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import directives
+
+from flask_noderpc import NODE_ROUTES
+from flask_noderpc.evm.dev.table import DEV_ROUTES
+from flask_noderpc.evm.table import EVM_ROUTES
+from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc.settings import SETTINGS
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+class Registry:
+    """What stands in Sphinx's place."""
+
+    add_directive = staticmethod(directives.register_directive)
+
+
+@pytest.fixture
+def tables() -> dict[str, Any]:
+    """The module that makes the tables, whose names tests may replace."""
+    made = runpy.run_path(str(DOCS / "tables.py"))
+    made["setup"](Registry())
+    return made
+
+
+def named(page: str) -> list[str]:
+    """What a page describes by its tables alone, without what is written by hand."""
+    tables = re.findall(r"^\.\. noderpc-[\w-]+::.*$", (DOCS / page).read_text(), re.MULTILINE)
+    assert tables, f"{page} has no table"
+    tree = publish_doctree("\n\n".join(tables), settings_overrides={"halt_level": 2})
+    return [term.astext() for term in tree.findall(nodes.term)]
+
+
+@pytest.mark.usefixtures("tables")
+def test_every_route_stands_on_its_page() -> None:
+    assert named("routes.rst") == [route.name for route in NODE_ROUTES + UNSAFE_ROUTES]
+
+
+@pytest.mark.usefixtures("tables")
+def test_every_method_of_the_evm_layer_stands_on_its_page_once() -> None:
+    assert sorted(named("evm_methods.rst")) == sorted(
+        route.name for route in EVM_ROUTES + DEV_ROUTES
+    )
+
+
+@pytest.mark.usefixtures("tables")
+def test_every_setting_stands_on_its_page() -> None:
+    assert named("settings.rst") == [row.key for row in SETTINGS]
+
+
+def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> None:
+    # What the directives see are the names of their module.
+    seen = tables["Settings"].lines.__globals__
+    seen["NODE_ROUTES"] = NODE_ROUTES[:1]
+    seen["SETTINGS"] = SETTINGS[:1]
+
+    assert named("routes.rst") == ["health", *(route.name for route in UNSAFE_ROUTES)]
+    assert named("settings.rst") == [SETTINGS[0].key]
