@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from ..backend.version import ChainVersion
 from ..kept import Kept
@@ -29,23 +30,39 @@ class Encoded:
     """Another one for each other result; empty where none is told."""
 
 
+_Answers = Kept[Hashable, Encoded]
+
+
+def _weight(entry: Encoded) -> int:
+    return len(entry.result) + _OVERHEAD_BYTES
+
+
+class _Head(NamedTuple):
+    """What was told while the chain stood at one version."""
+
+    version: ChainVersion | None
+    answers: _Answers
+
+
 class KeptAnswers:
-    """The results of one mount, bounded in bytes."""
+    """The results of one mount, settled or of the head, bounded in bytes."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._kept: Kept[Hashable, Encoded] = Kept(
-            _MOST, most_bytes, lambda entry: len(entry.result) + _OVERHEAD_BYTES
-        )
+        # A quarter for the head: one block's time is too short to ask for more.
+        self._head_bytes = most_bytes // 4
+        self._settled: _Answers = Kept(_MOST, most_bytes - self._head_bytes, _weight)
+        self._head = self._new_head(None)
 
     def find(
         self, name: str, cache: Cache, params: Params, version: ChainVersion
     ) -> Encoded | None:
         """The result of a route at a version of the chain, if it is still there."""
         if cache.may_allow(params):
-            settled = self._kept.get((name, params, version.history))
+            settled = self._settled.get((name, params, version.history))
             if settled is not None:
                 return settled
-        return self._kept.get((name, params, version))
+        head = self._head
+        return head.answers.get((name, params)) if head.version == version else None
 
     def keep(
         self, name: str, params: Params, version: ChainVersion, encoded: Encoded
@@ -53,5 +70,13 @@ class KeptAnswers:
         """The result, kept: for good if it is settled, and else while the chain stays."""
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
         entry = Encoded(encoded.result, encoded.cacheable, etag)
-        key = version.history if encoded.cacheable else version
-        return self._kept.keep((name, params, key), entry)
+        if encoded.cacheable:
+            return self._settled.keep((name, params, version.history), entry)
+        head = self._head
+        if head.version != version:
+            # What was told of another head is not asked for again: it would only take room.
+            head = self._head = self._new_head(version)
+        return head.answers.keep((name, params), entry)
+
+    def _new_head(self, version: ChainVersion | None) -> _Head:
+        return _Head(version, Kept(_MOST, self._head_bytes, _weight))
