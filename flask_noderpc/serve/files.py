@@ -28,8 +28,7 @@ class Room:
 def room_within(wanted: Room, listeners: int, mounts: int) -> Room:
     """What is wanted, or as much of each as there are files for."""
     most = _raise_limit()
-    # A websocket reads and writes by a file each.
-    apart = mounts * (2 * wanted.websockets + wanted.waiting)
+    apart = mounts * (wanted.websockets + wanted.waiting)
     files = listeners * wanted.connections + apart
     if most == resource.RLIM_INFINITY or files <= most - _OWN:
         return wanted

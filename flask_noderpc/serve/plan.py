@@ -36,8 +36,6 @@ class Plan:
     """Of the node's own app, by their names."""
     folder: str = ""
     """Where that keeps its chain."""
-    produces: bool = False
-    serves: bool = True
 
     def encode(self) -> str:
         """As it is handed on."""

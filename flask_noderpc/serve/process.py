@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import sys
 import threading
 from collections.abc import Iterator
@@ -106,13 +105,12 @@ def _server(listener: Listener, app: Flask, mount: str, limits: Limits) -> NodeS
     from ..extension import mounts
     from .evm_root import EvmRoot
     from .server import NodeServer
+    from .tls import tls_context
 
     sock = socket.socket(fileno=listener.descriptor)
     tls: dict[str, Any] = {}
     if listener.certificate:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(listener.certificate, listener.key)
-        tls = {"ssl_context": context}
+        tls = {"ssl_context": tls_context(listener.certificate, listener.key)}
     wsgi: Any = app
     settings = mounts(app)[mount].settings
     if settings.trusted_proxies:

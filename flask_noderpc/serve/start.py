@@ -18,6 +18,7 @@ from .config_file import default_database, read_config
 from .filesystem import refuse_network
 from .plan import Listener, Plan
 from .supervisor import Supervisor
+from .tls import tls_context
 
 Say = Callable[[str], None]
 
@@ -130,9 +131,9 @@ def _at(
 ) -> Iterator[_Place]:
     if bool(tls[0]) != bool(tls[1]):
         raise ConfigurationError("TLS needs both a certificate and its key")
-    for path in filter(None, tls):
-        if not Path(path).is_file():
-            raise ConfigurationError(f"{path}: there is no such file, for TLS")
+    if all(tls):
+        # Each process reads them anew; what is wrong with them is said here, and once.
+        tls_context(*tls)
     for address in parse(text, f"NODERPC_{name.upper()}"):
         # What everybody's keys sign for is for this machine alone, unless it is said.
         own = address.on_loopback() if settings.dev and name not in given else address

@@ -57,10 +57,12 @@ class Connection:
     """The frames of one websocket, from a socket whose handshake is done."""
 
     def __init__(self, sock: socket.socket, timing: Timing, max_message: int) -> None:
-        # A timeout belongs to a socket object, so reading and writing have one each.
-        self._in, self._out = sock, sock.dup()
-        self._in.settimeout(timing.read_s)
-        self._out.settimeout(timing.write_s)
+        # The clock has the deadlines: reading and writing have one each, and a socket with TLS,
+        # which is only one, has none at all in OpenSSL. But without any timeout a reader may
+        # keep the writer out of OpenSSL.
+        self._sock = sock
+        sock.settimeout(timing.read_s + timing.write_s)
+        self._read_by = self._write_by = inf
         self._pull: Callable[[], Iterator[bytes]]
         self._timing = timing
         self._max_message = max_message
@@ -93,7 +95,6 @@ class Connection:
             self._has_read = True
             self._wakeup.set()
             writer.join()
-            self._out.close()
 
     def send(self, payload: bytes) -> None:
         """Send a message; it is written when this returns, so a flood waits at its peer."""
@@ -124,16 +125,27 @@ class Connection:
         self.close(CloseReason.TRY_AGAIN_LATER, reason)
 
     def look_at_clock(self) -> None:
-        """Ping, or give up a peer that ignores our Close; called a few times a second."""
+        """Ping, or give up a peer that is past a deadline; called a few times a second."""
         now = time.monotonic()
-        if now >= self._close_by:
-            self._has_ended = True
-            self._wakeup.set()
+        if now >= self._read_by and self._is_taking:
+            # Silent, and busy with what it is sent: our ping stands in that queue.
+            self._is_taking = False
+            self._read_by = now + self._timing.read_s
+        if now >= min(self._read_by, self._write_by, self._close_by):
+            self._end()
         elif now >= self._next_ping:
             self._next_ping = now + self._timing.ping_s
             with suppress(LocalProtocolError), self._lock:
                 self._frames.append(self._protocol.send(Ping()))
             self._wakeup.set()
+
+    def _end(self) -> None:
+        """Shut the socket, so that whoever reads or writes notices."""
+        self._has_ended = True
+        self._wakeup.set()
+        with suppress(OSError):
+            # What TLS makes of this would let the others go on in plain text.
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     # Reading.
 
@@ -155,15 +167,16 @@ class Connection:
                         message.clear()
 
     def _events(self) -> Iterator[Event]:
+        if self._read_by == inf:
+            self._read_by = time.monotonic() + self._timing.read_s
         try:
-            received = self._in.recv(_READ)
-        except OSError as error:
-            if isinstance(error, TimeoutError) and self._is_taking:
-                # Silent, and busy with what it is sent: our ping stands in that queue.
-                self._is_taking = False
-                return
-            # Silent for too long, or cut off.
+            received = self._sock.recv(_READ)
+        except TimeoutError:
+            return
+        except OSError:
+            # Cut off.
             received = b""
+        self._read_by = inf
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
             yield from self._protocol.events()
@@ -198,11 +211,8 @@ class Connection:
             # Past its deadline, or gone.
             pass
         finally:
-            self._has_ended = True
+            self._end()
             self._written.set()
-            # Whoever reads must notice too.
-            with suppress(OSError):
-                self._out.shutdown(socket.SHUT_RDWR)
 
     def _write_waiting(self) -> bool:
         """Write what waits, if anything does."""
@@ -215,11 +225,13 @@ class Connection:
         return anything
 
     def _transmit(self, piece: bytes) -> None:
+        self._write_by = time.monotonic() + self._timing.write_s
         # Mostly all of it is taken at once, and gevent's sendall() asks the kernel first how
         # much that will be.
-        sent = self._out.send(piece)
+        sent = self._sock.send(piece)
         if sent < len(piece):
-            self._out.sendall(piece[sent:])
+            self._sock.sendall(piece[sent:])
+        self._write_by = inf
 
     def _waiting(self) -> Iterator[bytes]:
         if self._frames or self._pong:

@@ -217,7 +217,7 @@ def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Pat
                 stack.enter_context(connect(node.url()))
             assert slowest(node) < SOON_S
         said = node.log.read_text()
-        assert "7 connections at each address instead of 900, 7 websockets instead of" in said
+        assert "11 connections at each address instead of 900, 11 websockets instead of" in said
         assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS and" in said
         assert "Traceback" not in said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -13,14 +13,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
 from web3 import HTTPProvider, Web3
 
 from ..websocket.client import Client
-from .certificate import make_certificate
-from .kit import PATIENCE, Node, connect, refusal, started, until
+from .kit import COMMAND, PATIENCE, Node, connect, refusal, started, until
 
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -39,6 +39,35 @@ def test_each_surface_is_at_its_address(node: Node) -> None:
     websocket = Client(node.url("EVM websocket").replace("ws", "http", 1), path="/")
     assert websocket.asked("eth_chainId", [])["result"] == hex(9000)
     websocket.close()
+
+
+def test_without_other_flags_they_are_those_of_the_interface(tmp_path: Path) -> None:
+    # A network of its own, where nobody else has these ports.
+    alone = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c"]
+    up = "ip link set lo up"
+    if not which("unshare") or subprocess.run([*alone, up], check=False).returncode:
+        pytest.skip("this system lets nobody make a network of its own")
+    start = [*COMMAND, "--home", str(tmp_path), "--json-rpc.enable"]
+    with started(tmp_path, command=[*alone, f'{up}; exec "$@"', "sh", *start]) as node:
+        said = {
+            title: node.url(title) for title in ("node RPC", "EVM JSON-RPC", "EVM websocket")
+        }
+        listening = _listening(node.pid)
+    assert [url.rpartition(":")[2] for url in said.values()] == ["26657", "8545", "8546"]
+    assert listening == {("127.0.0.1", 26657), ("0.0.0.0", 8545), ("0.0.0.0", 8546)}
+
+
+def _listening(pid: int) -> set[tuple[str, int]]:
+    """Where something listens in a process's network."""
+    found = set()
+    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        _, own, _, state, *_ = line.split()
+        host, port = own.split(":")
+        if state == "0A":
+            # The kernel writes addresses as numbers of this machine.
+            address = int(host, 16).to_bytes(4, sys.byteorder)
+            found.add((socket.inet_ntoa(address), int(port, 16)))
+    return found
 
 
 def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
@@ -130,22 +159,6 @@ def _says_ok(path: str) -> bool:
             return False
         sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
         return sock.recv(100).startswith(b"HTTP/1.1 200")
-
-
-def test_tls(tmp_path: Path) -> None:
-    certificate, key = make_certificate(tmp_path)
-    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
-    with started(tmp_path, *flags) as node:
-        url, context = node.url(), ssl.create_default_context(cafile=certificate)
-        assert url.startswith("https://")
-
-        def answers() -> bool:
-            try:
-                return bool(urllib.request.urlopen(url + "/health", context=context).read())
-            except OSError:
-                return False
-
-        until(answers, "an answer over TLS")
 
 
 def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:

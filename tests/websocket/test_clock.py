@@ -24,7 +24,6 @@ class Ticked(Connection):
         stack.enter_context(ours)
         stack.enter_context(theirs)
         super().__init__(ours, Timing(), 1000)
-        stack.callback(self._out.close)
         self.ticked = threading.Event()
 
     def look_at_clock(self) -> None:

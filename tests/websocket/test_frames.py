@@ -200,7 +200,8 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     began = time.monotonic()
     theirs.sendall(b"\x81\x81\0\0\0\0a")
 
-    connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
+    with Connections(tick_s=0.01).one(connection):
+        connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
 
     assert time.monotonic() - began < 10
     theirs.close()
