@@ -126,14 +126,16 @@ def _path(app: Flask, endpoint: str) -> str:
 
 
 def _run(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
-    from ..errors import NodeRPCError
+    from ..errors import ConfigurationError, NodeRPCError
     from ..extension import hang_up, mounts
 
     try:
         for mount in mounts(app).values():
             mount.start()
     except NodeRPCError as error:
-        sys.exit(f"noderpc: {error}")
+        print(f"noderpc: {error}", file=sys.stderr)
+        # What is set won't get better by another try.
+        sys.exit(os.EX_CONFIG if isinstance(error, ConfigurationError) else 1)
     for server in servers:
         server.start()
     ended.wait()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..backend.sqlite.connection import Store
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import Address, listen, parse
@@ -60,8 +61,10 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
         **given,
     }
     settings = read_settings({}, given)
-    _make(Path(str(settings.database)).parent)
-    refuse_network(Path(str(settings.database)))
+    # It may be named by a URI.
+    store = Store(str(settings.database))
+    _make(store.folder)
+    refuse_network(store.file)
     # Whatever is wrong with the settings is said here, once, and before anything is opened.
     node_app(folder, given)
     _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)

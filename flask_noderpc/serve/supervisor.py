@@ -88,6 +88,8 @@ class Supervisor:
     def _replace(self, child: _Child) -> None:
         if self._ending:
             return
+        if child.process.returncode == os.EX_CONFIG:
+            raise ConfigurationError("the node can't start so; why is said above")
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 

@@ -128,6 +128,30 @@ def test_a_file_that_is_wrong_is_told(tmp_path: Path, text: str, words: str) -> 
     assert words in refusal("--home", str(tmp_path))
 
 
+def test_settings_that_the_chain_has_not_are_told_once(tmp_path: Path) -> None:
+    own = ("--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0", "--chain-id")
+    with started(tmp_path, "--chain-id", "one") as node:
+        node.until_up()
+    why, end = refusal(*own, "other").splitlines()
+    assert why.startswith("noderpc: NODERPC_CHAIN_ID is 'other' and the genesis in ")
+    assert end == "Error: the node can't start so; why is said above"
+
+
+def test_a_copy_is_served_by_its_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with started(tmp_path, *BUSY) as node:
+        until(lambda: _height(node) > 2, "some blocks")
+        node.end()
+    # Without keys, as a copy has none.
+    copy = f"file:{tmp_path / 'data' / 'noderpc.db'}?mode=ro"
+    flags = ("--produce", "false", "--database", copy)
+    (tmp_path / "other").mkdir()
+    with started(tmp_path / "other", *flags) as node:
+        node.until_up()
+        assert node.height() > 2
+    assert not (tmp_path / "file:").exists()
+
+
 def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
