@@ -338,7 +338,7 @@ class Dispatcher:
     ) -> Answer:
         encoded = self._result(caller, endpoint.route, params)
         body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
-        return Answer(body, encoded.cacheable, encoded.etag)
+        return Answer(body, encoded.cacheable and not self.guard.asks, encoded.etag)
 
     def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
         version = caller.sight.version() if route.of_chain else None

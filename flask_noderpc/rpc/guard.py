@@ -47,6 +47,11 @@ class Guard:
             log.exception("the host's authorize failed, and so %s is refused", method)
             return False
 
+    @property
+    def asks(self) -> bool:
+        """Whether not all are let in, so that nobody else may keep what one is answered."""
+        return self._authorize is not None
+
     def check(self, method: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.NotAuthorized` for who may not call it."""
         if not self.admits(method):

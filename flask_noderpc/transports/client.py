@@ -29,16 +29,24 @@ def sender_of(standing: Standing) -> Sender:
 
 def home_of(address: str) -> str:
     """The client that an address belongs to."""
-    if ":" not in address:
-        return address
+    host = _without_port(address)
+    if ":" not in host:
+        return host
     try:
-        wide = IPv6Address(address)
+        wide = IPv6Address(host)
     except ValueError:
         # What a proxy or a socket of the system calls it.
-        return address
+        return host
     # RFC 4291: whoever has one address has the 64 bits behind the network's.
     own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(own)
+
+
+def _without_port(address: str) -> str:
+    # Some proxies name the port too, and each connection has another.
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def request_cost() -> int:
@@ -46,8 +54,7 @@ def request_cost() -> int:
 
     One that can't be read counts as one.
     """
-    if request.method == "GET":
-        return 1
+    # Whatever the method is: CometBFT and geth also answer a body that comes by GET.
     if request.max_content_length is None:
         request.max_content_length = _MOST_BYTES
     try:

@@ -108,6 +108,25 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
     assert "result" in server.post(call("events", shortly), HOG)
 
 
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("192.0.2.7:4711", "192.0.2.7:4712", "192.0.2.8:4711"),
+        ("[2001:db8::1]:4711", "2001:db8::2", "[2001:db8:0:1::1]:4711"),
+        ("::ffff:192.0.2.7", "192.0.2.7", "::ffff:192.0.2.8"),
+    ],
+)
+def test_a_client_is_one_whichever_port_and_form_its_address_has(
+    start: Callable[..., Server], node: Node, one: str, same: str, other: str
+) -> None:
+    server = start(max_waiting_calls_per_client=1)
+    waiting = server.waiting(one)
+    assert PER_CLIENT in server.post(call("events", LONG), same)["error"]["data"]
+    assert "result" in server.post(call("events", {"wait_time": "10ms"}), other)
+    node.produce()
+    assert "result" in waiting.result(20)
+
+
 def test_nobody_has_all_places_of_those_who_wait(
     start: Callable[..., Server], node: Node
 ) -> None:

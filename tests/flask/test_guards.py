@@ -136,6 +136,13 @@ def test_who_is_authorized_is_served(authorized: Ways) -> None:
     assert "result" in authorized.websocket("eth_chainId", "/evm/ws")
 
 
+def test_nobody_else_may_keep_what_somebody_may_read(app: Flask) -> None:
+    for found in ways(app, authorize=by_token, dialect="comet-0.38"):
+        headers = {"Authorization": "Bearer right"}
+        read = found.app.test_client().get("/block?height=1", headers=headers)
+        assert (read.status_code, "Cache-Control" in read.headers) == (200, False)
+
+
 def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
     seen: list[str] = []
 
@@ -207,6 +214,19 @@ def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
         assert found.batch("health").count('"result"') == 2
         assert found.batch("health").count('"result"') == 2
         assert found.post("health") == "too much\n"
+
+
+def test_a_body_costs_what_it_holds_by_whichever_method_it_comes(app: Flask) -> None:
+    costs = []
+    app.before_request(lambda: costs.append(request_cost()))
+    body = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 3
+    for found in ways(app, dialect="comet-0.38"):
+        for path in ("/", "/evm"):
+            for method in ("GET", "POST"):
+                answer = found.app.test_client().open(path, method=method, json=body)
+                assert len(answer.json or ()) == 3
+        assert found.get("health")[0] == 200
+    assert costs == [3, 3, 3, 3, 1]
 
 
 def test_with_flask_limiter_a_batch_costs_what_its_calls_would(app: Flask) -> None:
