@@ -101,7 +101,7 @@ class _Sight:
         return self._version
 
     def forget(self) -> None:
-        """A call may have changed the chain."""
+        """A call may change the chain, or wait for a change."""
         self._has_looked = False
 
 
@@ -341,10 +341,11 @@ class Dispatcher:
         return Answer(body, encoded.cacheable and not self.guard.asks, encoded.etag)
 
     def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
-        version = caller.sight.version() if route.of_chain else None
+        if not route.of_chain:
+            caller.sight.forget()
+            return self._worked_out(caller, route, params)
+        version = caller.sight.version()
         if version is None or self._kept is None:
-            if route.writes:
-                caller.sight.forget()
             return self._worked_out(caller, route, params)
         found = self._kept.find(route.name, route.cache, params, version)
         if found is not None:

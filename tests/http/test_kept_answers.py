@@ -124,6 +124,24 @@ def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -
     assert block["result"]["block"]["header"]["height"] >= committed["result"]["height"]
 
 
+def test_a_call_sees_what_one_before_it_in_its_batch_waited_for(tmp_path: Path) -> None:
+    pace = Pace(interval_s=0.2, empty_blocks=True)
+    made = EmbeddedChain(tmp_path / "chain.db", pace=pace)
+    client = app_for(made).test_client()
+    for _ in range(3):
+        newest = answer(client, f"/events?waitTime={text('10s')}")["result"]["newest"]
+        wait = {"after": newest, "wait_time": "10s"}
+        calls = [
+            {"jsonrpc": "2.0", "id": 1, "method": "status"},
+            {"jsonrpc": "2.0", "id": 2, "method": "events", "params": wait},
+            {"jsonrpc": "2.0", "id": 3, "method": "status"},
+        ]
+        _, told, status = client.post("/", json=calls).get_json()
+        height, _, _ = told["result"]["newest"].partition("-")
+        assert int(status["result"]["sync_info"]["latest_block_height"]) >= int(height, 16)
+    made.close()
+
+
 def test_blocks_that_were_taken_back_are_told_no_more(tmp_path: Path) -> None:
     chain = opened(tmp_path / "chain.db")
     client, control = app_for(chain).test_client(), chain.control()
