@@ -188,13 +188,15 @@ def start_app(context: click.Context, mount: str) -> None:
 
     found = _mounts().get(mount)
     if found is None:
-        raise click.ClickException(f"no node RPC is mounted as {mount!r}")
+        known = ", ".join(_mounts())
+        raise click.ClickException(f"no node RPC is mounted as {mount!r}; mounted are: {known}")
     info = context.find_object(ScriptInfo)
     where = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     settings = found.settings
-    _told(lambda: start_host(where, mount, settings, click.echo))
+    rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
+    _told(lambda: start_host(where, mount, rule.rstrip("/"), settings, click.echo))
 
 
 @click.group()

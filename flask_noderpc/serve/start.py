@@ -79,12 +79,14 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def start_host(app: str, mount: str, settings: Settings, say: Say) -> None:
-    """Serve a host's app until a signal comes."""
-    _serve(settings, Plan(-1, app=app, mount=mount), {}, say)
+def start_host(app: str, mount: str, base: str, settings: Settings, say: Say) -> None:
+    """Serve a host's app, in which the node is below ``base``, until a signal comes."""
+    _serve(settings, Plan(-1, app=app, mount=mount), {}, say, base)
 
 
-def _serve(settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say) -> None:
+def _serve(
+    settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say, base: str = ""
+) -> None:
     places = tuple(_places(settings, given))
     with ExitStack() as stack:
         sockets = [stack.enter_context(listen(place.address)) for place in places]
@@ -92,7 +94,7 @@ def _serve(settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say) -
             Listener(sock.fileno(), place.surface, place.certificate, place.key)
             for sock, place in zip(sockets, places, strict=True)
         )
-        _tell(settings, places, sockets, say)
+        _tell(settings, places, sockets, say, base)
         plans = tuple(_plans(replace(plan, listeners=listeners), settings))
         shared = ""
         if settings.metrics:
@@ -148,6 +150,7 @@ def _tell(
     places: tuple[_Place, ...],
     sockets: list[socket.socket],
     say: Say,
+    base: str,
 ) -> None:
     """Say where everything is, and how to begin."""
     titles = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
@@ -164,4 +167,4 @@ def _tell(
     if settings.dialect == "document":
         say(f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38")
     if first:
-        say(f"{'try':14} curl {first}/status")
+        say(f"{'try':14} curl {first}{base}/status")

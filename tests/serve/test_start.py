@@ -325,4 +325,7 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
                 return False
 
         until(answers, "the host's page")
+        assert (
+            f"curl {url.replace('127.0.0.1', 'localhost')}/node/status" in node.log.read_text()
+        )
         assert b'"result"' in urllib.request.urlopen(url + "/node/status").read()
