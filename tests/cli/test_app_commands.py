@@ -201,3 +201,10 @@ def test_an_app_without_the_node_is_told_how_to_get_it(app: Flask, command: str)
 
     assert found.exit_code == 1
     assert "register noderpc_bp on it" in found.output
+
+
+def test_start_names_the_mounts_where_the_one_that_is_meant_is_not_there(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+    found = run(app, "start", "--mount", "other")
+    assert found.exit_code == 1
+    assert "no node RPC is mounted as 'other'; mounted are: noderpc" in found.output

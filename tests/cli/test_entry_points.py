@@ -266,3 +266,24 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
     assert found.exit_code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_that_has_no_room_is_told_and_not_left(database: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    # Blocks of 512 bytes: enough for what SQLite shares, and too little for the copy.
+    little = ["sh", "-c", 'ulimit -f 150; exec "$@"', "sh"]
+    found = subprocess.run(
+        [
+            *little,
+            Path(sys.executable).with_name("noderpc"),
+            "backup",
+            str(database),
+            str(target),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found.returncode == 1
+    assert f"Error: {target}: the disk" in found.stderr
+    assert not list(tmp_path.glob("copy.db*"))

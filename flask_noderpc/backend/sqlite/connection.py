@@ -159,7 +159,7 @@ class Store:
 
         def told(status: int, remaining: int, total: int) -> None:
             # Nobody else has the copy, and the moment is held.
-            if status not in (sqlite3.SQLITE_OK, sqlite3.SQLITE_DONE):
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise StoreError("the copy can't go on, the file is locked", str(target))
             if progress is not None:
                 progress(remaining, total)
@@ -170,12 +170,8 @@ class Store:
             try:
                 with (
                     closing(sqlite3.connect(draft)) as copy,
-                    translated(self.path),
-                    closing(self.open_reader()) as source,
+                    closing(self._held_reader()) as source,
                 ):
-                    # Without this the copy begins anew whenever somebody else writes.
-                    source.execute("BEGIN")
-                    source.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                     source.backup(copy, pages=_COPIED_PAGES, progress=told)
                     leases.free(copy)
                     copy.commit()
@@ -184,6 +180,19 @@ class Store:
                 draft.rename(target)
             finally:
                 draft.unlink(missing_ok=True)
+
+    def _held_reader(self) -> Reader:
+        """A reader of what is there now: of another a copy begins anew whenever somebody
+        writes."""
+        with translated(self.path):
+            reader = self.open_reader()
+            try:
+                reader.execute("BEGIN")
+                reader.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            except BaseException:
+                reader.close()
+                raise
+            return reader
 
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:
