@@ -38,14 +38,17 @@ def _maybe_path(value: object) -> str:
     return "" if value == "" else _path(value)
 
 
+_WORDS = dict.fromkeys(("true", "yes", "on", "1"), True)
+_WORDS |= dict.fromkeys(("false", "no", "off", "0"), False)
+
+
 def _switch(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if value in (0, 1):
         return bool(value)
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
+    if isinstance(value, str) and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
     raise ValueError("true or false is needed")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import json
 
-SOCKETS = "NODERPC_SERVE"
+VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""
 
 

@@ -35,9 +35,9 @@ def main() -> None:
     from gevent import monkey
 
     monkey.patch_all()
-    from .plan import SOCKETS, Plan
+    from .plan import VARIABLE, Plan
 
-    plan = Plan.decode(os.environ.pop(SOCKETS))
+    plan = Plan.decode(os.environ.pop(VARIABLE))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
     # Silent unless NODERPC_LOG_CALLS asks for it.
     logging.getLogger("flask_noderpc.calls").setLevel(logging.INFO)

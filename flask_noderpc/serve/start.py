@@ -57,7 +57,7 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
     given = {
         "home": str(folder),
         "database": str(default_database(folder)),
-        **(_DEV if str(given.get("dev", "")).lower() in ("true", "1", "yes", "on") else {}),
+        **(_DEV if read_settings({}, given).dev else {}),
         **given,
     }
     settings = read_settings({}, given)

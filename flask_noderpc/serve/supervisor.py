@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
-from .plan import SOCKETS, Plan
+from .plan import VARIABLE, Plan
 
 _LOOK_S = 0.1
 # Longer than what a process takes to end in good order.
@@ -72,7 +72,7 @@ class Supervisor:
 
     def _start(self, plan: Plan) -> _Child:
         descriptors = [plan.watched, *(each.descriptor for each in plan.listeners)]
-        environment = {**os.environ, SOCKETS: plan.encode()}
+        environment = {**os.environ, VARIABLE: plan.encode()}
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         process = subprocess.Popen(

@@ -46,7 +46,7 @@ class Origins:
         if ANY in self.hosts:
             return True
         name = _name(f"//{host}") or ""
-        return any(fnmatchcase(name, allowed.lower()) for allowed in self.hosts)
+        return any(fnmatchcase(name, _bare(allowed).lower()) for allowed in self.hosts)
 
     def standing(self, headers: Headers, host: str, peer: str = "") -> Standing:
         """What the sender of these headers to this host may do; who has no address, ``peer``,
@@ -59,6 +59,11 @@ class Origins:
         return Standing(
             may_write or _lists(self.readers, origin), may_write, may_write and is_local
         )
+
+
+def _bare(host: str) -> str:
+    # The brackets of an IPv6 address would be a set of characters.
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def _lists(allowed: tuple[str, ...], origin: str) -> bool:

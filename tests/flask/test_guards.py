@@ -174,7 +174,9 @@ def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
 
 @pytest.fixture
 def hosts(app: Flask) -> Iterator[Ways]:
-    yield from ways(app, allowed_hosts=["node.example", "*.inner.example"])
+    yield from ways(
+        app, allowed_hosts=["node.example", "*.inner.example", "[2001:db8::1]", "::1"]
+    )
 
 
 @pytest.mark.parametrize("host", ["evil.example", "", 'a"><script>', "node.example.evil.com"])
@@ -194,7 +196,10 @@ def test_a_handshake_for_another_host_is_refused(hosts: Ways) -> None:
         hosts.websocket("status")
 
 
-@pytest.mark.parametrize("host", ["node.example", "NODE.example:26657", "a.inner.example"])
+@pytest.mark.parametrize(
+    "host",
+    ["node.example", "NODE.example:26657", "a.inner.example", "[2001:DB8::1]:80", "[::1]"],
+)
 def test_hosts_that_are_listed_are_served(hosts: Ways, host: str) -> None:
     hosts.headers["Host"] = host
     assert hosts.get("status")[0] == 200
