@@ -76,7 +76,8 @@ class Supervisor:
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.process"],
+            # What lies in the current folder is for a host's app alone.
+            [sys.executable, *([] if plan.app else ["-P"]), "-m", f"{__package__}.process"],
             env=environment,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,

@@ -70,6 +70,20 @@ def _listening(pid: int) -> set[tuple[str, int]]:
     return found
 
 
+def test_nothing_of_the_current_folder_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("flask", "queue"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('what is this?')")
+    python, *rest = COMMAND
+    # As the console script begins.
+    own = [python, "-P", *rest, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
+    flags = ("--application", "evm", "--empty-blocks")
+    with started(tmp_path, *flags, command=own) as node:
+        until(lambda: _height(node) > 1, "blocks")
+
+
 def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(node.url("EVM JSON-RPC") + "/status", timeout=PATIENCE)

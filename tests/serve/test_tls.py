@@ -8,16 +8,14 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from websockets.sync.client import connect
 
+from ..websocket.client import Client
 from .certificate import make_certificate
-from .kit import PATIENCE, Node, refusal, started
-from .kit import connect as connection
+from .kit import PATIENCE, Node, connect, refusal, started
 
 Pair = tuple[str, str]
 ADDRESS = ("--rpc.laddr", "tcp://127.0.0.1:0")
@@ -66,18 +64,20 @@ def test_the_node_rpc_is_reached(node: Node, own: ssl.SSLContext) -> None:
     url = node.url()
     with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own) as answer:
         assert json.load(answer)["result"] == {}
-    with connect(f"{url.replace('http', 'ws', 1)}/websocket", ssl=own) as websocket:
-        assert _asked(websocket, "health", {}) == {}
+    with closing(Client(url, tls=own)) as client:
+        assert client.asked("health")["result"] == {}
 
 
 def test_the_evm_layer_is_reached(node: Node, evm: ssl.SSLContext) -> None:
     request = urllib.request.Request(
-        node.url("EVM JSON-RPC"), _call("eth_chainId", []), {"Content-Type": "application/json"}
+        node.url("EVM JSON-RPC"),
+        b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}',
+        {"Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=PATIENCE, context=evm) as answer:
         assert json.load(answer)["result"] == hex(9000)
-    with connect(node.url("EVM websocket"), ssl=evm) as websocket:
-        assert _asked(websocket, "eth_chainId", []) == hex(9000)
+    with closing(Client(node.url("EVM websocket"), path="/", tls=evm)) as client:
+        assert client.asked("eth_chainId", [])["result"] == hex(9000)
 
 
 def test_a_layer_shows_its_own_certificate(
@@ -93,7 +93,7 @@ def test_who_does_not_speak_tls_gets_no_answer_and_harms_nobody(
     node: Node, own: ssl.SSLContext
 ) -> None:
     url = node.url()
-    with connection(url) as sock:
+    with connect(url) as sock:
         sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
         with suppress(ConnectionResetError):
             assert not sock.recv(100).startswith(b"HTTP/")
@@ -107,20 +107,18 @@ def test_subscribers_are_told_meanwhile_and_at_the_end(
     context = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
     with started(tmp_path, *flags, "--empty-blocks", "--block-interval", "0.05") as node:
-        url = node.url().replace("http", "ws", 1)
-        with connect(f"{url}/websocket", ssl=context, max_size=None) as websocket:
-            websocket.send(_call("subscribe", {"query": "tm.event='NewBlock'"}).decode())
-            # Larger than one record of TLS, in both directions.
-            for _ in range(20):
-                websocket.send(_call("x" * 100_000, {}).decode())
-            told = [json.loads(websocket.recv(PATIENCE)) for _ in range(40)]
-            assert sum("error" in message for message in told) == 20
-            assert sum("data" in message.get("result", {}) for message in told) == 19
-            assert node.end() == 0
-            # To its end.
-            for _ in websocket:
-                pass
-            assert websocket.close_code == 1001
+        client = Client(node.url(), tls=context, timeout=PATIENCE)
+        client.call("subscribe", {"query": "tm.event='NewBlock'"})
+        # Larger than one record of TLS, in both directions.
+        for _ in range(20):
+            client.call("health", {}, own_id="x" * 100_000)
+        told = [client.json() for _ in range(40)]
+        assert sum("data" in message["result"] for message in told) == 19
+        assert node.end() == 0
+        while client.read() is not None:
+            pass
+        assert client.closed == 1001
+        client.close()
 
 
 @pytest.mark.parametrize(
@@ -145,12 +143,3 @@ def test_what_is_no_certificate_with_its_key_is_one_clear_line(
     said = refusal("--home", str(tmp_path), "--json-rpc.enable", *ADDRESS, *flags)
     assert words in said
     assert "\n" not in said
-
-
-def _call(method: str, params: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-
-
-def _asked(websocket: Any, method: str, params: Any) -> Any:
-    websocket.send(_call(method, params).decode())
-    return json.loads(websocket.recv(PATIENCE))["result"]

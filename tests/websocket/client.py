@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,11 +28,14 @@ class Client:
         timeout: float = 10.0,
         headers: Mapping[str, str] | None = None,
         own: str = "",
+        tls: SSLContext | None = None,
     ) -> None:
         parts = urlsplit(url)
         self.sock = socket.create_connection(
             (parts.hostname, parts.port or 80), timeout, (own, 0) if own else None
         )
+        if tls is not None:
+            self.sock = tls.wrap_socket(self.sock, server_hostname=parts.hostname)
         self.closed: int | None = None
         self.pongs: list[bytes] = []
         self._texts: list[str] = []

@@ -45,7 +45,9 @@ class Machine(Evm):
 
     def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
         self._state, self._limits = state, limits
-        command = (sys.executable, "-m", f"{__package__}.executor", _absolute(store))
+        # It finds what this process finds.
+        path = ("-P",) if sys.flags.safe_path else ()
+        command = (sys.executable, *path, "-m", f"{__package__}.executor", _absolute(store))
         self._calls = Executors(
             (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
         )
