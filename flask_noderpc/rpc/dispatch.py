@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend.base import ChainBackend
 from ..backend.version import ChainVersion
@@ -40,7 +40,7 @@ from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
-from .params import P, ParamLoader, Params
+from .params import P, ParamLoader, Params, remembering
 from .route import Route, RouteTable
 
 log = logging.getLogger("flask_noderpc.rpc")
@@ -56,8 +56,7 @@ class Reply:
     etag: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """One reply, whether others may keep it, and what tells its result from others."""
 
     body: bytes
@@ -74,6 +73,7 @@ class Endpoint:
 
     route: Route[Any]
     loader: ParamLoader[Any]
+    from_json: Callable[[bytes], Any]
     error_member: bool
 
 
@@ -166,14 +166,20 @@ class Dispatcher:
         most = context.settings.cache_bytes
         self._kept = KeptAnswers(most) if most else None
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
+        self._names = {route.name for route in routes}
         self._endpoints = {
-            route.name: Endpoint(
-                route,
-                self.loader(route.params, dialect.ignored.get(route.name, ())),
-                route.result in dialect.error_member,
-            )
-            for route in routes
+            route.name: self._made(route) for route in routes if guard.has(route.name)
         }
+
+    def _made(self, route: Route[Any]) -> Endpoint:
+        loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
+        return Endpoint(
+            route,
+            loader,
+            # What is kept is found by its parameters: those are plain values.
+            remembering(loader.from_json) if route.of_chain else loader.from_json,
+            route.result in self._dialect.error_member,
+        )
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
         """Reads parameters as the dialect does; made once, whoever asks."""
@@ -290,7 +296,7 @@ class Dispatcher:
         return self.envelope.failure(own_id, said)
 
     def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
-        own = (caller.own or {}).get(call.method)
+        own = caller.own.get(call.method) if caller.own else None
         with self.telling(call.method, caller.transport, is_own=own is not None):
             if own is not None:
                 self.check_own(call.method)
@@ -299,7 +305,7 @@ class Dispatcher:
                 return Answer(self.envelope.success(own_id, result, error_member=False))
             endpoint = self._endpoint(call.method, caller)
             self._ready()
-            params = endpoint.loader.from_json(call.params)
+            params = endpoint.from_json(call.params)
             return self._call(caller, endpoint, params, own_id)
 
     def telling(
@@ -312,7 +318,7 @@ class Dispatcher:
         if not rpc_called.receivers:
             return _UNHEARD
         return self._telling(
-            method if is_own or method in self._endpoints else "unknown", transport
+            method if is_own or method in self._names else "unknown", transport
         )
 
     @contextmanager
@@ -367,12 +373,10 @@ class Dispatcher:
         self.guard.check(name)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
-        if not self.guard.has(name):
-            raise self.envelope.unknown_method(name, _LEFT_OUT)
-        try:
-            endpoint = self._endpoints[name]
-        except KeyError:
-            raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            cure = self._cures.get(name, "") if self.guard.has(name) else _LEFT_OUT
+            raise self.envelope.unknown_method(name, cure)
         self.guard.check(name)
         if endpoint.route.writes and not caller.sender.may_write:
             raise OriginRefused(
