@@ -53,15 +53,51 @@ class Reply:
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
-    etag: str = ""
+    told: Told | None = None
+
+    @property
+    def etag(self) -> str:
+        """What tells its result from others, where it is told."""
+        return self.told.encoded.etag if self.told is not None else ""
+
+
+_UNKEPT = Encoded(b"")
 
 
 class Answer(NamedTuple):
-    """One reply, whether others may keep it, and what tells its result from others."""
+    """One reply, and the result in it."""
 
     body: bytes
-    cacheable: bool = False
-    etag: str = ""
+    encoded: Encoded = _UNKEPT
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether others may keep it."""
+        return self.encoded.cacheable
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a GET was answered, and by whom."""
+
+    dispatcher: Dispatcher
+    route: Route[Any]
+    encoded: Encoded
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether the same may be told again, to whoever asks the same."""
+        return self.route.is_fixed or self.encoded.version is not None
+
+    def holds(self) -> bool:
+        """Whether it would be told now."""
+        if self.route.is_fixed:
+            return True
+        return self.encoded.holds(self.dispatcher.backend.version())
+
+    def telling(self) -> AbstractContextManager[None]:
+        """Tells that it was told once more, to whoever listens."""
+        return self.dispatcher.telling(self.route.name, "get")
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -197,7 +233,8 @@ class Dispatcher:
                 self._ready()
                 params = endpoint.loader.from_uri(values)
                 answer = self._call(caller, endpoint, params, URI_ID)
-            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, answer.etag)
+            told = Told(self, endpoint.route, answer.encoded)
+            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, told)
         except Exception as error:
             return self.failed(URI_ID, error)
 
@@ -344,7 +381,7 @@ class Dispatcher:
     ) -> Answer:
         encoded = self._result(caller, endpoint.route, params)
         body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
-        return Answer(body, encoded.cacheable, encoded.etag)
+        return Answer(body, encoded)
 
     def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
         version = caller.sight.version() if route.of_chain else None

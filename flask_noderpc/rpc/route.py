@@ -51,6 +51,8 @@ class Route(Generic[P]):
     cache: Cache = NEVER
     of_chain: bool = False
     """Whether its answer follows from its parameters and the chain alone."""
+    is_fixed: bool = False
+    """Whether its answer is the same at all times."""
     writes: bool = False
     """Whether it changes state, which not every caller may."""
     signs: bool = False

@@ -101,7 +101,7 @@ def test_an_error_reads_as_message_and_data() -> None:
     assert str(RPCError()) == "Internal error"
 
 
-_SOME = (
+_SOME: st.SearchStrategy[object] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just([])
 )
 _MEMBERS = {
