@@ -384,7 +384,7 @@ class Dispatcher:
         return Answer(body, encoded)
 
     def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
-        version = caller.sight.version() if route.of_chain else None
+        version = caller.sight.version() if route.is_of_chain(params) else None
         if version is None or self._kept is None:
             if route.writes:
                 caller.sight.forget()

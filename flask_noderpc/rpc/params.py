@@ -134,7 +134,7 @@ class ParamLoader(Generic[P]):
 
 
 # Longer ones are seldom sent twice, and would take room.
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 256, 256
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 256
 
 
 def remembering(read: Callable[[bytes], P]) -> Callable[[bytes], P]:
