@@ -50,6 +50,11 @@ def main() -> None:
     app = _app(plan)
     servers = list(_servers(app, plan))
     _run(app, servers, ended)
+    logging.shutdown()
+    sys.stderr.flush()
+    # Past this point the interpreter takes gevent apart before logging's patched locks, and
+    # with some versions says so.
+    os._exit(0)
 
 
 def _watch(descriptor: int, ended: threading.Event) -> None:
