@@ -184,6 +184,7 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
 @click.pass_context
 def start_app(context: click.Context, mount: str) -> None:
     """Serve this app at the addresses of its node, until a signal comes."""
+    from .serve.lane import reason_against
     from .serve.start import start_host
 
     found = _mounts().get(mount)
@@ -195,6 +196,9 @@ def start_app(context: click.Context, mount: str) -> None:
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     settings = found.settings
+    reason = reason_against(_app())
+    if reason:
+        click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     _told(lambda: start_host(where, mount, rule.rstrip("/"), settings, click.echo))
 

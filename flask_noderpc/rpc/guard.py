@@ -36,6 +36,11 @@ class Guard:
         """Whether there is such a method for anybody."""
         return _lists(self._allow, method) and not _lists(self._deny, method)
 
+    @property
+    def asks(self) -> bool:
+        """Whether the host is asked about each call."""
+        return self._authorize is not None
+
     def admits(self, method: str) -> bool:
         """Whether the host lets whoever asks call it."""
         if self._authorize is None:
@@ -46,11 +51,6 @@ class Guard:
         except Exception:
             log.exception("the host's authorize failed, and so %s is refused", method)
             return False
-
-    @property
-    def asks(self) -> bool:
-        """Whether not all are let in, so that nobody else may keep what one is answered."""
-        return self._authorize is not None
 
     def check(self, method: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.NotAuthorized` for who may not call it."""
