@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
 
-from flask import Flask
+from flask import Flask, request_finished, request_started, request_tearing_down
 
 from ..extension import mounts
 from ..kept import Kept
@@ -25,6 +25,7 @@ _OVERHEAD_BYTES = 1_000
 _MOST = 1_000_000
 
 _CLOCKS = re.compile(rb"(?<=\r\n)(Date|X-Server-Time): [^\r]*")
+_SIGNALS = (request_started, request_finished, request_tearing_down)
 _REPEATABLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 304 ")
 
 
@@ -34,6 +35,10 @@ def reason_against(app: Flask) -> str:
         return "the app has WSGI middleware"
     if any(mount.asks_host for mount in mounts(app).values()):
         return "the app authorizes each call"
+    if any(mount.settings.log_calls for mount in mounts(app).values()):
+        return "each call is logged with its client"
+    if any(signal.has_receivers_for(app) for signal in _SIGNALS):
+        return "the app listens to Flask's signals of requests"
     hooks: tuple[dict[Any, list[Any]], ...] = (
         app.url_value_preprocessors,
         app.before_request_funcs,

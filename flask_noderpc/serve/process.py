@@ -105,7 +105,9 @@ def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     most = settings.cache_bytes // 4
     lane = Lane(most) if most and not reason_against(app) else None
     for listener in plan.listeners:
-        yield _server(listener, app, plan.mount, limits, lane)
+        # The other addresses have nothing of the node RPC.
+        own = lane if listener.surface == "node" else None
+        yield _server(listener, app, plan.mount, limits, own)
 
 
 def _server(

@@ -15,7 +15,7 @@ from typing import Any
 import gevent
 import gevent.socket
 import pytest
-from flask import Flask, Response
+from flask import Flask, Response, request_started
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from flask_noderpc import NodeRPC, SQLiteBackend
@@ -314,13 +314,19 @@ def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
     def middleware(app: Flask) -> None:
         app.wsgi_app = ProxyFix(app.wsgi_app)  # type: ignore[method-assign]
 
-    for change in (before, after, teardown, values, middleware):
+    def signal(app: Flask) -> None:
+        request_started.connect(_hook, app, weak=False)
+
+    for change in (before, after, teardown, values, middleware, signal):
         app = _plain()
         change(app)
         assert reason_against(app), change.__name__
     asking = Flask("host")
     NodeRPC(asking, backend=SQLiteBackend("never-opened.db"), authorize=lambda _: True)
     assert "authorizes" in reason_against(asking)
+    logging = Flask("host")
+    NodeRPC(logging, backend=SQLiteBackend("never-opened.db"), log_calls=True)
+    assert "logged with its client" in reason_against(logging)
     assert reason_against(_Host("host"))
     assert mounts(asking)
 

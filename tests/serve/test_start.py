@@ -89,6 +89,16 @@ def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
         urllib.request.urlopen(node.url("EVM JSON-RPC") + "/status", timeout=PATIENCE)
 
 
+def test_what_one_address_answered_is_not_told_at_another(node: Node) -> None:
+    request = b"GET /genesis HTTP/1.1\r\nHost: x\r\n\r\n"
+    statuses = {"node RPC": b"200", "EVM JSON-RPC": b"404", "EVM websocket": b"404"}
+    for title, status in statuses.items():
+        for _ in range(3):
+            with connect(node.url(title)) as sock:
+                sock.sendall(request)
+                assert sock.recv(12) == b"HTTP/1.1 " + status
+
+
 def test_it_says_how_to_begin(node: Node) -> None:
     said = node.log.read_text()
     assert "/status" in said
