@@ -37,7 +37,13 @@ def raises(error: BaseException) -> Any:
     def fault() -> None:
         raise error
 
+    fault.__name__ = f"raises {error!r}"
     return fault
+
+
+def _name(fault: Any) -> str:
+    # The same in each process that runs tests.
+    return getattr(fault, "__name__", repr(fault))
 
 
 FAULTS = [
@@ -54,7 +60,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=repr)
+@pytest.mark.parametrize("fault", FAULTS, ids=_name)
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_a_fault_is_an_error_of_its_call_and_of_no_other(
     fault: Any, dialect: str, caplog: pytest.LogCaptureFixture
