@@ -32,7 +32,7 @@ import click
 
 from flask_noderpc import json
 
-from .servers import free_port, wait_for
+from .process import free_port, wait_for
 
 PROBES, EVERY_S = 20, 0.1
 TXS, BATCH = 2_000, 100
