@@ -42,6 +42,12 @@ class Workload:
     has_twin: bool = True
     """Whether CometBFT has the same to answer."""
 
+    def bare(self) -> tuple[str, ...]:
+        """Those that have nothing to do but to answer."""
+        if not self.is_fixed:
+            return ()
+        return (PYWSGI, VIEW, JSONRPC) if self.ask().bodies else (PYWSGI, VIEW)
+
 
 def get(name: str, path: str, through: float = 0.0, lane: float = 0.0) -> Workload:
     """A GET; the least ratios to CometBFT, through Flask and in the lane."""
@@ -71,7 +77,8 @@ def random_blocks(latest: int) -> Ask:
 _numbers = itertools.count()
 
 
-def _new_txs() -> Ask:
+def new_txs() -> Ask:
+    """Transactions that nobody has sent before."""
     txs = itertools.islice(_numbers, 100_000)
     paths = tuple(f"/broadcast_tx_sync?tx=%22new{number}=1%22" for number in txs)
     return Ask(paths, only_once=True)
@@ -102,7 +109,7 @@ _ON_A_HUNDRED = (
     # A real chain's 100 validators have signed; CometBFT alone here has but one that does.
     Workload("commit, 100 validators", lambda: Ask(("/commit?height=9",)), {}, has_twin=False),
 )
-_SENDING = Workload("broadcast_tx_sync", _new_txs, {}, is_fixed=False)
+_SENDING = Workload("broadcast_tx_sync", new_txs, {}, is_fixed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +140,7 @@ def compare(bench: Bench) -> Table:
 def _stage(bench: Bench, stage: Stage) -> Iterator[Row]:
     with ExitStack() as stack:
         servers = {
-            way: stack.enter_context(ours(way, folder, settings))
-            for way in WAYS
-            for folder, settings in [_settings(bench, stage)]
+            way: stack.enter_context(ours(way, *_settings(bench, stage))) for way in WAYS
         }
         with bench.may_miss(COMETBFT):
             servers[COMETBFT] = stack.enter_context(of_cometbft(bench, stage.chain))
@@ -178,11 +183,7 @@ def _measure(bench: Bench, workload: Workload, servers: Mapping[str, Server]) ->
     if max(sizes.values()) > 2 * min(sizes.values()) + 1000:
         raise click.ClickException(f"{workload.name}: answers differ in size: {sizes}")
     with ExitStack() as stack:
-        for kind in (
-            (PYWSGI, VIEW, *((JSONRPC,) if workload.ask().bodies else ()))
-            if workload.is_fixed
-            else ()
-        ):
+        for kind in workload.bare():
             file = bench.scratch / f"{len(answers)}.answer"
             with bench.may_miss(kind):
                 asked[kind] = stack.enter_context(bare.bare(kind, file, answers["Flask"]))

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tests.clients import ANVIL
+
 from . import chart
 from .compare import Bench, Row
 from .nodes import COMETBFT
@@ -70,7 +72,7 @@ def _versions() -> Iterator[str]:
 
 
 def _programs() -> Iterator[str]:
-    for words in (["go", "version"], ["wrk", "-v"]):
+    for words in (["go", "version"], [str(ANVIL), "--version"], ["wrk", "-v"]):
         try:
             said = subprocess.run(words, capture_output=True, text=True).stdout
         except FileNotFoundError:
