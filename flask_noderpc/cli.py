@@ -184,6 +184,7 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
 @click.pass_context
 def start_app(context: click.Context, mount: str) -> None:
     """Serve this app at the addresses of its node, until a signal comes."""
+    from .serve.lane import reason_against
     from .serve.start import start_host
 
     found = _mounts().get(mount)
@@ -194,6 +195,9 @@ def start_app(context: click.Context, mount: str) -> None:
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     settings = found.settings
+    reason = reason_against(current_app._get_current_object())  # type: ignore[attr-defined]
+    if reason:
+        click.echo(f"every request goes through Flask, as {reason}")
     _told(lambda: start_host(where, mount, settings, click.echo))
 
 

@@ -34,10 +34,11 @@ class Kept(Generic[K, V]):
     def keep(self, key: K, value: V) -> V:
         """The value, which is there from now on."""
         with self._lock:
-            # Another thread may have made it meanwhile.
-            if key not in self._values:
-                self._values[key] = value
-                self._bytes += self._weigh(value)
+            former = self._values.pop(key, None)
+            if former is not None:
+                self._bytes -= self._weigh(former)
+            self._values[key] = value
+            self._bytes += self._weigh(value)
             while len(self._values) > 1 and self._is_full():
                 _, dropped = self._values.popitem(last=False)
                 self._bytes -= self._weigh(dropped)

@@ -230,6 +230,11 @@ class Mount:
         """Whether there are hosts that are not served."""
         return ANY not in self.settings.allowed_hosts
 
+    @property
+    def asks_host(self) -> bool:
+        """Whether the host is asked about each call."""
+        return self._guard.asks
+
     def mark(self, response: Response) -> Response:
         """Add the headers that all answers of this mount have."""
         if self._dialect.http.server_time:

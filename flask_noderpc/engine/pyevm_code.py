@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from eth import exceptions
+from eth.constants import CREATE_CONTRACT_ADDRESS
 from eth.exceptions import Halt, VMError
 from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
+from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
@@ -64,6 +66,7 @@ def _missing(error: VMError) -> int:
     return int(found[1]) if found else 0
 
 
+_RIPEMD160 = Address((3).to_bytes(20))
 _MODEXP = Address((5).to_bytes(20))
 _pyevm_modexp = PragueComputation.get_precompiles()[_MODEXP]
 
@@ -80,11 +83,18 @@ def _modexp(computation: Any) -> None:
 
 
 _PRECOMPILES = {**PragueComputation.get_precompiles(), _MODEXP: _modexp}
-# py-evm warns of every SELFDESTRUCT that runs.
-_OPCODES = {
-    code: getattr(opcode, "__wrapped__", opcode) if code == _SELFDESTRUCT else opcode
-    for code, opcode in PragueComputation.opcodes.items()
-}
+
+
+def _own(code: int, opcode: Any) -> Any:
+    if code == _SELFDESTRUCT:
+        # py-evm warns of each that runs.
+        return getattr(opcode, "__wrapped__", opcode)
+    # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
+    # objects that are called like functions; their methods are functions.
+    return opcode.__call__ if code in (*_CALLS, *_CREATES) else opcode
+
+
+_OPCODES = {code: _own(code, opcode) for code, opcode in PragueComputation.opcodes.items()}
 
 
 class Computation(PragueComputation):
@@ -181,6 +191,39 @@ class Computation(PragueComputation):
                 self._refuse(self.step, gas - gas // 64, missing=gas - gas // 64)
             self.settle()
 
+    # py-evm asks calls that stand in one another in one another: too deep for Python 3.12.
+
+    def _calls(self) -> Iterator[Computation]:
+        """Itself, and what it called, but for what was called in vain."""
+        waiting: list[Any] = [self]
+        while waiting:
+            each = waiting.pop()
+            yield each
+            if not each.is_error:
+                waiting += each.children
+
+    def get_gas_refund(self) -> int:
+        """The gas that is given back."""
+        return sum(
+            each.msg.refund + (0 if each.is_error else each._gas_meter.gas_refunded)
+            for each in self._calls()
+        )
+
+    def get_accounts_for_deletion(self) -> list[Address]:
+        """The accounts that end with the transaction."""
+        return list({own for each in self._lasting() for own in each.accounts_to_delete})
+
+    def get_self_destruct_beneficiaries(self) -> list[Address]:
+        """Who gets what they had."""
+        return list({own for each in self._lasting() for own in each.beneficiaries})
+
+    def get_raw_log_entries(self) -> tuple[tuple[int, bytes, tuple[int, ...], bytes], ...]:
+        """The logs, in the order they were emitted, with their numbers."""
+        return tuple(sorted(log for each in self._lasting() for log in each._log_entries))
+
+    def _lasting(self) -> Iterator[Computation]:
+        return (each for each in self._calls() if not each.is_error)
+
     def return_gas(self, amount: int) -> None:
         """Take back what a message left over, or what one was given that did not begin."""
         if self.step is not None and self.opcode in _CALLS:
@@ -229,6 +272,26 @@ class Computation(PragueComputation):
         if tracer is not None:
             words = tuple(topic.to_bytes(32) for topic in topics)
             tracer.log(bytes(account), words, bytes(data))
+
+
+def _touched(computation: Any) -> set[Address]:
+    """EIP-161: the accounts that go if they are empty.
+
+    py-evm: collect_touched_accounts; 3 also of calls in vain (github.com/ethereum/EIPs, 716).
+    """
+    found: set[Address] = {computation.state.coinbase}
+    waiting = [(computation, False)]
+    while waiting:
+        each, is_vain = waiting.pop()
+        is_vain = is_vain or each.is_error
+        own = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
+        found |= own & {_RIPEMD160} if is_vain else own
+        waiting += ((child, is_vain) for child in each.children)
+    return found - {CREATE_CONTRACT_ADDRESS}
+
+
+# Its own asks calls that stand in one another in one another.
+spurious_dragon.collect_touched_accounts = _touched  # type: ignore[attr-defined]
 
 
 def _traced(

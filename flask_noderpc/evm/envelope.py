@@ -50,7 +50,7 @@ class GethEnvelope(Envelope):
     runs_notifications = True
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {RPCError: HTTPStatus.OK}
 
-    def parse(self, body: bytes, max_batch: int) -> Calls:
+    def _parse(self, body: bytes, max_batch: int) -> Calls:
         """The calls of a body; of several values in it, the first counts."""
         document = _first_value(body)
         if document[:1] != b"[":

@@ -6,7 +6,7 @@ from .. import json
 from ..domain import ethereum
 from ..errors import ConfigurationError
 from ..rpc.params import NoParams
-from ..rpc.route import Route, RouteTable
+from ..rpc.route import WHERE_FOUND, Route, RouteTable
 from .dev import signing
 from .dev.table import DEV_ROUTES
 from .forms.views import BlockView
@@ -30,7 +30,7 @@ _NODE = (
     Route("net_listening", node.listening, NoParams, bool),
     Route("net_peerCount", node.peer_count, NoParams, int),
     Route("eth_chainId", node.chain_id, NoParams, int),
-    Route("eth_blockNumber", node.block_number, NoParams, int),
+    Route("eth_blockNumber", node.block_number, NoParams, int, of_chain=True),
     Route("eth_syncing", node.syncing, NoParams, object),
     Route("eth_capabilities", node.capabilities, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
@@ -41,13 +41,45 @@ _NODE = (
 )
 
 _BLOCKS = (
-    Route("eth_getBlockByNumber", blocks.by_number, blocks.NumberAndWhole, BlockView),
-    Route("eth_getBlockByHash", blocks.by_hash, blocks.HashAndWhole, BlockView),
-    Route("eth_getHeaderByNumber", blocks.header_by_number, blocks.AtNumber, ethereum.Header),
-    Route("eth_getHeaderByHash", blocks.header_by_hash, blocks.WithHash, ethereum.Header),
+    Route(
+        "eth_getBlockByNumber",
+        blocks.by_number,
+        blocks.NumberAndWhole,
+        BlockView,
+        of_chain=blocks.is_committed,
+    ),
+    Route(
+        "eth_getBlockByHash",
+        blocks.by_hash,
+        blocks.HashAndWhole,
+        BlockView,
+        WHERE_FOUND,
+        of_chain=True,
+    ),
+    Route(
+        "eth_getHeaderByNumber",
+        blocks.header_by_number,
+        blocks.AtNumber,
+        ethereum.Header,
+        of_chain=blocks.is_committed,
+    ),
+    Route(
+        "eth_getHeaderByHash",
+        blocks.header_by_hash,
+        blocks.WithHash,
+        ethereum.Header,
+        WHERE_FOUND,
+        of_chain=True,
+    ),
     Route("eth_getBlockTransactionCountByNumber", blocks.count_by_number, blocks.AtNumber, int),
     Route("eth_getBlockTransactionCountByHash", blocks.count_by_hash, blocks.WithHash, int),
-    Route("eth_getBlockReceipts", blocks.receipts, blocks.OfBlock, tuple),
+    Route(
+        "eth_getBlockReceipts",
+        blocks.receipts,
+        blocks.OfBlock,
+        tuple,
+        of_chain=blocks.is_committed,
+    ),
     Route("eth_getUncleCountByBlockNumber", blocks.uncles_by_number, blocks.AtNumber, int),
     Route("eth_getUncleCountByBlockHash", blocks.uncles_by_hash, blocks.WithHash, int),
     Route(
@@ -73,18 +105,22 @@ _TRANSACTIONS = (
         transactions.by_number_and_index,
         blocks.NumberAndIndex,
         ethereum.PlacedTransaction,
+        of_chain=blocks.is_committed,
     ),
     Route(
         "eth_getTransactionByBlockHashAndIndex",
         transactions.by_hash_and_index,
         blocks.HashAndIndex,
         ethereum.PlacedTransaction,
+        WHERE_FOUND,
+        of_chain=True,
     ),
     Route(
         "eth_getTransactionReceipt",
         transactions.receipt,
         transactions.OfTransaction,
         ethereum.Receipt,
+        of_chain=True,
     ),
     Route("eth_getTransactionLogs", transactions.logs, transactions.OfTransaction, tuple),
     Route(
@@ -132,7 +168,7 @@ _FEES = (
 )
 
 _LOGS = (
-    Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple),
+    Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple, of_chain=True),
     Route("eth_newFilter", filter_methods.new_filter, logs.Filtered, str),
     Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
     Route(

@@ -18,7 +18,7 @@ KNOWN_HEADER = Cache(always=True, settled=lambda answer: answer.header is not No
 # always cacheable, whose answers can change; ours are not.
 NODE_ROUTES = RouteTable(
     (
-        Route("health", info.health, NoParams, answers.Empty),
+        Route("health", info.health, NoParams, answers.Empty, is_fixed=True),
         Route("status", info.status, NoParams, answers.Status, of_chain=True),
         Route("net_info", info.net_info, NoParams, network.NetInfo),
         Route(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend.base import ChainBackend
 from ..backend.version import ChainVersion
@@ -40,7 +40,7 @@ from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANYBODY, Context, Sender
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
-from .params import P, ParamLoader, Params
+from .params import P, ParamLoader, Params, remembering
 from .route import Route, RouteTable
 
 log = logging.getLogger("flask_noderpc.rpc")
@@ -53,16 +53,51 @@ class Reply:
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
-    etag: str = ""
+    told: Told | None = None
+
+    @property
+    def etag(self) -> str:
+        """What tells its result from others, where it is told."""
+        return self.told.encoded.etag if self.told is not None else ""
+
+
+_UNKEPT = Encoded(b"")
+
+
+class Answer(NamedTuple):
+    """One reply, and the result in it."""
+
+    body: bytes
+    encoded: Encoded = _UNKEPT
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether others may keep it."""
+        return self.encoded.cacheable
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One reply, whether others may keep it, and what tells its result from others."""
+class Told:
+    """What a GET was answered, and by whom."""
 
-    body: bytes
-    cacheable: bool = False
-    etag: str = ""
+    dispatcher: Dispatcher
+    route: Route[Any]
+    encoded: Encoded
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether the same may be told again, to whoever asks the same."""
+        return self.route.is_fixed or self.encoded.version is not None
+
+    def holds(self) -> bool:
+        """Whether it would be told now."""
+        if self.route.is_fixed:
+            return True
+        return self.encoded.holds(self.dispatcher.backend.version())
+
+    def telling(self) -> AbstractContextManager[None]:
+        """Tells that it was told once more, to whoever listens."""
+        return self.dispatcher.telling(self.route.name, "get")
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -74,6 +109,7 @@ class Endpoint:
 
     route: Route[Any]
     loader: ParamLoader[Any]
+    from_json: Callable[[bytes], Any]
     error_member: bool
 
 
@@ -166,14 +202,20 @@ class Dispatcher:
         most = context.settings.cache_bytes
         self._kept = KeptAnswers(most) if most else None
         self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
+        self._names = {route.name for route in routes}
         self._endpoints = {
-            route.name: Endpoint(
-                route,
-                self.loader(route.params, dialect.ignored.get(route.name, ())),
-                route.result in dialect.error_member,
-            )
-            for route in routes
+            route.name: self._made(route) for route in routes if guard.has(route.name)
         }
+
+    def _made(self, route: Route[Any]) -> Endpoint:
+        loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
+        return Endpoint(
+            route,
+            loader,
+            # What is kept is found by its parameters: those are plain values.
+            remembering(loader.from_json) if route.of_chain else loader.from_json,
+            route.result in self._dialect.error_member,
+        )
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
         """Reads parameters as the dialect does; made once, whoever asks."""
@@ -191,7 +233,8 @@ class Dispatcher:
                 self._ready()
                 params = endpoint.loader.from_uri(values)
                 answer = self._call(caller, endpoint, params, URI_ID)
-            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, answer.etag)
+            told = Told(self, endpoint.route, answer.encoded)
+            return Reply(HTTPStatus.OK, answer.body, answer.cacheable, told)
         except Exception as error:
             return self.failed(URI_ID, error)
 
@@ -290,7 +333,7 @@ class Dispatcher:
         return self.envelope.failure(own_id, said)
 
     def _called(self, call: Call, own_id: bytes, caller: _Caller) -> Answer:
-        own = (caller.own or {}).get(call.method)
+        own = caller.own.get(call.method) if caller.own else None
         with self.telling(call.method, caller.transport, is_own=own is not None):
             if own is not None:
                 self.check_own(call.method)
@@ -299,7 +342,7 @@ class Dispatcher:
                 return Answer(self.envelope.success(own_id, result, error_member=False))
             endpoint = self._endpoint(call.method, caller)
             self._ready()
-            params = endpoint.loader.from_json(call.params)
+            params = endpoint.from_json(call.params)
             return self._call(caller, endpoint, params, own_id)
 
     def telling(
@@ -312,7 +355,7 @@ class Dispatcher:
         if not rpc_called.receivers:
             return _UNHEARD
         return self._telling(
-            method if is_own or method in self._endpoints else "unknown", transport
+            method if is_own or method in self._names else "unknown", transport
         )
 
     @contextmanager
@@ -338,10 +381,10 @@ class Dispatcher:
     ) -> Answer:
         encoded = self._result(caller, endpoint.route, params)
         body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
-        return Answer(body, encoded.cacheable, encoded.etag)
+        return Answer(body, encoded)
 
     def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
-        version = caller.sight.version() if route.of_chain else None
+        version = caller.sight.version() if route.is_of_chain(params) else None
         if version is None or self._kept is None:
             if route.writes:
                 caller.sight.forget()
@@ -367,12 +410,10 @@ class Dispatcher:
         self.guard.check(name)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
-        if not self.guard.has(name):
-            raise self.envelope.unknown_method(name, _LEFT_OUT)
-        try:
-            endpoint = self._endpoints[name]
-        except KeyError:
-            raise self.envelope.unknown_method(name, self._cures.get(name, "")) from None
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            cure = self._cures.get(name, "") if self.guard.has(name) else _LEFT_OUT
+            raise self.envelope.unknown_method(name, cure)
         self.guard.check(name)
         if endpoint.route.writes and not caller.sender.may_write:
             raise OriginRefused(

@@ -36,6 +36,11 @@ class Guard:
         """Whether there is such a method for anybody."""
         return _lists(self._allow, method) and not _lists(self._deny, method)
 
+    @property
+    def asks(self) -> bool:
+        """Whether the host is asked about each call."""
+        return self._authorize is not None
+
     def admits(self, method: str) -> bool:
         """Whether the host lets whoever asks call it."""
         if self._authorize is None:

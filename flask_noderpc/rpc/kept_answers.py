@@ -28,6 +28,16 @@ class Encoded:
     cacheable: bool = False
     etag: str = ""
     """Another one for each other result; empty where none is told."""
+    version: ChainVersion | None = None
+    """What it was told of, where it follows from the chain alone."""
+
+    def holds(self, version: ChainVersion | None) -> bool:
+        """Whether the same would be told of this chain."""
+        if self.version is None or version is None:
+            return False
+        if self.cacheable:
+            return self.version.history == version.history
+        return self.version == version
 
 
 _Answers = Kept[Hashable, Encoded]
@@ -69,7 +79,7 @@ class KeptAnswers:
     ) -> Encoded:
         """The result, kept: for good if it is settled, and else while the chain stays."""
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
-        entry = Encoded(encoded.result, encoded.cacheable, etag)
+        entry = Encoded(encoded.result, encoded.cacheable, etag, version)
         if encoded.cacheable:
             return self._settled.keep((name, params, version.history), entry)
         head = self._head

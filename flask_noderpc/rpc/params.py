@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ..errors import InvalidParams
@@ -130,3 +131,13 @@ class ParamLoader(Generic[P]):
         except ValueError as error:
             raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)
+
+
+# Longer ones are seldom sent twice, and would take room.
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 256
+
+
+def remembering(read: Callable[[bytes], P]) -> Callable[[bytes], P]:
+    """A reader of JSON that remembers what it made of the latest short documents."""
+    remembered = lru_cache(_MOST_REMEMBERED)(read)
+    return lambda raw: remembered(raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)

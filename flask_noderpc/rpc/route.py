@@ -38,6 +38,7 @@ class Cache:
 NEVER = Cache()
 ALWAYS = Cache(always=True)
 AT_HEIGHT = Cache(given="height")
+WHERE_FOUND = Cache(always=True, settled=lambda answer: answer is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,19 @@ class Route(Generic[P]):
     params: type[P]
     result: type
     cache: Cache = NEVER
-    of_chain: bool = False
-    """Whether its answer follows from its parameters and the chain alone."""
+    of_chain: Callable[[Any], bool] | bool = False
+    """Whether its answer follows from its parameters and the chain alone; some parameters may
+    ask for more than others."""
+    is_fixed: bool = False
+    """Whether its answer is the same at all times."""
     writes: bool = False
     """Whether it changes state, which not every caller may."""
     signs: bool = False
     """Whether it uses the node's own keys, which only callers on its machine may."""
+
+    def is_of_chain(self, params: Params) -> bool:
+        """Whether the answer to these parameters follows from them and the chain alone."""
+        return self.of_chain if isinstance(self.of_chain, bool) else self.of_chain(params)
 
     @property
     def doc(self) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flask import Flask
 
+    from .lane import Lane
     from .plan import Listener, Plan
     from .server import Limits, NodeServer
 
@@ -49,6 +50,11 @@ def main() -> None:
     app = _app(plan)
     servers = list(_servers(app, plan))
     _run(app, servers, ended)
+    logging.shutdown()
+    sys.stderr.flush()
+    # Past this point the interpreter takes gevent apart before logging's patched locks, and
+    # with some versions says so.
+    os._exit(0)
 
 
 def _watch(descriptor: int, ended: threading.Event) -> None:
@@ -72,6 +78,7 @@ def _app(plan: Plan) -> Flask:
 def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     from ..extension import mounts
     from .files import Room, room_within
+    from .lane import Lane, reason_against
     from .server import Limits
 
     settings = mounts(app)[plan.mount].settings
@@ -96,11 +103,15 @@ def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
         # Those of proxies are many clients'.
         per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
     )
+    most = settings.cache_bytes // 4
+    lane = Lane(most) if most and not reason_against(app) else None
     for listener in plan.listeners:
-        yield _server(listener, app, plan.mount, limits)
+        yield _server(listener, app, plan.mount, limits, lane)
 
 
-def _server(listener: Listener, app: Flask, mount: str, limits: Limits) -> NodeServer:
+def _server(
+    listener: Listener, app: Flask, mount: str, limits: Limits, lane: Lane | None
+) -> NodeServer:
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from ..extension import mounts
@@ -120,7 +131,7 @@ def _server(listener: Listener, app: Flask, mount: str, limits: Limits) -> NodeS
         wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
     if listener.surface != "node":
         wsgi = EvmRoot(wsgi, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
-    return NodeServer(sock, wsgi, limits, **tls)
+    return NodeServer(sock, wsgi, limits, lane, **tls)
 
 
 def _path(app: Flask, endpoint: str) -> str:

@@ -23,7 +23,9 @@ from gevent.pywsgi import WSGIHandler, WSGIServer
 
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
+from ..transports.http import TOLD
 from .framing import check_request_line, read_headers
+from .lane import Lane
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -83,6 +85,9 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self.deadline = inf
         self.since = 0.0
         self.awaits = Awaits.NOTHING
+        self._asked = b""
+        """All of a request that may be answered as before; empty of others."""
+        self._sent: list[bytes] = []
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
 
@@ -90,13 +95,43 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self.since = time.monotonic()
         self.awaits, self.deadline = what, self.since + seconds
 
+    def handle_one_request(self) -> Any:
+        """Answer again what was answered before, and take other requests apart."""
+        lane = self.server.lane
+        if lane is None:
+            return super().handle_one_request()
+        self._asked = self._plain_get()
+        again = lane.find(self._asked) if self._asked else None
+        if again is None:
+            return super().handle_one_request()
+        self.rfile.read(len(self._asked))
+        try:
+            self._sendall(again)
+        except OSError:
+            return None
+        self._yield()
+        return True
+
+    def _plain_get(self) -> bytes:
+        """A whole request, if it is a GET and there at once."""
+        with suppress(OSError):
+            if self._has_next():
+                waiting: bytes = self.rfile.peek(1)
+                end = waiting.find(b"\r\n\r\n")
+                if end >= 0 and waiting.startswith(b"GET "):
+                    return waiting[: end + 4]
+        return b""
+
+    def _has_next(self) -> bool:
+        """Wait for a request; whether there is one."""
+        self._await(Awaits.REQUEST, self.server.limits.idle_s)
+        return not self.server.ending and bool(self.rfile.peek(1))
+
     def read_requestline(self) -> str:
         """Wait for a request; its first line."""
-        limits = self.server.limits
-        self._await(Awaits.REQUEST, limits.idle_s)
-        if self.server.ending or not self.rfile.peek(1):
+        if not self._has_next():
             return ""
-        self._await(Awaits.HEADERS, limits.header_s)
+        self._await(Awaits.HEADERS, self.server.limits.header_s)
         line: str = super().read_requestline()
         return line
 
@@ -118,10 +153,26 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
+        self._sent = []
         super().handle_one_response()
         if not self._has_whole_body():
             # What comes now is no request.
             self.close_connection = True
+        if self._asked:
+            self._learn()
+        self._yield()
+
+    def _learn(self) -> None:
+        """Keep the answer, for who asks the same while it holds."""
+        lane, told = self.server.lane, self.environ.get(TOLD)
+        has_body = self.content_length or "transfer-encoding" in self.headers
+        if lane is None or told is None or has_body or self.close_connection:
+            return
+        if told.may_hold:
+            lane.learn(self._asked, told, b"".join(self._sent))
+
+    def _yield(self) -> None:
+        self._sent = []
         self.awaits, self.apart = Awaits.NOTHING, 0
         gevent.sleep(0)
 
@@ -129,6 +180,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         before = self.awaits, self.deadline, self.since
         self._await(Awaits.READER, self.server.limits.write_s)
         super()._sendall(data)
+        if self._asked:
+            self._sent.append(data)
         # Who was answered before all was read has as long as before for the rest.
         self.awaits, self.deadline, self.since = before
 
@@ -176,10 +229,18 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
     # what else waits is shared with the other processes.
     max_accept = 16
 
-    def __init__(self, listener: socket.socket, app: WSGI, limits: Limits, **tls: Any) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        app: WSGI,
+        limits: Limits,
+        lane: Lane | None = None,
+        **tls: Any,
+    ) -> None:
         # A pool can be waited for.
         super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **tls)
         self.limits = limits
+        self.lane = lane
         self.ending = False
         self._open: dict[Any, Handler] = {}
         """By the greenlets that serve them."""

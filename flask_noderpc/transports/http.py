@@ -23,6 +23,9 @@ from ..wire.envelope import URI_ID
 from .client import sender_of
 from .origin import UNWANTED, Standing
 
+TOLD = "flask_noderpc.told"
+"""Where the environ of a request says what it was answered."""
+
 # CometBFT: what cacheable answers carry.
 _CACHE_CONTROL = "public, max-age=86400"
 
@@ -137,6 +140,8 @@ def _response(reply: Reply) -> Response:
     headers = [("Content-Type", "application/json")] if reply.body else []
     if reply.cacheable:
         headers.append(("Cache-Control", _CACHE_CONTROL))
+    if reply.told is not None:
+        request.environ[TOLD] = reply.told
     if reply.etag:
         headers.append(("ETag", f'"{reply.etag}"'))
         if "HTTP_IF_NONE_MATCH" in request.environ and _is_known(reply.etag):

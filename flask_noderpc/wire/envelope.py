@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from .. import json
 from ..errors import (
@@ -37,13 +37,21 @@ class Message(json.Struct):
     params: json.Raw = json.Raw(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(json.Struct, frozen=True):
     """One call; without an id it is a notification and gets no reply."""
 
     method: str
     params: bytes
     id: bytes | None
+
+
+class _PlainCall(json.Struct):
+    """A call of a kind that every envelope takes, and for the same."""
+
+    jsonrpc: Literal["2.0"]
+    id: json.Raw
+    method: str
+    params: json.Raw = json.Raw(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,10 @@ class Envelope:
         Raise :exc:`~flask_noderpc.errors.ParseError` for what is not JSON, and
         :exc:`~flask_noderpc.errors.InvalidRequest` for an empty or oversize batch.
         """
+        return _plain_batch(body, max_batch) or self._parse(body, max_batch)
+
+    def _parse(self, body: bytes, max_batch: int) -> Calls:
+        """The same of a body whatever it holds."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -168,10 +180,34 @@ def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) ->
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
+def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
+    """The calls of a batch in one go, if there is nothing else in it; most are such."""
+    if body[:1] != b"[":
+        return None
+    try:
+        found = json.decode(body, list[_PlainCall])
+    except json.NotJSON:
+        return None
+    if not 0 < len(found) <= max_batch:
+        return None
+    calls = []
+    for one in found:
+        own_id = bytes(one.id)
+        if not _names(own_id) or not 0 < len(one.method) <= _LONGEST_NAME_SHOWN:
+            return None
+        calls.append(Call(one.method, bytes(one.params), own_id))
+    return Calls(tuple(calls), is_batch=True)
+
+
+def _names(own_id: bytes) -> bool:
+    """Whether an id is a text or a number."""
+    return own_id[:1] in b'"-0123456789'
+
+
 def _id(raw: bytes) -> bytes | BadCall | None:
     if raw in (b"", b"null"):
         return None
     # Bool, object and array are no ids; strings and numbers of any size are.
-    if raw[:1] in b'"-0123456789':
+    if _names(raw):
         return raw
     return BadCall(InvalidRequest("id must be a text, a number or null"))

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
+from flask_noderpc.evm.envelope import GethEnvelope
+from flask_noderpc.wire.comet.envelope import CometEnvelope
 from flask_noderpc.wire.envelope import BadCall, Call, Envelope
 
 ENVELOPE = Envelope()
@@ -97,3 +99,36 @@ def test_any_bytes_are_calls_or_refused(body: bytes) -> None:
 def test_an_error_reads_as_message_and_data() -> None:
     assert str(ParseError("at byte 1")) == "Parse error. Invalid JSON: at byte 1"
     assert str(RPCError()) == "Internal error"
+
+
+_SOME: st.SearchStrategy[object] = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just([])
+)
+_MEMBERS = {
+    "jsonrpc": st.just("2.0") | _SOME,
+    "id": _SOME,
+    "method": st.sampled_from(["block", "eth_call", "m" * 70, ""]) | _SOME,
+    "params": _SOME,
+    "ID": _SOME,
+}
+_ELEMENT = (
+    st.fixed_dictionaries({}, optional=_MEMBERS) | st.fixed_dictionaries(_MEMBERS) | _SOME
+)
+
+
+@pytest.mark.parametrize("envelope", [Envelope(), CometEnvelope(), GethEnvelope()])
+@settings(deadline=None)
+@given(elements=st.lists(_ELEMENT, max_size=4), most=st.integers(1, 4))
+def test_a_batch_that_is_read_at_once_is_read_as_its_calls_are(
+    envelope: Envelope, elements: list[object], most: int
+) -> None:
+    def read(body: bytes) -> tuple[list[str], bool] | str:
+        try:
+            calls = envelope.parse(body, most)
+        except RPCError as error:
+            return type(error).__name__
+        return [repr(item) for item in calls.items], calls.is_batch
+
+    body = json.dumps(elements).encode()
+    # With a blank before it, it goes the long way.
+    assert read(body) == read(b" " + body)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...domain.ethereum import Block, Header, Receipt
 from ...rpc.context import Context
 from ...rpc.params import Params, param
-from ..forms.params import BlockId, BlockNumber, Bool, ByHash, Hash, Height, Index
+from ..forms.params import BlockId, BlockNumber, Bool, ByHash, Hash, Height, Index, Tag
 from ..forms.views import BlockView
 from ..reader import reader
 
@@ -59,6 +59,11 @@ class HashAndIndex(WithHash):
     """For methods about something in a block."""
 
     index: int = param(Index(), doc="Place in the block, from 0.")
+
+
+def is_committed(params: AtNumber | OfBlock) -> bool:
+    """Whether the block is one of the chain, and not made of what waits."""
+    return params.block is not Tag.PENDING
 
 
 def by_number(ctx: Context, params: NumberAndWhole) -> BlockView | None:

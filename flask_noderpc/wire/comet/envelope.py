@@ -50,7 +50,7 @@ class CometEnvelope(Envelope):
         BodyTooLarge: HTTPStatus.BAD_REQUEST,
     }
 
-    def parse(self, body: bytes, max_batch: int) -> Calls:
+    def _parse(self, body: bytes, max_batch: int) -> Calls:
         """The calls of a body; one that can't be read spoils all of them."""
         try:
             if body.lstrip()[:1] != b"[":

@@ -1,0 +1,338 @@
+"""What is answered again before it is taken apart is what Flask would have answered."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import gevent
+import gevent.socket
+import pytest
+from flask import Flask, Response
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from flask_noderpc import NodeRPC, SQLiteBackend
+from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.extension import mounts
+from flask_noderpc.serve.lane import Lane, reason_against
+from flask_noderpc.serve.server import Limits, NodeServer
+from flask_noderpc.signals import rpc_called
+from flask_noderpc.testing.node import app_for
+
+from ..chain.test_control import opened
+from ..http import chain as sample
+from ..http.test_kept_answers import DIALECTS, PATHS
+
+ROOM = 1_000_000
+_CLOCKS = re.compile(rb"\r\n(Date|X-Server-Time): [^\r]*")
+
+
+@dataclass
+class Served:
+    """A server in a thread of its own, and what went through its app."""
+
+    port: int
+    through_flask: list[str] = field(default_factory=list)
+
+    def ask(self, *paths: str, headers: str = "") -> list[bytes]:
+        """The whole answers to GETs over one connection."""
+        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=20)) as sock:
+            return [exchange(sock, get(path, headers)) for path in paths]
+
+
+def get(path: str, headers: str = "") -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode()
+
+
+def exchange(sock: socket.socket, request: bytes) -> bytes:
+    """One answer, as it came."""
+    sock.sendall(request)
+    return answer(sock)
+
+
+def answer(sock: socket.socket) -> bytes:
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = sock.recv(1)
+        assert byte, head
+        head += byte
+    length = re.search(rb"\r\nContent-Length: (\d+)", head)
+    body = b""
+    while length and len(body) < int(length[1]):
+        body += sock.recv(int(length[1]) - len(body))
+    return head + body
+
+
+@contextmanager
+def serving(app: Flask, lane: Lane | None) -> Iterator[Served]:
+    """A server of an app, with a lane or without."""
+    listener = gevent.socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    served = Served(listener.getsockname()[1])
+
+    def counted(environ: dict[str, Any], start_response: Any) -> Any:
+        served.through_flask.append(environ["PATH_INFO"])
+        return app(environ, start_response)
+
+    ready = threading.Event()
+    ending: list[Callable[[], None]] = []
+
+    def run() -> None:
+        ended = gevent.get_hub().loop.async_()
+        server = NodeServer(listener, counted, Limits(), lane)
+        server.start()
+        ending.append(ended.send)
+        ready.set()
+        gevent.get_hub().wait(ended)
+        server.stop(0)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield served
+    finally:
+        ending[0]()
+        thread.join()
+
+
+def without_clocks(raw: bytes) -> bytes:
+    return _CLOCKS.sub(rb"\r\n\1", raw)
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sample.PeeredBackend]:
+    made = sample.backend(Path(tmp_path_factory.mktemp("chain")))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_route_is_answered_byte_for_byte_as_without_cache_and_lane(
+    backend: sample.PeeredBackend, dialect: str
+) -> None:
+    guards: dict[str, Any] = {
+        "dialect": dialect,
+        "cors_origins": "https://page.example",
+        "allowed_hosts": "localhost",
+        "deny_methods": "tx",
+    }
+    headers = "Origin: https://page.example\r\n"
+    with serving(app_for(backend, cache_bytes=0, **guards), None) as plain:
+        wanted = [without_clocks(one) for one in plain.ask(*PATHS, headers=headers)]
+    with serving(app_for(backend, **guards), Lane(ROOM)) as served:
+        first, again = (served.ask(*PATHS, headers=headers) for _ in range(2))
+    assert first[0].count(b"Access-Control-Allow-Origin") == 1
+    for path, one, two, three in zip(PATHS, wanted, first, again, strict=True):
+        assert without_clocks(two.replace(_etag(two), b"")) == one, path
+        assert without_clocks(three) == without_clocks(two), path
+    kept = [path for path, told in zip(PATHS, first, strict=True) if _etag(told)]
+    assert len(kept) > len(PATHS) / 2
+    assert len(served.through_flask) == 2 * len(PATHS) - len(kept) - PATHS.count("/health")
+
+
+def _etag(told: bytes) -> bytes:
+    """The line that only tells of what is kept."""
+    found = re.search(rb"\r\nETag: [^\r]*", told)
+    return found[0] if found else b""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    made = EmbeddedChain(tmp_path / "chain.db", clock=ManualClock(), produce=False, dev=True)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_what_another_process_commits_is_told_at_once(chain: EmbeddedChain) -> None:
+    other = SQLiteBackend(chain.path)
+    with serving(app_for(other), Lane(ROOM)) as served:
+        for number in range(1, 20):
+            chain.submit(b"k%d=v" % number)
+            height = chain.produce()
+            for told in served.ask("/status", "/status"):
+                assert b'"latest_block_height":"%d"' % height in told
+        assert served.through_flask.count("/status") == 19
+    other.close()
+
+
+def test_a_block_is_told_from_the_lane_until_it_is_taken_back(tmp_path: Path) -> None:
+    made = opened(tmp_path / "chain.db")
+    control = made.control()
+    before = control.snapshot()
+    control.mine()
+    with serving(app_for(made), Lane(ROOM)) as served:
+        (first,) = served.ask("/block?height=1")
+        control.mine()
+        (again,) = served.ask("/block?height=1")
+        assert without_clocks(again) == without_clocks(first)
+        assert len(served.through_flask) == 1
+        control.revert(before)
+        (gone,) = served.ask("/block?height=1")
+        assert b'"error"' in gone
+    made.close()
+
+
+def test_other_headers_are_another_request(chain: EmbeddedChain) -> None:
+    app = app_for(chain, allowed_hosts="localhost", read_origins="https://mine.example")
+    with serving(app, Lane(ROOM)) as served:
+        served.ask("/health", "/health")
+        (foreign,) = served.ask("/health", headers="Origin: https://other.example\r\n")
+        assert b'"error"' in foreign
+        with closing(socket.create_connection(("127.0.0.1", served.port))) as sock:
+            refused = exchange(sock, get("/health").replace(b"localhost", b"evil.example"))
+        assert refused.startswith(b"HTTP/1.1 403 ")
+
+
+def test_who_has_the_answer_is_told_so_again(chain: EmbeddedChain) -> None:
+    chain.submit(b"a=1")
+    chain.produce()
+    with serving(app_for(chain), Lane(ROOM)) as served:
+        (full,) = served.ask("/block?height=1")
+        etag = re.search(rb'\r\nETag: ("\w+")\r\n', full)
+        assert etag is not None
+        known = f"If-None-Match: {etag[1].decode()}\r\n"
+        first, again = served.ask("/block?height=1", "/block?height=1", headers=known)
+        assert first.startswith(b"HTTP/1.1 304 ")
+        assert without_clocks(again) == without_clocks(first)
+        assert len(served.through_flask) == 2
+
+
+def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(app_for(chain, dialect="comet-0.38"), Lane(ROOM)) as served:
+        served.ask("/health")
+        monkeypatch.setattr("flask_noderpc.serve.lane.time.time", lambda: 2_000_000_000.0)
+        (later,) = served.ask("/health")
+    assert b"\r\nDate: Wed, 18 May 2033 03:33:20 GMT\r\n" in later
+    assert b"\r\nX-Server-Time: 2000000000\r\n" in later
+
+
+def test_every_call_is_told_to_who_listens(chain: EmbeddedChain) -> None:
+    told: list[tuple[str, int, str]] = []
+
+    def hear(_sender: object, method: str, outcome: int, transport: str, **_: object) -> None:
+        told.append((method, outcome, transport))
+
+    with serving(app_for(chain), Lane(ROOM)) as served, rpc_called.connected_to(hear):
+        served.ask("/health", "/health", "/genesis", "/genesis")
+    assert told == [("health", 0, "get")] * 2 + [("genesis", 0, "get")] * 2
+
+
+def test_requests_may_come_at_once_and_in_pieces(chain: EmbeddedChain) -> None:
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        first = without_clocks(exchange(sock, get("/health")))
+        sock.sendall(get("/health") * 3)
+        assert [without_clocks(answer(sock)) for _ in range(3)] == [first] * 3
+        for byte in get("/health"):
+            sock.sendall(bytes([byte]))
+        assert b'"result":{}' in answer(sock)
+
+
+@pytest.mark.parametrize("sent", [b"Transfer-Encoding: chunked", b"Content-Length: 4"])
+def test_a_get_with_a_body_is_read_to_its_end_each_time(
+    chain: EmbeddedChain, sent: bytes
+) -> None:
+    body = b"1\r\na\r\n0\r\n\r\n" if b"chunked" in sent else b"abcd"
+    request = get("/health").replace(b"\r\n\r\n", b"\r\n" + sent + b"\r\n\r\n") + body
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        for _ in range(3):
+            assert exchange(sock, request).startswith(b"HTTP/1.1 200 ")
+        assert len(served.through_flask) == 3
+
+
+def test_who_closes_is_closed(chain: EmbeddedChain) -> None:
+    with serving(app_for(chain), Lane(ROOM)) as served:
+        for _ in range(2):
+            with closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as s:
+                s.sendall(get("/health", "Connection: close\r\n"))
+                found = HTTPResponse(s)
+                found.begin()
+                assert found.read()
+                assert s.recv(1) == b""
+
+
+def test_room_is_bounded(chain: EmbeddedChain) -> None:
+    lane = Lane(20_000)
+    with serving(app_for(chain), lane) as served:
+        paths = [f"/health?x={number}" for number in range(100)]
+        served.ask(*paths, *paths[-5:], *paths[:5])
+        assert len(served.through_flask) == 105
+
+
+def _plain() -> Flask:
+    app = Flask("host")
+    NodeRPC(app, backend=SQLiteBackend("never-opened.db"), allowed_hosts="a", cors_origins="*")
+    return app
+
+
+def _hook(*_: object) -> None:
+    """A host's hook."""
+
+
+def _after(response: Response) -> Response:
+    return response
+
+
+class _Host(Flask):
+    def wsgi_app(self, environ: Any, start_response: Any) -> Any:
+        return super().wsgi_app(environ, start_response)
+
+
+def test_our_own_app_takes_the_lane() -> None:
+    assert reason_against(_plain()) == ""
+
+
+def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
+    def before(app: Flask) -> None:
+        app.before_request(_hook)
+
+    def after(app: Flask) -> None:
+        app.after_request(_after)
+
+    def teardown(app: Flask) -> None:
+        app.teardown_request(_hook)
+
+    def values(app: Flask) -> None:
+        app.url_value_preprocessor(_hook)
+
+    def middleware(app: Flask) -> None:
+        app.wsgi_app = ProxyFix(app.wsgi_app)  # type: ignore[method-assign]
+
+    for change in (before, after, teardown, values, middleware):
+        app = _plain()
+        change(app)
+        assert reason_against(app), change.__name__
+    asking = Flask("host")
+    NodeRPC(asking, backend=SQLiteBackend("never-opened.db"), authorize=lambda _: True)
+    assert "authorizes" in reason_against(asking)
+    assert reason_against(_Host("host"))
+    assert mounts(asking)
+
+
+def test_an_answer_with_a_cookie_is_its_own(chain: EmbeddedChain) -> None:
+    app = app_for(chain)
+
+    def cookie(response: Response) -> Response:
+        response.set_cookie("a", "b")
+        return response
+
+    app.after_request(cookie)
+    with serving(app, Lane(ROOM)) as served:
+        served.ask("/health", "/health")
+        assert len(served.through_flask) == 2
