@@ -61,7 +61,7 @@ class Run:
     p99_ms: float
 
 
-def load(url: str, ask: Ask, seconds: float) -> Run:
+def load(url: str, ask: Ask, seconds: int) -> Run:
     """One run; fail where an answer is an error."""
     with tempfile.TemporaryDirectory() as folder:
         lines, script = Path(folder) / "lines", Path(folder) / "script.lua"
