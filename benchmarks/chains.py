@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing.chains import ChainMaker
 
-CACHE = Path(click.get_app_dir("noderpc-benchmarks"))
+_CACHES = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+CACHE = Path(_CACHES) / "noderpc-benchmarks"
 """For what takes long to build, unless something else is said."""
 _GROUP = 250
 
