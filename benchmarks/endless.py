@@ -12,11 +12,12 @@ import statistics
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from .__main__ import Run, Workload, load
-from .evm import Client, start
+from .evm import chain, reply
+from .process import Server
+from .wrk import Ask, Run, load
 
 ROUNDS, SECONDS, CLIENTS = 3, 8, 4
 # JUMPDEST PUSH0 JUMP
@@ -33,16 +34,14 @@ CODE = {CALL["to"]: {"code": LOOP}}
 
 
 @contextmanager
-def _endless(url: str) -> Iterator[list[str]]:
+def _endless(server: Server) -> Iterator[list[str]]:
     """Clients at work; what they were answered."""
     over, answers = threading.Event(), list[str]()
 
     def ask() -> None:
-        client = Client(url)
         while not over.is_set():
-            answers.append(
-                client.error("eth_call", CALL, "latest", {CALL["to"]: {"code": LOOP}})
-            )
+            said = reply(server, "eth_call", CALL, "latest", {CALL["to"]: {"code": LOOP}})
+            answers.append(said["error"]["message"])
 
     threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
     for thread in threads:
@@ -56,23 +55,19 @@ def _endless(url: str) -> Iterator[list[str]]:
 def main() -> None:
     """Measure both, by turns."""
     alone, beside = list[Run](), list[Run]()
-    status = Workload("status", "/status")
-    with tempfile.TemporaryDirectory() as folder:
-        url, process = start("ours", Path(folder))
-        try:
-            os.sched_setaffinity(0, {1})
-            Client(url).ask("eth_call", CALL, "latest")
-            script = Path(folder) / "unused.lua"
-            base = url.removesuffix("/evm")
-            for _ in range(ROUNDS):
-                alone.append(load(base, status, SECONDS, script))
-                with _endless(url) as answers:
-                    beside.append(load(base, status, SECONDS, script))
-                assert answers
-                assert set(answers) <= ENDS, answers
-        finally:
-            process.terminate()
-            process.wait()
+    os.sched_setaffinity(0, {1})
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(chain("Flask", folder))
+        stack.enter_context(server.awake())
+        reply(server, "eth_call", CALL, "latest")
+        base, status = server.url.removesuffix("/evm"), Ask(("/status",))
+        for _ in range(ROUNDS):
+            alone.append(load(base, status, SECONDS))
+            with _endless(server) as answers:
+                beside.append(load(base, status, SECONDS))
+            assert answers
+            assert set(answers) <= ENDS, answers
     for name, found in (("alone", alone), ("beside endless calls", beside)):
         worst = max(run.p99_ms for run in found)
         print(f"{name}: {_median(found):.0f}/s, p99 {worst:.1f} ms at most")

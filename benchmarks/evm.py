@@ -1,201 +1,182 @@
-"""How fast does the EVM answer? ``python -m benchmarks.evm``.
-
-Sends transactions and calls over one connection to our embedded chain, once with a block a
-second and once with one for each transaction, and to eth-tester behind a Flask view; all
-under gevent's pywsgi on the first core, the load on the second. Prints milliseconds for each
-and ratios.
-Needs eth-tester (``pip install --pre eth-tester``).
-"""
+"""The EVM layer's requests, beside anvil, and beside eth-tester behind a Flask view."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
-from urllib.parse import urlsplit
 
-from .servers import free_port, serve_with_pywsgi, wait_for
+import click
 
-SENDS, CALLS, ROUNDS = 200, 200, 3
-NAMES = ("ours", "at-once", "eth-tester")
-CHAIN_ID = 131277322940537
-KEY = (1).to_bytes(32)
-# Returns the word 42.
-CODE = bytes.fromhex("69602a60005260206000f3600052600a6016f3")
+from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.testing.evm import ACCOUNTS
 
+from .compare import Bench, Row, by_turns, rows
+from .peers import anvil, eth_tester
+from .peers.cometbft import call
+from .peers.ours import COMMON, WAYS, ours
+from .process import Server, until
+from .table import Table, of_rows
+from .wrk import Ask, load
 
-class Client:
-    """One connection that asks one thing after the other."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._path = parts.path
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
-
-    def ask(self, method: str, *params: Any) -> Any:
-        """The result."""
-        reply = self._reply(method, params)
-        assert "error" not in reply, reply
-        return reply["result"]
-
-    def error(self, method: str, *params: Any) -> str:
-        """The text of the error."""
-        text: str = self._reply(method, params)["error"]["message"]
-        return text
-
-    def _reply(self, method: str, params: Any) -> Any:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        headers = {"Content-Type": "application/json"}
-        self._connection.request("POST", self._path, body, headers)
-        return json.loads(self._connection.getresponse().read())
+PEERS = (anvil.NAME, eth_tester.NAME)
+_CHAIN_ID = eth_tester.CHAIN_ID
+_SENDER, _WARM_S = 1, 4
+# PUSH1 42, PUSH1 0, MSTORE; PUSH1 7, PUSH1 32, PUSH1 0, LOG1; PUSH1 32, PUSH1 0, RETURN.
+_RUNTIME = "602a600052" + "600760206000a1" + "60206000f3"
+_CODE = f"0x70{_RUNTIME}6000526011600ff3"
+_TARGET = {way: {anvil.NAME: 0.5, eth_tester.NAME: 5.0} for way in WAYS}
 
 
-def _signed(nonce: int, **fields: Any) -> str:
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What has happened on a chain: a block of ten transactions, with a log each."""
+
+    contract: str
+    block: str
+    tx: str
+
+
+WORKLOADS: dict[str, tuple[Callable[[Story], tuple[Any, ...]], Any]] = {
+    "eth_blockNumber": (lambda _: (), {}),
+    "eth_getBlockByNumber": (lambda told: (told.block, True), _TARGET),
+    "eth_getLogs": (
+        lambda told: (
+            {"fromBlock": told.block, "toBlock": told.block, "address": told.contract},
+        ),
+        _TARGET,
+    ),
+    "eth_getTransactionReceipt": (lambda told: (told.tx,), _TARGET),
+    "eth_call": (lambda told: ({"to": told.contract, "gas": "0x186a0"}, "latest"), {}),
+}
+
+
+def compare(bench: Bench) -> Table:
+    """All requests of the EVM layer."""
+    with ExitStack() as stack:
+        servers = {way: stack.enter_context(chain(way, bench.scratch)) for way in WAYS}
+        with bench.may_miss(anvil.NAME):
+            servers[anvil.NAME] = stack.enter_context(anvil.anvil(_CHAIN_ID))
+        with bench.may_miss(eth_tester.NAME):
+            servers[eth_tester.NAME] = stack.enter_context(eth_tester.eth_tester())
+        return of_rows("evm", PEERS, list(_rows(bench, servers)))
+
+
+@contextmanager
+def chain(way: str, scratch: Path) -> Iterator[Server]:
+    """A new chain of ours, with a block a second."""
+    home = Path(mkdtemp(dir=scratch))
+    settings = {
+        **COMMON,
+        "database": str(home / "noderpc.db"),
+        "application": "evm",
+        "dev": True,
+        "json_rpc_enable": True,
+        "evm_api": "eth,net,web3,txpool,debug",
+        "evm_chain_id": _CHAIN_ID,
+        "mempool_size": 1_000_000,
+    }
+    with ours(way, home, settings) as server:
+        yield server
+
+
+def _rows(bench: Bench, servers: dict[str, Server]) -> Iterator[Row]:
+    told = {peer: _tell(server) for peer, server in servers.items()}
+    for way in WAYS:
+        # Executors start when calls come, and take a while.
+        with servers[way].awake():
+            call_code = body("eth_call", *WORKLOADS["eth_call"][0](told[way]))
+            load(servers[way].url, Ask(bodies=(call_code,)), _WARM_S)
+    for method, (params, targets) in WORKLOADS.items():
+
+        def reading(peer: str, method: str = method, params: Any = params) -> Ask:
+            return Ask(bodies=(body(method, *params(told[peer])),))
+
+        yield from rows(method, by_turns(bench, method, servers, reading), targets)
+    if eth_tester.NAME in servers:
+        with servers[eth_tester.NAME].awake():
+            ask(servers[eth_tester.NAME], "evm_setAutomine", True)
+
+    def sending(peer: str) -> Ask:
+        own = ACCOUNTS[_SENDER].address
+        first = int(ask(servers[peer], "eth_getTransactionCount", own, "pending"), 16)
+        raw = [_transfer(first + number) for number in range(5_000 * bench.seconds)]
+        bodies = tuple(body("eth_sendRawTransaction", one) for one in raw)
+        # Over one connection, as each is to come after the one before.
+        return Ask(bodies=bodies, connections=1, only_once=True)
+
+    name = "eth_sendRawTransaction"
+    yield from rows(name, by_turns(bench, name, servers, sending), {})
+
+
+def body(method: str, *params: Any) -> str:
+    """A call of JSON-RPC."""
+    return json.dumps({**call(method), "params": params})
+
+
+def ask(server: Server, method: str, *params: Any) -> Any:
+    """The result."""
+    told = reply(server, method, *params)
+    if "result" not in told:
+        raise click.ClickException(f"{method}: {told}")
+    return told["result"]
+
+
+def reply(server: Server, method: str, *params: Any) -> Any:
+    """Result or error."""
+    return json.loads(server.ask(body=body(method, *params)))
+
+
+def _tell(server: Server) -> Story:
+    """Make the same happen on each chain."""
+    with server.awake():
+        (receipt,) = _mined(server, [_signed(0, 0, data=_CODE, to="")])
+        contract = str(receipt["contractAddress"])
+        # eth-account takes none without its checksum.
+        to, turn, found = to_checksum(bytes.fromhex(contract[2:])), 0, list[Any]()
+        # Where blocks are made by the clock, one may come in between.
+        while len({receipt["blockNumber"] for receipt in found}) != 1:
+            # eth-tester takes no two of one account for a block.
+            nonces = enumerate([turn + 1] + [turn] * (len(ACCOUNTS) - 1))
+            found = _mined(server, [_signed(who, nonce, to=to) for who, nonce in nonces])
+            turn += 1
+        assert all(receipt["logs"] for receipt in found)
+        return Story(contract, found[0]["blockNumber"], found[0]["transactionHash"])
+
+
+def _mined(server: Server, raw: list[str]) -> list[Any]:
+    """The receipts of transactions."""
+    hashes = [ask(server, "eth_sendRawTransaction", one) for one in raw]
+    ask(server, "evm_mine")
+
+    def receipts() -> list[Any]:
+        return [ask(server, "eth_getTransactionReceipt", one) for one in hashes]
+
+    until(lambda: None not in receipts(), "all transactions in blocks")
+    return receipts()
+
+
+@cache
+def _transfer(nonce: int) -> str:
+    return _signed(_SENDER, nonce, to="0x" + "22" * 20, value=1, gas=21_000)
+
+
+def _signed(who: int, nonce: int, **fields: Any) -> str:
     from eth_account import Account
 
-    tx: dict[str, Any] = {
-        "maxFeePerGas": 2 * 10**9,
+    tx = {
+        "chainId": _CHAIN_ID,
+        "nonce": nonce,
+        "gas": 200_000,
+        "value": 0,
+        "maxFeePerGas": 5 * 10**9,
         "maxPriorityFeePerGas": 10**9,
-        "chainId": CHAIN_ID,
+        **fields,
     }
-    tx |= {"nonce": nonce, "gas": 21_000, "to": "0x" + "22" * 20, "value": 1, **fields}
-    return "0x" + bytes(Account.from_key(KEY).sign_transaction(tx).raw_transaction).hex()
-
-
-def _measure(client: Client, nonce: int, contract: str) -> tuple[list[float], list[float]]:
-    sends, calls = [], []
-    for raw in [_signed(nonce + n) for n in range(SENDS)]:
-        begun = time.perf_counter()
-        client.ask("eth_sendRawTransaction", raw)
-        sends.append(time.perf_counter() - begun)
-    for _ in range(CALLS):
-        begun = time.perf_counter()
-        result = client.ask("eth_call", {"to": contract, "gas": "0x186a0"}, "latest")
-        calls.append(time.perf_counter() - begun)
-        assert int(result, 16) == 42
-    return sends, calls
-
-
-def _deployed(client: Client) -> str:
-    data = "0x" + CODE.hex()
-    tx_hash = client.ask(
-        "eth_sendRawTransaction", _signed(0, to="", data=data, gas=200_000, value=0)
-    )
-    deadline = time.monotonic() + 30
-    while (receipt := client.ask("eth_getTransactionReceipt", tx_hash)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    address: str = receipt["contractAddress"]
-    return address
-
-
-def main() -> None:
-    """Measure both, by turns."""
-    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in NAMES}
-    with tempfile.TemporaryDirectory() as folder:
-        servers = {name: start(name, Path(folder)) for name in NAMES}
-        try:
-            os.sched_setaffinity(0, {1})
-            clients = {name: Client(url) for name, (url, _) in servers.items()}
-            contracts = {name: _deployed(client) for name, client in clients.items()}
-            for turn in range(ROUNDS):
-                for name in NAMES:
-                    found = _measure(clients[name], 1 + turn * SENDS, contracts[name])
-                    times[name][0].extend(found[0])
-                    times[name][1].extend(found[1])
-        finally:
-            for _, process in servers.values():
-                process.kill()
-                process.wait()
-    for place, method in enumerate(("eth_sendRawTransaction", "eth_call")):
-        peer = statistics.median(times["eth-tester"][place])
-        for name in NAMES:
-            taken = times[name][place]
-            own, worst = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
-            print(
-                f"{method} {name}: {own * 1000:.2f} ms, p99 {worst * 1000:.2f};"
-                f" {peer / own:.1f} times as fast as eth-tester"
-            )
-
-
-def start(name: str, folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
-    """A server on the first core: its address and its process."""
-    port = free_port()
-    command = ["taskset", "-c", "0", sys.executable, "-m", "benchmarks.evm"]
-    process = subprocess.Popen([*command, name, str(port), str(folder)])
-    wait_for(port)
-    return f"http://127.0.0.1:{port}/evm", process
-
-
-def _ours(folder: Path, interval_s: float) -> Any:
-    from flask_noderpc import EmbeddedChain
-    from flask_noderpc.chain.evm.application import EvmApplication
-    from flask_noderpc.chain.evm.genesis import app_state
-    from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-    from flask_noderpc.chain.producer import Pace
-    from flask_noderpc.testing.node import app_for
-
-    path = folder / f"{interval_s}.db"
-    funded = bytes.fromhex("7e5f4552091a69125d5dfcb7b8c2659029395bdf")
-    chain = EmbeddedChain(
-        path,
-        application=lambda state: EvmApplication(
-            state, Machine(state, str(path), ExecutionLimits()), CHAIN_ID
-        ),
-        app_state=app_state({funded: 10**24}),
-        pace=Pace(interval_s=interval_s),
-    )
-    return app_for(chain, json_rpc_enable=True, evm_chain_id=CHAIN_ID)
-
-
-def _eth_tester() -> Any:
-    from eth_tester import EthereumTester, PyEVMBackend
-    from flask import Flask, request
-
-    tester = EthereumTester(PyEVMBackend())
-    app = Flask("eth-tester")
-
-    def call(transaction: Any, _: str) -> Any:
-        account = tester.get_accounts()[0]
-        return tester.call({"from": account, "to": transaction["to"], "gas": 100_000})
-
-    def receipt(tx_hash: str) -> Any:
-        found = tester.get_transaction_receipt(tx_hash)
-        return {"contractAddress": found["contract_address"]}
-
-    methods = {
-        "eth_sendRawTransaction": tester.send_raw_transaction,
-        "eth_call": call,
-        "eth_getTransactionReceipt": receipt,
-    }
-
-    @app.post("/evm")
-    def answer() -> dict[str, Any]:
-        asked = request.get_json()
-        result = methods[asked["method"]](*asked["params"])
-        return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-
-    return app
-
-
-def _serve(name: str, port: int, folder: Path) -> None:
-    make = {
-        "ours": lambda: _ours(folder, 1.0),
-        "at-once": lambda: _ours(folder, 0.001),
-        "eth-tester": _eth_tester,
-    }
-    serve_with_pywsgi(make[name], port)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:]:
-        _serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
-    else:
-        main()
+    signed = Account.from_key(ACCOUNTS[who].key).sign_transaction(tx)
+    return "0x" + bytes(signed.raw_transaction).hex()

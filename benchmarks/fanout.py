@@ -1,35 +1,40 @@
-"""What does a notification cost? ``python -m benchmarks.fanout``.
+"""What a notification costs: processor time of a node for each message, beside CometBFT's.
 
-Five hundred subscribers of a node under gevent on one core, blocks appended from the other:
-bursts of a hundred events of 1 KB, lone events, and five hundred distinct queries with an
-event for each. Prints the processor time of the serving process for each message, all it
-does included, and its memory for each idle connection. CometBFT 0.38 takes 53 to 56 us.
+Five hundred subscribers, read on the second core. What the same blocks cost with one
+subscriber is not counted; where each event is for one alone, it is, as it is most of all.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import selectors
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 
 import click
 
-from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.domain.abci import Event, EventAttribute
-from flask_noderpc.testing.chains import ChainMaker
 from tests.websocket.client import Client
 
-from .servers import Server, running
+from .compare import Bench
+from .nodes import COMETBFT, of_cometbft
+from .peers.cometbft import sending
+from .peers.ours import COMMON, lane
+from .process import PATIENCE_S, Server
+from .table import Table, verdict
 
 SUBSCRIBERS = 500
-_TICKS = os.sysconf("SC_CLK_TCK")
-_MARK = b'"jsonrpc":"2.0"'
-_PATIENCE_S = 60.0
+_INTERVAL_S = 0.2
+_BATCH = 100
+_MARK = b'"jsonrpc"'
+_PONG = 0xA
+# CometBFT hangs up on who is silent for 30 s.
+_SILENT_S = 12.0
+_OURS = "ours"
 
 
 class Readers:
@@ -42,17 +47,17 @@ class Readers:
             self._selector.register(client.sock, selectors.EVENT_READ, bytearray())
         self.size = 0
 
-    def read(self, count: int) -> None:
-        """Read until so many messages have come."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while count > 0:
-            assert time.monotonic() < deadline, f"{count} messages are missing"
+    def read(self, messages: int) -> None:
+        """Read until so many have come."""
+        deadline = time.monotonic() + PATIENCE_S
+        while messages > 0:
+            assert time.monotonic() < deadline, f"{messages} messages are missing"
             for key, _ in self._selector.select(1.0):
                 data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
                 self.size += len(data)
                 rest: bytearray = key.data
                 rest += data
-                count -= rest.count(_MARK)
+                messages -= rest.count(_MARK)
                 found = rest.rfind(_MARK)
                 end = found + len(_MARK) if found >= 0 else 0
                 del rest[: max(end, len(rest) - len(_MARK) + 1)]
@@ -62,100 +67,110 @@ class Readers:
         self._selector.close()
 
 
-class Chain:
-    """Blocks with events of our own, appended to the served store."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """So many blocks of so many transactions, and what a subscriber wants of each."""
 
-    def __init__(self, file: Path) -> None:
-        self._maker = ChainMaker(chain_id="fanout")
-        self._store = SQLiteBackend(file)
-        self._store.init_chain(self._maker.genesis, self._maker.state)
+    name: str
+    blocks: int
+    txs: int
+    query: str = "tm.event='Tx'"
+    most: float | None = None
+    """Times CometBFT's time."""
 
-    def append(self, txs: int, padding: int) -> None:
-        """A block of transactions; the key of each is its position."""
-        self._store.append_block(self._block(txs, "x" * padding))
+    @property
+    def is_for_one(self) -> bool:
+        """Whether each subscriber has a query of its own."""
+        return "{}" in self.query
 
-    def _block(self, txs: int, padding: str) -> CommittedBlock:
-        height = self._maker.head.height + 1
-        block = self._maker.block(*(b"%d.%d=v" % (height, index) for index in range(txs)))
-        results = tuple(
-            replace(result, log=padding, events=(_event(index),))
-            for index, result in enumerate(block.results.tx_results)
-        )
-        return replace(block, results=replace(block.results, tx_results=results))
-
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+    def messages(self, subscribers: int) -> int:
+        """Of each block to all of them."""
+        return self.txs * (1 if self.is_for_one else subscribers)
 
 
-def _event(index: int) -> Event:
-    return Event("app", (EventAttribute(b"key", b"%d" % index),))
+SHAPES = (
+    Shape("burst of 100 events", 4, 100, most=0.06),
+    Shape("lone event", 30, 1, most=0.4),
+    Shape("500 distinct queries", 6, SUBSCRIBERS, "tm.event='Tx' AND app.key='{}'"),
+)
 
 
-def cpu_s(server: Server) -> float:
-    """Processor time of the serving process, all of its threads."""
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def memory_kb(server: Server) -> int:
-    """Resident memory of the serving process."""
-    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise LookupError("no VmRSS")
-
-
-def subscribers(server: Server, stack: ExitStack, queries: Iterator[str]) -> Readers:
-    """Five hundred connections with a subscription each."""
-    clients = []
-    for _ in range(SUBSCRIBERS):
-        client = stack.enter_context(closing(Client(server.url, timeout=_PATIENCE_S)))
-        assert client.asked("subscribe", {"query": next(queries)})["result"] == {}
-        clients.append(client)
-    return stack.enter_context(closing(Readers(clients)))
-
-
-def measure(
-    name: str, server: Server, chain: Chain, queries: Iterator[str], shape: tuple[int, ...]
-) -> None:
-    """Print one row; ``shape`` is blocks, transactions a block, messages a subscriber."""
-    blocks, txs, each = shape
+def compare(bench: Bench) -> Table:
+    """Microseconds a message, of both."""
+    found: dict[str, list[tuple[float, float]]] = {}
     with ExitStack() as stack:
-        before = memory_kb(server)
-        readers = subscribers(server, stack, queries)
-        idle = (memory_kb(server) - before) / SUBSCRIBERS
+        home = Path(mkdtemp(dir=bench.scratch))
+        own = {**COMMON, "database": str(home / "noderpc.db"), "block_interval": _INTERVAL_S}
+        servers = {_OURS: stack.enter_context(lane(home, own))}
+        with bench.may_miss(COMETBFT):
+            pace = f"{round(_INTERVAL_S * 1000)}ms"
+            servers[COMETBFT] = stack.enter_context(of_cometbft(bench, None, pace))
+        for shape in SHAPES:
+            for peer, server in servers.items():
+                with server.awake():
+                    found.setdefault(peer, []).append(_cost(server, shape))
+                click.echo(f"{shape.name}, {peer}: {found[peer][-1][0]:.2f} us a message")
+    header = ("Event", "Bytes", *(f"{peer}, µs" for peer in servers), "Ratio", "Target", "Met")
+    return Table("fanout", header, tuple(_lines(found)))
+
+
+def _lines(found: dict[str, list[tuple[float, float]]]) -> Iterator[tuple[str, ...]]:
+    for place, shape in enumerate(SHAPES):
+        costs = [of_peer[place][0] for of_peer in found.values()]
+        line = shape.name, f"{found[_OURS][place][1]:.0f}", *(f"{cost:.2f}" for cost in costs)
+        if len(costs) == 1:
+            yield *line, "", "", ""
+            continue
+        ratio = costs[0] / costs[1]
+        wanted = [] if shape.most is None else [f"{shape.most:g} at most"]
+        missed = [f"{ratio:.2f}"] if shape.most is not None and ratio > shape.most else []
+        yield *line, f"{ratio:.2f}", *verdict(wanted, missed)
+
+
+def _cost(server: Server, shape: Shape) -> tuple[float, float]:
+    """Microseconds a message, and its bytes."""
+    spent, size = _spent(server, shape, SUBSCRIBERS)
+    alone = 0.0
+    messages = shape.blocks * shape.messages(SUBSCRIBERS)
+    if not shape.is_for_one:
+        alone, _ = _spent(server, shape, 1)
+        messages -= shape.blocks * shape.messages(1)
+    return (spent - alone) / messages * 1e6, size
+
+
+def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float]:
+    """Processor time for all the blocks, and the bytes of a message."""
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(closing(Client(server.url, timeout=PATIENCE_S)))
+            for _ in range(subscribers)
+        ]
+        for number, client in enumerate(clients):
+            query = shape.query.format(f"k{number}")
+            assert client.asked("subscribe", {"query": query})["result"] == {}
+        readers = stack.enter_context(closing(Readers(clients)))
+        expected = shape.messages(subscribers)
         # One block to warm up.
-        chain.append(txs, 500)
-        readers.read(SUBSCRIBERS * each)
-        readers.size = 0
-        started, spent = time.monotonic(), cpu_s(server)
-        for _ in range(blocks):
-            chain.append(txs, 500)
-            readers.read(SUBSCRIBERS * each)
-        spent, took = cpu_s(server) - spent, time.monotonic() - started
-    count = blocks * SUBSCRIBERS * each
-    click.echo(
-        f"{name:24} {count:8} messages of {readers.size / count:5.0f} bytes"
-        f" {spent / count * 1e6:6.2f} us each  {count / took:8.0f} a second"
-        f"  {idle:5.1f} kB a connection"
-    )
+        _append(server, shape.txs)
+        readers.read(expected)
+        before, readers.size = server.cpu_s(), 0
+        heard = time.monotonic()
+        for _ in range(shape.blocks):
+            if time.monotonic() > heard + _SILENT_S:
+                heard = time.monotonic()
+                for client in clients:
+                    client.frame(_PONG, b"")
+            _append(server, shape.txs)
+            readers.read(expected)
+        return server.cpu_s() - before, readers.size / (shape.blocks * expected)
 
 
-@click.command()
-def main() -> None:
-    """Print the table."""
-    os.sched_setaffinity(0, {1})
-    with tempfile.TemporaryDirectory() as scratch, running(Path(scratch)) as start:
-        file = Path(scratch) / "fanout.db"
-        with closing(Chain(file)) as chain:
-            server = start("node", database=file)
-            every = iter(lambda: "tm.event='Tx'", "")
-            measure("burst of 100 events", server, chain, every, (20, 100, 100))
-            measure("lone event", server, chain, every, (200, 1, 1))
-            own = (f"tm.event='Tx' AND app.key='{index}'" for index in range(SUBSCRIBERS))
-            measure("500 distinct queries", server, chain, own, (100, SUBSCRIBERS, 1))
+_turns = count()
 
 
-if __name__ == "__main__":
-    main()
+def _append(server: Server, txs: int) -> None:
+    """Send transactions; the next block has them."""
+    turn = next(_turns)
+    calls = [sending(b"k%d=%d" % (number, turn) + b"x" * 170) for number in range(txs)]
+    for start in range(0, txs, _BATCH):
+        server.ask(body=json.dumps(calls[start : start + _BATCH]))

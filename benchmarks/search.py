@@ -2,8 +2,8 @@
 
 While fifty clients send the worst queries to a node under gevent that serves a million
 transactions from one core, another asks for its status. Prints the percentiles of that,
-alone and beside the searches, and what became of them. The chain is that of
-``benchmarks.long_chain``.
+alone and beside the searches, and what became of them. The chain is the long one of
+``python -m benchmarks``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
-from .long_chain import FOLDER, build
-from .servers import running
+from .chains import CACHE, LONG, build
+from .peers.ours import ours, reading
 
 CLIENTS = 50
 
@@ -87,17 +88,17 @@ def show(name: str, found: list[float]) -> None:
 
 
 @click.command()
-@click.option("--blocks", default=100_000, show_default=True)
 @click.option("--seconds", default=20, show_default=True)
-@click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
-def main(blocks: int, seconds: int, folder: Path) -> None:
+@click.option("--cache", type=click.Path(path_type=Path), default=CACHE, show_default=True)
+def main(seconds: int, cache: Path) -> None:
     """Ask for the status, alone and beside fifty searches."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{blocks}.db"
-    build(file, blocks).close()
+    settings = reading(build(LONG, cache))
     os.sched_setaffinity(0, {1})
-    with tempfile.TemporaryDirectory() as scratch, running(Path(scratch)) as start:
-        url = start("node", database=file).url
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        node = stack.enter_context(ours("Flask", home, settings))
+        stack.enter_context(node.awake())
+        url = node.url
         show("status alone", latencies(url, seconds / 4))
         over, outcomes = threading.Event(), Counter[str]()
         searching = [

@@ -13,11 +13,8 @@ import asyncio
 import base64
 import itertools
 import os
-import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -27,18 +24,18 @@ from contextlib import closing, contextmanager
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
 from flask_noderpc import json
 
-from .servers import free_port, wait_for
+from .peers.ours import lane
 
 PROBES, EVERY_S = 20, 0.1
 TXS, BATCH = 2_000, 100
 HELD_S = 0.6
 SLOW, IDLE = 200, 10_000
-START = "from flask_noderpc.cli import main; main()"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 SLOWLY = (
     b"GET /status HTTP/1.1\r\nHost: x",
@@ -213,26 +210,12 @@ def _arrive(port: int, parent: Connection) -> None:
 @contextmanager
 def node(folder: Path, workers: int) -> Iterator[int]:
     """A node on the first core; its port."""
-    port = free_port()
-    flags = {
-        "--home": folder,
-        "--rpc.laddr": f"tcp://127.0.0.1:{port}",
-        "--workers": workers,
-        "--max-batch": BATCH,
-        "--dialect": "comet-0.38",
-        "--block-interval": 3,
-    }
-    begin = ["taskset", "-c", "0", sys.executable, "-c", START, "start"]
-    process = subprocess.Popen(
-        [*begin, *map(str, itertools.chain(*flags.items()))], stdout=subprocess.DEVNULL
-    )
-    try:
-        wait_for(port)
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/status").read()
+    settings = {"workers": workers, "max_batch": BATCH, "dialect": "comet-0.38"}
+    with lane(folder, {**settings, "block_interval": 3}) as server, server.awake():
+        server.ask("/status")
+        port = urlsplit(server.url).port
+        assert port is not None
         yield port
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import runpy
 from pathlib import Path
@@ -18,7 +19,8 @@ from flask_noderpc.evm.table import EVM_ROUTES
 from flask_noderpc.node.table import UNSAFE_ROUTES
 from flask_noderpc.settings import SETTINGS
 
-DOCS = Path(__file__).parents[1] / "docs"
+README = Path(__file__).parents[1] / "README.md"
+DOCS = README.parent / "docs"
 
 
 class Registry:
@@ -68,3 +70,16 @@ def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> N
 
     assert named("routes.rst") == ["health", *(route.name for route in UNSAFE_ROUTES)]
     assert named("settings.rst") == [SETTINGS[0].key]
+
+
+def test_the_readme_shows_the_speeds_that_the_docs_show() -> None:
+    with (DOCS / "benchmarks" / "nodes.csv").open(newline="") as file:
+        found = {(row["Workload"], row["Way"]): row for row in csv.DictReader(file)}
+    shown = re.findall(r"^\| `(.+)`, (\w+) \| (.+) \|$", README.read_text(), re.MULTILINE)
+    assert shown
+
+    for workload, way, ratios in shown:
+        row = found[workload, way]
+        assert ratios.split(" | ") == [
+            row[f"/ {peer}"] for peer in ("pywsgi", "Flask view", "CometBFT")
+        ]

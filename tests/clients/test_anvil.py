@@ -9,7 +9,6 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -25,11 +24,8 @@ from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
 from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer
 from tests.websocket.client import Client
 
-from . import do_without
+from . import ANVIL, do_without
 
-# Not by its script for all platforms: whoever ends that leaves anvil running.
-PACKAGE = "ethereum/node_modules/@foundry-rs/anvil-linux-amd64"
-ANVIL = Path(__file__).parent / PACKAGE / "bin" / "anvil"
 _PRICED = {"gas": 100_000, "gasPrice": 2 * 10**9, "value": 0, "chainId": CHAIN_ID, "to": TO}
 TRANSACTIONS = [
     transfer(0),

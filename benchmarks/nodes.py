@@ -1,0 +1,191 @@
+"""The node's requests, beside CometBFT, beside what we stand on, and beside Flask-JSONRPC."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+import click
+
+from flask_noderpc.canonical.hashes import tx_hash
+
+from .chains import HUNDRED, LARGE, THOUSAND, Chain, build
+from .compare import Bench, Row, by_turns, rows, sample
+from .peers import bare, cometbft
+from .peers.bare import JSONRPC, PYWSGI, VIEW
+from .peers.ours import COMMON, WAYS, ours, reading
+from .process import Server
+from .table import Table, of_rows
+from .wrk import Ask
+
+COMETBFT = cometbft.NAME
+PEERS = (PYWSGI, VIEW, JSONRPC, COMETBFT)
+
+Targets = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One kind of request, and at least how fast each way answers it."""
+
+    name: str
+    ask: Callable[[], Ask]
+    targets: Targets
+    is_fixed: bool = True
+    """Whether it always has the same answer, which others can have ready."""
+    has_twin: bool = True
+    """Whether CometBFT has the same to answer."""
+
+    def bare(self) -> tuple[str, ...]:
+        """Those that have nothing to do but to answer."""
+        if not self.is_fixed:
+            return ()
+        return (PYWSGI, VIEW, JSONRPC) if self.ask().bodies else (PYWSGI, VIEW)
+
+
+def get(name: str, path: str, through: float = 0.0, lane: float = 0.0) -> Workload:
+    """A GET; the least ratios to CometBFT, through Flask and in the lane."""
+    targets = {
+        "Flask": {VIEW: 0.65, **({COMETBFT: through} if through else {})},
+        "lane": {PYWSGI: 1.4, **({COMETBFT: lane} if lane else {})},
+    }
+    return Workload(name, lambda: Ask((path,)), targets)
+
+
+def post(name: str, body: object, least: float = 0.0) -> Workload:
+    """A POST; the least ratio to CometBFT."""
+    targets = {way: {COMETBFT: least} for way in WAYS} if least else {}
+    return Workload(name, lambda: Ask(bodies=(json.dumps(body),)), targets)
+
+
+def _block(number: int = 0) -> dict[str, object]:
+    return {**cometbft.call("block", height=str(500 + number)), "id": number}
+
+
+def random_blocks(latest: int) -> Ask:
+    """More heights than anybody keeps at hand."""
+    dice = random.Random(latest)
+    return Ask(tuple(f"/block?height={dice.randint(1, latest)}" for _ in range(20_000)))
+
+
+_numbers = itertools.count()
+
+
+def new_txs() -> Ask:
+    """Transactions that nobody has sent before."""
+    txs = itertools.islice(_numbers, 100_000)
+    paths = tuple(f"/broadcast_tx_sync?tx=%22new{number}=1%22" for number in txs)
+    return Ask(paths, only_once=True)
+
+
+_ON_A_THOUSAND = (
+    get("health", "/health"),
+    get("status", "/status", lane=1.0),
+    get("block, 10 txs", "/block?height=500", lane=1.0),
+    get("block_results", "/block_results?height=500", through=3.0, lane=6.0),
+    get("commit, 1 validator", "/commit?height=500", lane=1.0),
+    get("blockchain", "/blockchain?minHeight=480&maxHeight=499", through=3.0, lane=6.0),
+    get("tx", f"/tx?hash=0x{tx_hash(b'k500.3=v3').hex()}"),
+    get("tx_search, 10 hits", "/tx_search?query=%22tx.height=500%22", through=2.0, lane=2.0),
+    get("abci_query", "/abci_query?data=%22k500.3%22"),
+    post("POST block", _block()),
+    post("POST batch of 10", [_block(number) for number in range(10)]),
+    post("POST batch of 100", [_block(number) for number in range(100)], least=8.0),
+)
+_COLD = Workload(
+    "block, random, nothing kept",
+    lambda: random_blocks(THOUSAND.blocks),
+    {"Flask": {COMETBFT: 0.35}},
+    is_fixed=False,
+)
+_ON_A_HUNDRED = (
+    get("validators (100)", "/validators?height=9&per_page=100"),
+    # A real chain's 100 validators have signed; CometBFT alone here has but one that does.
+    Workload("commit, 100 validators", lambda: Ask(("/commit?height=9",)), {}, has_twin=False),
+)
+_SENDING = Workload("broadcast_tx_sync", new_txs, {}, is_fixed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Servers of one chain, and what they are asked."""
+
+    workloads: tuple[Workload, ...]
+    chain: Chain | None
+    """``None`` is a new one, which grows."""
+    keeps: bool = True
+    """Whether we may keep answers."""
+
+
+STAGES = (
+    Stage(_ON_A_THOUSAND, THOUSAND),
+    Stage((_COLD,), THOUSAND, keeps=False),
+    Stage((get("block, 2,000 txs", "/block?height=3", through=10.0, lane=10.0),), LARGE),
+    Stage(_ON_A_HUNDRED, HUNDRED),
+    Stage((_SENDING,), None),
+)
+
+
+def compare(bench: Bench) -> Table:
+    """All requests of the node."""
+    return of_rows("nodes", PEERS, [row for stage in STAGES for row in _stage(bench, stage)])
+
+
+def _stage(bench: Bench, stage: Stage) -> Iterator[Row]:
+    with ExitStack() as stack:
+        servers = {
+            way: stack.enter_context(ours(way, *_settings(bench, stage))) for way in WAYS
+        }
+        with bench.may_miss(COMETBFT):
+            servers[COMETBFT] = stack.enter_context(of_cometbft(bench, stage.chain))
+        for workload in stage.workloads:
+            yield from _measure(bench, workload, servers)
+
+
+def _settings(bench: Bench, stage: Stage) -> tuple[Path, dict[str, object]]:
+    """A home of our own, and what is served there."""
+    home = Path(mkdtemp(dir=bench.scratch))
+    if stage.chain is None:
+        return home, {**COMMON, "database": str(home / "noderpc.db"), "mempool_size": 1_000_000}
+    kept = {} if stage.keeps else {"cache_bytes": 0}
+    return home, reading(build(stage.chain, bench.scratch), **kept)
+
+
+@contextmanager
+def of_cometbft(bench: Bench, chain: Chain | None, interval: str = "1s") -> Iterator[Server]:
+    """CometBFT with as many transactions, or with a new chain."""
+    program = cometbft.binary(bench.cache)
+    home = bench.scratch / f"cometbft-{chain.name if chain else 'new'}-{interval}"
+    if chain is None:
+        cometbft.make_home(program, home)
+    elif not home.exists():
+        click.echo(f"filling {COMETBFT}: {chain.blocks} blocks of {chain.txs} transactions")
+        cometbft.fill(program, home, chain)
+    with cometbft.cometbft(program, home, interval) as server:
+        yield server
+
+
+def _measure(bench: Bench, workload: Workload, servers: Mapping[str, Server]) -> list[Row]:
+    """Everybody that has the same to answer, by turns."""
+    asked = {
+        peer: server
+        for peer, server in servers.items()
+        if peer != COMETBFT or workload.has_twin
+    }
+    answers = {peer: sample(server, workload.ask) for peer, server in asked.items()}
+    sizes = {peer: len(answer) for peer, answer in answers.items()}
+    if max(sizes.values()) > 2 * min(sizes.values()) + 1000:
+        raise click.ClickException(f"{workload.name}: answers differ in size: {sizes}")
+    with ExitStack() as stack:
+        for kind in workload.bare():
+            file = bench.scratch / f"{len(answers)}.answer"
+            with bench.may_miss(kind):
+                asked[kind] = stack.enter_context(bare.bare(kind, file, answers["Flask"]))
+        runs = by_turns(bench, workload.name, asked, lambda _: workload.ask())
+    return rows(workload.name, runs, workload.targets)

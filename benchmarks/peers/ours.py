@@ -1,0 +1,77 @@
+"""Our node, in two ways: ``Flask`` is its app behind its server, all guards on; ``lane`` is
+``noderpc start``, which may answer what is encoded before Flask is asked.
+
+``python -m benchmarks.peers.ours PORT FOLDER SETTINGS`` is a process of the first.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..process import Server, free_port, served
+
+WAYS = ("Flask", "lane")
+START = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+# As CometBFT's peers have them; the bounds are raised on both sides.
+COMMON = {"dialect": "comet-0.38", "max_batch": 100, "max_subscription_clients": 1000}
+
+
+def reading(database: Path, **more: Any) -> dict[str, Any]:
+    """Settings of a node that serves a chain and makes no blocks."""
+    return {**COMMON, "database": str(database), "produce": False, **more}
+
+
+@contextmanager
+def ours(way: str, folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
+    """A node in one of the two ways; for Ethereum's clients where it has the EVM layer."""
+    with (_flask if way == "Flask" else lane)(folder, settings) as server:
+        yield server
+
+
+@contextmanager
+def _flask(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
+    port = free_port()
+    words = [sys.executable, "-m", "benchmarks.peers.ours", str(port), str(folder)]
+    path = "/evm" if settings.get("json_rpc_enable") else ""
+    with served([*words, json.dumps(settings)], port, path) as server:
+        yield server
+
+
+@contextmanager
+def lane(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
+    """``noderpc start``."""
+    ports = {
+        name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
+    }
+    laddr = {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()}
+    environment = {
+        f"NODERPC_{name.upper()}": str(value) for name, value in {**laddr, **settings}.items()
+    }
+    evm = settings.get("json_rpc_enable")
+    port = ports["json_rpc_address" if evm else "rpc_laddr"]
+    with served([*START, "--home", folder], port, environment=environment) as server:
+        yield server
+
+
+def _serve(port: int, folder: Path, settings: dict[str, Any]) -> None:
+    from gevent import monkey
+
+    monkey.patch_all()
+    from flask_noderpc.extension import mounts
+    from flask_noderpc.serve.app import node_app
+    from flask_noderpc.serve.server import Limits, NodeServer
+
+    app = node_app(folder, settings)
+    mounts(app)["noderpc"].start()
+    listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+    NodeServer(listener, app, Limits()).serve_forever()
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))

@@ -1,0 +1,65 @@
+"""What was found, as a table: printed, and kept as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .compare import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Named columns, of texts."""
+
+    name: str
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...] = ()
+    """What the lines were made of, where they are requests."""
+
+    def text(self) -> str:
+        """As a terminal shows it."""
+        lines = (self.header, *self.lines)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``<name>.csv``."""
+        with (folder / f"{self.name}.csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows((self.header, *self.lines))
+
+
+def of_rows(name: str, peers: Sequence[str], rows: Sequence[Row]) -> Table:
+    """Speeds of requests, in each way, as ratios to the peers."""
+    shown = [peer for peer in peers if any(peer in row.ratios for row in rows)]
+    header = ("Workload", "Way", "A second", "p50 ms", "p99 ms")
+    lines = tuple(
+        (
+            row.workload,
+            row.way,
+            f"{row.run.per_second:,.0f}",
+            f"{row.run.p50_ms:.2f}",
+            f"{row.run.p99_ms:.2f}",
+            *(f"{row.ratios[peer]:.2f}" if peer in row.ratios else "" for peer in shown),
+            *verdict(row.wanted(), row.missed()),
+        )
+        for row in rows
+    )
+    return Table(
+        name, (*header, *(f"/ {peer}" for peer in shown), "Target", "Met"), lines, tuple(rows)
+    )
+
+
+def verdict(wanted: Sequence[str], missed: Sequence[str]) -> tuple[str, str]:
+    """The cells for what is wanted, and whether it is so."""
+    if not wanted:
+        return "", ""
+    return "; ".join(wanted), f"no: {'; '.join(missed)}" if missed else "yes"
