@@ -53,22 +53,20 @@ class Reply:
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
+    etag: str = ""
+    """What tells its result from others, where it is told."""
     told: Told | None = None
-
-    @property
-    def etag(self) -> str:
-        """What tells its result from others, where it is told."""
-        return self.told.encoded.etag if self.told is not None else ""
 
 
 _UNKEPT = Encoded(b"")
 
 
 class Answer(NamedTuple):
-    """One reply, and the result in it."""
+    """One reply, the result in it, and whose it is, unless it failed."""
 
     body: bytes
     encoded: Encoded = _UNKEPT
+    route: Route[Any] | None = None
 
     @property
     def cacheable(self) -> bool:
@@ -78,11 +76,12 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a GET was answered, and by whom."""
+    """What one call was answered, and by whom."""
 
     dispatcher: Dispatcher
     route: Route[Any]
     encoded: Encoded
+    transport: str
 
     @property
     def may_hold(self) -> bool:
@@ -97,7 +96,7 @@ class Told:
 
     def telling(self) -> AbstractContextManager[None]:
         """Tells that it was told once more, to whoever listens."""
-        return self.dispatcher.telling(self.route.name, "get")
+        return self.dispatcher.telling(self.route.name, self.transport)
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -234,9 +233,9 @@ class Dispatcher:
                 self._ready()
                 params = endpoint.loader.from_uri(values)
                 answer = self._call(caller, endpoint, params, URI_ID)
-            told = Told(self, endpoint.route, answer.encoded)
+            told = Told(self, endpoint.route, answer.encoded, "get")
             cacheable = answer.cacheable and not self.guard.asks
-            return Reply(HTTPStatus.OK, answer.body, cacheable, told)
+            return Reply(HTTPStatus.OK, answer.body, cacheable, answer.encoded.etag, told)
         except Exception as error:
             return self.failed(URI_ID, error)
 
@@ -284,7 +283,8 @@ class Dispatcher:
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, caller)
         may_be_kept = answer.cacheable and self._posts_may_be_kept
-        return Reply(HTTPStatus.OK, answer.body, may_be_kept)
+        told = Told(self, answer.route, answer.encoded, "post") if answer.route else None
+        return Reply(HTTPStatus.OK, answer.body, may_be_kept, told=told)
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
@@ -379,11 +379,14 @@ class Dispatcher:
     def _call(
         self, caller: _Caller, endpoint: Endpoint, params: Params, own_id: bytes
     ) -> Answer:
-        encoded = self._result(caller, endpoint.route, params)
+        encoded = self._result(caller, endpoint, params)
+        if own_id is URI_ID and encoded.reply:
+            return Answer(encoded.reply, encoded, endpoint.route)
         body = self.envelope.success(own_id, encoded.result, endpoint.error_member)
-        return Answer(body, encoded)
+        return Answer(body, encoded, endpoint.route)
 
-    def _result(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
+    def _result(self, caller: _Caller, endpoint: Endpoint, params: Params) -> Encoded:
+        route = endpoint.route
         if not route.is_of_chain(params):
             caller.sight.forget()
             return self._worked_out(caller, route, params)
@@ -397,7 +400,8 @@ class Dispatcher:
         if caller.sight.look() != version:
             # A block came meanwhile: of which chain this was told is not known.
             return encoded
-        return self._kept.keep(route.name, params, version, encoded)
+        around = self.envelope.around(URI_ID, endpoint.error_member)
+        return self._kept.keep(route.name, params, version, encoded, around)
 
     def _worked_out(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
         context = replace(self._context, client=caller.sender.client)

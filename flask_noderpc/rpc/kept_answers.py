@@ -24,12 +24,14 @@ _MOST = 1_000_000
 class Encoded:
     """A result as it is sent, and whether others may keep it."""
 
-    result: bytes
+    result: bytes | memoryview
     cacheable: bool = False
     etag: str = ""
     """Another one for each other result; empty where none is told."""
     version: ChainVersion | None = None
     """What it was told of, where it follows from the chain alone."""
+    reply: bytes = b""
+    """The whole answer to a GET, of one that is kept; large ones would be copied long."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Whether the same would be told of this chain."""
@@ -75,11 +77,22 @@ class KeptAnswers:
         return head.answers.get((name, params)) if head.version == version else None
 
     def keep(
-        self, name: str, params: Params, version: ChainVersion, encoded: Encoded
+        self,
+        name: str,
+        params: Params,
+        version: ChainVersion,
+        encoded: Encoded,
+        around: tuple[bytes, bytes],
     ) -> Encoded:
-        """The result, kept: for good if it is settled, and else while the chain stays."""
+        """The result, kept: for good if it is settled, and else while the chain stays.
+
+        ``around`` is what stands before and behind it in the answer to a GET.
+        """
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
-        entry = Encoded(encoded.result, encoded.cacheable, etag, version)
+        before, behind = around
+        reply = b"".join((before, encoded.result, behind))
+        result = memoryview(reply)[len(before) : len(reply) - len(behind)]
+        entry = Encoded(result, encoded.cacheable, etag, version, reply)
         if encoded.cacheable:
             return self._settled.keep((name, params, version.history), entry)
         head = self._head

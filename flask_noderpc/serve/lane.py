@@ -2,7 +2,8 @@
 
 The first request of its kind goes the whole way, through Flask and every guard. Where its
 answer followed from its parameters and the chain alone, what was sent is kept under all bytes
-that were asked, headers too: the same bytes get the same answer while the chain is the same.
+that were asked, headers too, but for the id of a call: the same bytes get the same answer
+while the chain is the same.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import time
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask, request_finished, request_started, request_tearing_down
 
@@ -24,7 +25,13 @@ from ..rpc.dispatch import Told
 _OVERHEAD_BYTES = 1_000
 _MOST = 1_000_000
 
-_CLOCKS = re.compile(rb"(?<=\r\n)(Date|X-Server-Time): [^\r]*")
+# As most clients write them: with others it only takes longer.
+_LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
+_ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
+_OPENING = b'{"jsonrpc":"2.0","id":'
+_CHANGING = re.compile(rb"(?<=\r\n)(Date|X-Server-Time|Content-Length): [^\r]*")
+# Sent apart, as copying takes longer than one more packet.
+_LARGE = 32 * 1024
 _SIGNALS = (request_started, request_finished, request_tearing_down)
 _REPEATABLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 304 ")
 
@@ -54,13 +61,52 @@ def _is_ours(hook: object) -> bool:
     return isinstance(getattr(hook, "__self__", None), Mount)
 
 
+class Asked(NamedTuple):
+    """A whole request: how long it is, what it is known by, and the id of its call."""
+
+    size: int
+    key: bytes
+    own_id: bytes = b""
+
+    @classmethod
+    def read(cls, waiting: bytes) -> Asked | None:
+        """The request that waiting bytes begin with; ``None`` of one that goes the long way."""
+        end = waiting.find(b"\r\n\r\n") + 4
+        if end < 4:
+            return None
+        if waiting.startswith(b"GET "):
+            return cls(end, waiting[:end])
+        return cls._posted(waiting, end) if waiting.startswith(b"POST ") else None
+
+    @classmethod
+    def _posted(cls, waiting: bytes, end: int) -> Asked | None:
+        length = _LENGTH.search(waiting, 0, end)
+        size = end + int(length[1]) if length else 0
+        body = waiting[end:size]
+        own_id = _ID.search(body)
+        # An escape could write another "id".
+        if not (length and own_id) or body.count(b'"id"') != 1 or b"\\" in body:
+            return None
+        if len(waiting) < size:
+            return None
+        # Clients count their calls; but for that, and the length, they are the same.
+        parts = (
+            waiting[: length.start(1)],
+            waiting[length.end(1) : end],
+            body[: own_id.start(1)],
+            body[own_id.end(1) :],
+        )
+        return cls(size, b"\0".join(parts), own_id[1])
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """An answer, its clocks left out, and what it was sent to."""
+    """An answer but for its clocks, around the id of its call, and what it was sent to."""
 
-    asked: bytes
+    key: bytes
     head: bytes
-    body: bytes
+    before: bytes
+    after: bytes
     told: Told
 
 
@@ -69,12 +115,12 @@ class Lane:
 
     def __init__(self, most_bytes: int) -> None:
         self._sent: Kept[bytes, _Sent] = Kept(_MOST, most_bytes, _weight)
-        self._clocks: dict[bytes, bytes] = {}
+        self._fields: dict[bytes, bytes] = {}
         self._second = 0
 
-    def find(self, asked: bytes) -> bytes | None:
-        """The answer to a request, if it is the same as before."""
-        sent = self._sent.get(asked)
+    def find(self, asked: Asked) -> tuple[bytes, ...] | None:
+        """The answer to a request, in parts, if it is the same as before."""
+        sent = self._sent.get(asked.key)
         if sent is None:
             return None
         try:
@@ -84,24 +130,35 @@ class Lane:
             # Whatever it is, the long way tells.
             return None
         with sent.told.telling():
-            return sent.head % self._now() + sent.body
+            body = sent.before + asked.own_id + sent.after if asked.own_id else sent.before
+            head = sent.head % self._now(len(body))
+            return (head, body) if len(body) > _LARGE else (head + body,)
 
-    def learn(self, asked: bytes, told: Told, sent: bytes) -> None:
+    def learn(self, asked: Asked, told: Told, sent: bytes) -> None:
         """Keep what was sent."""
-        head, end, body = sent.partition(b"\r\n\r\n")
-        if head.startswith(_REPEATABLE) and b"\r\nSet-Cookie:" not in head:
-            made = _CLOCKS.sub(rb"\1: %(\1)b", (head + end).replace(b"%", b"%%"))
-            self._sent.keep(asked, _Sent(asked, made, body, told))
+        head, end, before = sent.partition(b"\r\n\r\n")
+        if not head.startswith(_REPEATABLE) or b"\r\nSet-Cookie:" in head:
+            return
+        after = b""
+        if asked.own_id:
+            opening = _OPENING + asked.own_id
+            if not before.startswith(opening + b","):
+                return
+            before, after = _OPENING, before[len(opening) :]
+        made = _CHANGING.sub(rb"\1: %(\1)b", (head + end).replace(b"%", b"%%"))
+        self._sent.keep(asked.key, _Sent(asked.key, made, before, after, told))
 
-    def _now(self) -> dict[bytes, bytes]:
-        """What the clocks of an answer show."""
+    def _now(self, length: int) -> dict[bytes, bytes]:
+        """What the fields of an answer say that change."""
         second = int(time.time())
         if second != self._second:
             date = formatdate(second, usegmt=True).encode()
-            self._clocks = {b"Date": date, b"X-Server-Time": b"%d" % second}
+            self._fields = {b"Date": date, b"X-Server-Time": b"%d" % second}
             self._second = second
-        return self._clocks
+        self._fields[b"Content-Length"] = b"%d" % length
+        return self._fields
 
 
 def _weight(sent: _Sent) -> int:
-    return len(sent.asked) + len(sent.head) + len(sent.body) + _OVERHEAD_BYTES
+    texts = (sent.key, sent.head, sent.before, sent.after)
+    return sum(map(len, texts)) + _OVERHEAD_BYTES

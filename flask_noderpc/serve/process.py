@@ -102,12 +102,11 @@ def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
         # Those of proxies are many clients'.
         per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
     )
-    most = settings.cache_bytes // 4
-    lane = Lane(most) if most and not reason_against(app) else None
+    # One for each: the other addresses have nothing of the node RPC.
+    most = settings.cache_bytes // 4 // max(1, len(plan.listeners))
+    has_lane = most > 0 and not reason_against(app)
     for listener in plan.listeners:
-        # The other addresses have nothing of the node RPC.
-        own = lane if listener.surface == "node" else None
-        yield _server(listener, app, plan.mount, limits, own)
+        yield _server(listener, app, plan.mount, limits, Lane(most) if has_lane else None)
 
 
 def _server(

@@ -25,7 +25,7 @@ from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
 from .framing import check_request_line, read_headers
-from .lane import Lane
+from .lane import Asked, Lane
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -85,8 +85,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self.deadline = inf
         self.since = 0.0
         self.awaits = Awaits.NOTHING
-        self._asked = b""
-        """All of a request that may be answered as before; empty of others."""
+        self._asked: Asked | None = None
+        """A request that may be answered as before."""
         self._sent: list[bytes] = []
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
@@ -100,27 +100,25 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         lane = self.server.lane
         if lane is None:
             return super().handle_one_request()
-        self._asked = self._plain_get()
+        self._asked = self._whole_request()
         again = lane.find(self._asked) if self._asked else None
-        if again is None:
+        if self._asked is None or again is None:
             return super().handle_one_request()
-        self.rfile.read(len(self._asked))
+        self.rfile.read(self._asked.size)
         try:
-            self._sendall(again)
+            for part in again:
+                self._sendall(part)
         except OSError:
             return None
         self._yield()
         return True
 
-    def _plain_get(self) -> bytes:
-        """A whole request, if it is a GET and there at once."""
+    def _whole_request(self) -> Asked | None:
+        """The next request, if all of it is there at once."""
         with suppress(OSError):
             if self._has_next():
-                waiting: bytes = self.rfile.peek(1)
-                end = waiting.find(b"\r\n\r\n")
-                if end >= 0 and waiting.startswith(b"GET "):
-                    return waiting[: end + 4]
-        return b""
+                return Asked.read(self.rfile.peek(1))
+        return None
 
     def _has_next(self) -> bool:
         """Wait for a request; whether there is one."""
@@ -158,17 +156,17 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         if not self._has_whole_body():
             # What comes now is no request.
             self.close_connection = True
-        if self._asked:
+        if self._asked is not None:
             self._learn()
         self._yield()
 
     def _learn(self) -> None:
         """Keep the answer, for who asks the same while it holds."""
         lane, told = self.server.lane, self.environ.get(TOLD)
-        has_body = self.content_length or "transfer-encoding" in self.headers
-        if lane is None or told is None or has_body or self.close_connection:
+        if lane is None or told is None or self._asked is None or self.close_connection:
             return
-        if told.may_hold:
+        has_body = self.content_length or "transfer-encoding" in self.headers
+        if told.may_hold and not (has_body and self.command == "GET"):
             lane.learn(self._asked, told, b"".join(self._sent))
 
     def _yield(self) -> None:
@@ -180,7 +178,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         before = self.awaits, self.deadline, self.since
         self._await(Awaits.READER, self.server.limits.write_s)
         super()._sendall(data)
-        if self._asked:
+        if self._asked is not None:
             self._sent.append(data)
         # Who was answered before all was read has as long as before for the rest.
         self.awaits, self.deadline, self.since = before

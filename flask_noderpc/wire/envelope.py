@@ -153,10 +153,17 @@ class Envelope:
         """The code that an error is told with."""
         return error.code
 
-    def success(self, own_id: bytes, result: bytes, error_member: bool) -> bytes:
+    def success(self, own_id: bytes, result: bytes | memoryview, error_member: bool) -> bytes:
         """A reply with an encoded result."""
-        tail = b',"error":""}' if error_member else b"}"
-        return b'{"jsonrpc":"2.0","id":' + own_id + b',"result":' + result + tail
+        before, behind = self.around(own_id, error_member)
+        return b"".join((before, result, behind))
+
+    def around(self, own_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
+        """What stands before and behind a result."""
+        return (
+            b'{"jsonrpc":"2.0","id":' + own_id + b',"result":',
+            b',"error":""}' if error_member else b"}",
+        )
 
     def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object; without an id where it could not be read."""

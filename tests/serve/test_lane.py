@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -226,6 +227,112 @@ def test_every_call_is_told_to_who_listens(chain: EmbeddedChain) -> None:
     with serving(app_for(chain), Lane(ROOM)) as served, rpc_called.connected_to(hear):
         served.ask("/health", "/health", "/genesis", "/genesis")
     assert told == [("health", 0, "get")] * 2 + [("genesis", 0, "get")] * 2
+
+
+def post(body: str, headers: str = "", path: str = "/") -> bytes:
+    length = len(body.encode())
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n"
+    )
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{sent}".encode()
+
+
+def one(method: str, own_id: object = 1, params: object = ()) -> str:
+    call = {"jsonrpc": "2.0", "id": own_id, "method": method, "params": params}
+    return json.dumps(call, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_calls_that_differ_in_their_ids_are_answered_from_the_lane(
+    backend: sample.PeeredBackend, dialect: str
+) -> None:
+    ids = (1, 2, 345, "a-b", 0, 10**17, -5, 1.5, 10**19, "ü", 2)
+    calls = [
+        post(one(method, own_id, params))
+        for method, params in (("block", {"height": "2"}), ("status", {}), ("health", {}))
+        for own_id in ids
+    ]
+
+    def answers(lane: Lane | None, room: int) -> tuple[list[bytes], int]:
+        with (
+            serving(app_for(backend, dialect=dialect, cache_bytes=room), lane) as served,
+            closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        ):
+            found = [without_clocks(exchange(sock, call)) for call in calls]
+            return found, len(served.through_flask)
+
+    wanted, _ = answers(None, 0)
+    found, through_flask = answers(Lane(ROOM), ROOM)
+    assert found == wanted
+    # The first of each, and four with ids that are left to Flask.
+    assert through_flask == 3 * (1 + 4)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Which of them is the call's own hangs on more than one look.
+        '{"jsonrpc":"2.0","method":"health","params":{"id":%d},"id":%d}',
+        '{"jsonrpc":"2.0","method":"health","\\u0069d":%d,"params":{"x":%d}}',
+        '[{"jsonrpc":"2.0","method":"health","id":%d},{"jsonrpc":"2.0","method":"x","id":%d}]',
+        '{"jsonrpc":"2.0","method":"health","id":0%d,"x":%d}',
+        '{"jsonrpc":"2.0","method":"broadcast_tx_sync","params":{"tx":"YT0x"},"x":%d,"id":%d}',
+        '{"jsonrpc":"2.0","method":"block","params":{"height":"99"},"x":%d,"id":%d}',
+    ],
+)
+def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None:
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        for number in range(3):
+            exchange(sock, post(body % (number, number)))
+        assert len(served.through_flask) == 3
+
+
+def test_a_body_may_come_later_and_requests_at_once(chain: EmbeddedChain) -> None:
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        exchange(sock, post(one("health", 1)))
+        sock.sendall(post(one("health", 2)) + post(one("health", 33)))
+        assert [answer(sock).partition(b"\r\n\r\n")[2][:23] for _ in range(2)] == [
+            b'{"jsonrpc":"2.0","id":2',
+            b'{"jsonrpc":"2.0","id":3',
+        ]
+        head, end, body = post(one("health", 4)).partition(b"\r\n\r\n")
+        sock.sendall(head + end)
+        sock.sendall(body)
+        assert b'"id":4' in answer(sock)
+
+
+def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
+    made = opened(tmp_path / "chain.db")
+    app = app_for(made, json_rpc_enable=True)
+    head = "Content-Type: application/json\r\n"
+    with (
+        serving(app, Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+
+        def ask(own_id: int, method: str, *params: object) -> bytes:
+            return exchange(sock, post(one(method, own_id, params), head, "/evm"))
+
+        for turn in range(3):
+            height = made.control().mine() and made.latest_height()
+            for own_id in (1, 2):
+                told = ask(own_id, "eth_blockNumber")
+                assert told.endswith(
+                    b'{"jsonrpc":"2.0","id":%d,"result":"%#x"}' % (own_id, height)
+                )
+            assert served.through_flask.count("/evm") == turn + 1
+        first = ask(7, "eth_getBlockByNumber", "0x1", True)
+        assert ask(8, "eth_getBlockByNumber", "0x1", True) == first.replace(
+            b'"id":7', b'"id":8'
+        )
+        assert len(served.through_flask) == 4
+    made.close()
 
 
 def test_requests_may_come_at_once_and_in_pieces(chain: EmbeddedChain) -> None:
