@@ -231,9 +231,7 @@ def test_every_call_is_told_to_who_listens(chain: EmbeddedChain) -> None:
 
 def post(body: str, headers: str = "", path: str = "/") -> bytes:
     length = len(body.encode())
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n"
-    )
+    sent = f"{headers}Content-Length: {length}\r\n\r\n{body}"
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{sent}".encode()
 
 
