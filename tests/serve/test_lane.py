@@ -167,6 +167,25 @@ def test_what_another_process_commits_is_told_at_once(chain: EmbeddedChain) -> N
     other.close()
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_at_each_new_head_every_route_is_answered_as_without_cache_and_lane(
+    chain: EmbeddedChain, dialect: str
+) -> None:
+    guards: dict[str, Any] = {"dialect": dialect, "allowed_hosts": "localhost"}
+    lane = Lane(ROOM)
+    with (
+        serving(app_for(chain, cache_bytes=0, **guards), None) as plain,
+        serving(app_for(chain, **guards), lane) as served,
+    ):
+        for number in range(4):
+            chain.submit(b"k%d=v" % number)
+            chain.produce()
+            wanted = [without_clocks(told) for told in plain.ask(*PATHS)]
+            for _ in range(2):
+                for path, one, told in zip(PATHS, wanted, served.ask(*PATHS), strict=True):
+                    assert without_clocks(told.replace(_etag(told), b"")) == one, path
+
+
 def test_a_block_is_told_from_the_lane_until_it_is_taken_back(tmp_path: Path) -> None:
     made = opened(tmp_path / "chain.db")
     control = made.control()
