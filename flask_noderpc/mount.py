@@ -19,7 +19,8 @@ from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context, Seats, Turns
 from .rpc.describe import with_discover
-from .rpc.dispatch import Dispatcher, to_rpc_error
+from .rpc.dispatch import Dispatcher
+from .rpc.failures import to_rpc_error
 from .rpc.guard import WEBSOCKET, Authorize, Guard
 from .rpc.route import RouteTable
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session

@@ -5,13 +5,13 @@
 3. The dispatcher finds the route's endpoint, reads its parameters, and calls the handler.
 4. The dialect encodes the result, and the envelope is put around it.
 
-Whatever a handler or a backend raises becomes an error object in :func:`to_rpc_error`,
-the only place that catches everything but for what servers raise while a body is read.
+Whatever a handler or a backend raises becomes an error object by
+:func:`.failures.to_rpc_error`; here alone everything is caught, but for what servers raise
+while a body is read.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,31 +19,23 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from ..backend.base import ChainBackend
-from ..backend.version import ChainVersion
 from ..errors import (
     AnswerTooLarge,
-    BackendError,
-    BatchTimedOut,
-    CallFailed,
-    ConfigurationError,
-    InternalError,
     OriginRefused,
     RPCError,
     SigningRefused,
-    StoreError,
 )
-from ..settings import Settings
 from ..signals import rpc_called, tell
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
+from .allowance import Allowance
 from .context import ANYBODY, Context, Sender
+from .failures import as_rpc_error, to_rpc_error
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params, remembering
 from .route import Route, RouteTable
-
-log = logging.getLogger("flask_noderpc.rpc")
+from .sight import Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,58 +108,14 @@ OwnMethods = Mapping[str, Callable[[bytes], bytes]]
 """Methods of one connection: parameters to the encoded result."""
 
 
-class _Sight:
-    """The chain as the calls of one body see it."""
-
-    def __init__(self, backend: ChainBackend) -> None:
-        self._backend = backend
-        self._has_looked = False
-        self._version: ChainVersion | None = None
-
-    def version(self) -> ChainVersion | None:
-        """What the chain was when it was first asked for."""
-        if not self._has_looked:
-            self.look()
-        return self._version
-
-    def look(self) -> ChainVersion | None:
-        """What the chain is now."""
-        self._version, self._has_looked = self._backend.version(), True
-        return self._version
-
-    def forget(self) -> None:
-        """A call may change the chain, or wait for a change."""
-        self._has_looked = False
-
-
 @dataclass(frozen=True, slots=True)
 class _Caller:
     """Who calls and how, what it sees, and what only its connection answers."""
 
     sender: Sender
     transport: str
-    sight: _Sight
+    sight: Sight
     own: OwnMethods | None = None
-
-
-class _Allowance:
-    """The bytes and the time that the calls of a batch may have together."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._seconds = settings.batch_timeout
-        self._until = time.monotonic() + settings.batch_timeout
-        self._bytes = settings.max_batch_response_bytes
-
-    def spent(self) -> RPCError | None:
-        """Why no further call is answered."""
-        if self._bytes <= 0:
-            return AnswerTooLarge()
-        return BatchTimedOut(self._seconds) if time.monotonic() > self._until else None
-
-    def takes(self, size: int) -> bool:
-        """Whether an answer of this size still fits."""
-        self._bytes -= size
-        return self._bytes > 0
 
 
 _UNHEARD = nullcontext()
@@ -273,7 +221,7 @@ class Dispatcher:
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
 
     def _caller(self, sender: Sender, transport: str, own: OwnMethods | None = None) -> _Caller:
-        return _Caller(sender, transport, _Sight(self.backend), own)
+        return _Caller(sender, transport, Sight(self.backend), own)
 
     def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -288,7 +236,7 @@ class Dispatcher:
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
-        allowance = _Allowance(self._context.settings)
+        allowance = Allowance(self._context.settings)
         for item in calls.items:
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
@@ -299,7 +247,7 @@ class Dispatcher:
         return answers
 
     def _within(
-        self, allowance: _Allowance, call: Call, own_id: bytes, caller: _Caller
+        self, allowance: Allowance, call: Call, own_id: bytes, caller: _Caller
     ) -> Answer:
         refusal = allowance.spent()
         if refusal is not None:
@@ -364,7 +312,7 @@ class Dispatcher:
         try:
             yield
         except Exception as error:
-            outcome = self.envelope.code(_rpc_error(error))
+            outcome = self.envelope.code(as_rpc_error(error))
             raise
         finally:
             tell(
@@ -428,32 +376,3 @@ class Dispatcher:
         if endpoint.route.signs and not caller.sender.may_sign:
             raise SigningRefused
         return endpoint
-
-
-def to_rpc_error(error: Exception) -> RPCError:
-    """The error object of an exception; only what we raised ourselves shows its text."""
-    match error:
-        case StoreError():
-            # Where the store lies is for the operator alone.
-            log.error("%s", error)
-        case RPCError() | BackendError():
-            pass
-        case ConfigurationError():
-            log.error("the node can't start: %s", error)
-        case _:
-            log.error("a call failed", exc_info=error)
-    return _rpc_error(error)
-
-
-def _rpc_error(error: Exception) -> RPCError:
-    match error:
-        case RPCError():
-            return error
-        case StoreError():
-            return CallFailed(error.reason)
-        case BackendError():
-            return CallFailed(error.text, error.cure)
-        case ConfigurationError():
-            return InternalError("the node can't start; the server's log says why")
-        case _:
-            return InternalError("the call failed; the server's log says why")

@@ -12,7 +12,7 @@ from flask import Response, request, url_for
 from .. import json
 from ..backend.base import ChainBackend
 from ..rpc.describe import openapi
-from ..rpc.dispatch import to_rpc_error
+from ..rpc.failures import to_rpc_error
 from ..rpc.route import Route
 from ..wire.dialect import Dialect
 
