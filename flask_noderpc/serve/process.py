@@ -6,6 +6,7 @@ has gone, and then lets everybody go in good order.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -34,6 +35,8 @@ _GRACE_S = 12.0
 
 def main() -> None:
     """Patch, and then do what the plan says."""
+    # What is loaded stays: to look through it again and again takes a tenth of the time.
+    gc.disable()
     from gevent import monkey
 
     monkey.patch_all()
@@ -54,6 +57,8 @@ def main() -> None:
         _start(app, servers)
     except NodeRPCError as error:
         sys.exit(_refused(error, plan))
+    gc.freeze()
+    gc.enable()
     ended.wait()
     _stop(app, servers)
     logging.shutdown()
