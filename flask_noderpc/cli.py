@@ -1,27 +1,28 @@
-"""``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home."""
+"""``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home.
+
+Each command loads what it needs: ``noderpc start`` only looks after the processes that serve,
+and begins sooner and smaller without the rest.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
-from .backend.sqlite import SQLiteBackend
-from .chain import home as homes
-from .chain.clock import SystemClock
-from .chain.embedded import EmbeddedChain
-from .chain.evm.head import BLOCKS_NEEDED, head
 from .errors import NodeRPCError
-from .extension import mounts
-from .mount import Mount
-from .rpc.params import specs
 from .serve.config_file import database_of
 from .settings import SETTINGS
+
+if TYPE_CHECKING:
+    from .backend.sqlite import SQLiteBackend
+    from .chain.embedded import EmbeddedChain
+    from .mount import Mount
 
 T = TypeVar("T")
 
@@ -37,6 +38,8 @@ def _told(action: Callable[[], T]) -> T:
 
 
 def _mounts() -> dict[str, Mount]:
+    from .extension import mounts
+
     found = mounts(_app())
     if not found:
         raise click.ClickException("this app has no node RPC: register noderpc_bp on it")
@@ -51,6 +54,8 @@ def _app() -> Flask:
 @cli.command("routes")
 def show_routes() -> None:
     """List the routes of every mount, with their parameters."""
+    from .rpc.params import specs
+
     app = _app()
     for name, mount in _mounts().items():
         paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules()}
@@ -73,6 +78,8 @@ def show_config() -> None:
 
 
 def _embedded() -> EmbeddedChain:
+    from .chain.embedded import EmbeddedChain
+
     for mount in _mounts().values():
         if isinstance(mount.backend, EmbeddedChain):
             return mount.backend
@@ -89,6 +96,8 @@ def init_home() -> None:
 
 def _stores() -> Iterator[SQLiteBackend]:
     """The stores of the app, each once: mounts may share one."""
+    from .backend.sqlite import SQLiteBackend
+
     for mount in {id(mount.backend): mount for mount in _mounts().values()}.values():
         if not isinstance(mount.backend, SQLiteBackend):
             raise click.ClickException("the backend of this app is no SQLite store")
@@ -111,6 +120,8 @@ _retain = click.option(
 @_retain
 def prune_store(retain: int | None) -> None:
     """Remove the app's old blocks; NODERPC_RETAIN_BLOCKS says how many are kept."""
+    from .chain.embedded import EmbeddedChain
+
     for backend in _stores():
         own = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
         wanted = own if retain is None else retain
@@ -241,6 +252,9 @@ def start_node(**given: str | None) -> None:
 @click.option("--chain-id", default=None, help="Random when not given.")
 def init_at(home: Path, chain_id: str | None) -> None:
     """Write genesis and keys to a folder, where they are missing."""
+    from .chain import home as homes
+    from .chain.clock import SystemClock
+
     made = _told(lambda: homes.create(home, chain_id, SystemClock().now()))
     click.echo(f"chain {made.genesis.chain_id} in {home}")
 
@@ -257,6 +271,8 @@ _file = click.argument(
 
 
 def _read_only(path: Path) -> SQLiteBackend:
+    from .backend.sqlite import SQLiteBackend
+
     return SQLiteBackend(f"{path.absolute().as_uri()}?mode=ro")
 
 
@@ -288,6 +304,9 @@ def verify_at(database: Path | None, home: Path | None) -> None:
 @_retain
 def prune_at(database: Path | None, home: Path | None, retain: int | None) -> None:
     """Remove the old blocks of a store; also while it is in use."""
+    from .backend.sqlite import SQLiteBackend
+    from .chain.evm.head import BLOCKS_NEEDED, head
+
     path = _found(database, home)
     if retain is None:
         raise click.UsageError("--retain says how many blocks are kept")

@@ -19,6 +19,7 @@ ZERO_TIME = -62135596800 * SECOND
 _LAST_TIME = 253402300800 * SECOND - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BARE_EPOCH = _EPOCH.replace(tzinfo=None)
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -27,9 +28,8 @@ _RFC3339 = re.compile(
 def to_text(time_ns: int) -> str:
     """RFC 3339 in UTC, up to nine fraction digits, trailing zeros trimmed."""
     seconds, nanos = divmod(time_ns, SECOND)
-    stamp = _EPOCH + timedelta(seconds=seconds)
     # isoformat pads the year, which strftime("%Y") does not on every platform.
-    text = stamp.replace(tzinfo=None).isoformat(timespec="seconds")
+    text = (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
     if nanos:
         text += f".{nanos:09d}".rstrip("0")
     return text + "Z"

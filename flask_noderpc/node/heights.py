@@ -24,11 +24,16 @@ class AtHeight(Params):
 
 
 def block_height(backend: ChainBackend, wanted: int | None) -> int:
-    """The height of a block that is there; the latest when none is named."""
+    """The height of a block; the latest when none is named.
+
+    Whether one that is named is there, the backend says when it is read.
+    """
+    if wanted is not None:
+        return _positive(wanted)
     latest = backend.latest_height()
-    if wanted is None and latest == 0:
+    if latest == 0:
         raise ResultNotFound("the chain has no block yet")
-    return latest if wanted is None else _checked(backend, wanted, latest)
+    return latest
 
 
 def next_height(backend: ChainBackend) -> int:
@@ -40,16 +45,18 @@ def state_height(backend: ChainBackend, wanted: int | None) -> int:
     """A height whose state is known: up to one above the latest, the default."""
     # CometBFT: while blocks are being fetched, the state above the latest is not known.
     known = next_height(backend) - (1 if backend.catching_up() else 0)
-    return known if wanted is None else _checked(backend, wanted, known)
-
-
-def _checked(backend: ChainBackend, wanted: int, latest: int) -> int:
-    if wanted <= 0:
-        raise ValueNotAllowed(f"height must be greater than 0, but got {wanted}")
+    if wanted is None:
+        return known
     base = backend.base_height()
-    if not base <= wanted <= latest:
-        raise HeightNotAvailable(wanted, base, latest)
+    if not base <= _positive(wanted) <= known:
+        raise HeightNotAvailable(wanted, base, known)
     return wanted
+
+
+def _positive(height: int) -> int:
+    if height <= 0:
+        raise ValueNotAllowed(f"height must be greater than 0, but got {height}")
+    return height
 
 
 def per_page(wanted: int | None) -> int:

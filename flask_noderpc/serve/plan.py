@@ -10,6 +10,9 @@ from .. import json
 VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""
 
+END = b"\0"
+"""What follows a sentence that a process writes to its parent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -27,7 +30,8 @@ class Plan:
     """One process: where its app is from, what it serves, and whether it makes blocks."""
 
     watched: int
-    """A socket whose other end is the parent's: it ends with the parent."""
+    """A socket whose other end is the parent's: it ends with the parent, and takes the
+    sentence that says why the process can't start."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
     """Where the host's app is, as ``flask --app`` has it; empty for the node's own."""

@@ -6,6 +6,7 @@ has gone, and then lets everybody go in good order.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flask import Flask
 
+    from ..errors import NodeRPCError
     from .lane import Lane
     from .plan import Listener, Plan
     from .server import Limits, NodeServer
@@ -33,9 +35,12 @@ _GRACE_S = 12.0
 
 def main() -> None:
     """Patch, and then do what the plan says."""
+    # What is loaded stays: to look through it again and again takes a tenth of the time.
+    gc.disable()
     from gevent import monkey
 
     monkey.patch_all()
+    from ..errors import NodeRPCError
     from .plan import VARIABLE, Plan
 
     plan = Plan.decode(os.environ.pop(VARIABLE))
@@ -46,9 +51,16 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     threading.Thread(target=_watch, args=(plan.watched, ended), daemon=True).start()
-    app = _app(plan)
-    servers = list(_servers(app, plan))
-    _run(app, servers, ended)
+    try:
+        app = _app(plan)
+        servers = list(_servers(app, plan))
+        _start(app, servers)
+    except NodeRPCError as error:
+        sys.exit(_refused(error, plan))
+    gc.freeze()
+    gc.enable()
+    ended.wait()
+    _stop(app, servers)
     logging.shutdown()
     sys.stderr.flush()
     # Past this point the interpreter takes gevent apart before logging's patched locks, and
@@ -137,20 +149,32 @@ def _path(app: Flask, endpoint: str) -> str:
     return next(rule.rule for rule in app.url_map.iter_rules(endpoint))
 
 
-def _run(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
-    from ..errors import ConfigurationError, NodeRPCError
-    from ..extension import hang_up, mounts
+def _start(app: Flask, servers: list[NodeServer]) -> None:
+    from ..extension import mounts
 
-    try:
-        for mount in mounts(app).values():
-            mount.start()
-    except NodeRPCError as error:
-        print(f"noderpc: {error}", file=sys.stderr)
-        # What is set won't get better by another try.
-        sys.exit(os.EX_CONFIG if isinstance(error, ConfigurationError) else 1)
+    for mount in mounts(app).values():
+        mount.start()
     for server in servers:
         server.start()
-    ended.wait()
+
+
+def _refused(error: NodeRPCError, plan: Plan) -> int:
+    """Say why nothing is served; the status to end with."""
+    from ..errors import ConfigurationError
+    from .plan import END
+
+    if not isinstance(error, ConfigurationError):
+        print(f"noderpc: {error}", file=sys.stderr)
+        return 1
+    # All processes have the same settings, and their parent says it once.
+    os.write(plan.watched, str(error).encode() + END)
+    # What is set won't get better by another try.
+    return os.EX_CONFIG
+
+
+def _stop(app: Flask, servers: list[NodeServer]) -> None:
+    from ..extension import hang_up, mounts
+
     hang_up(app)
     stopping = [threading.Thread(target=server.stop, args=(_GRACE_S,)) for server in servers]
     for thread in stopping:

@@ -10,11 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..backend.sqlite.connection import Store
+from ..backend.location import Location
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import Address, listen, parse
-from .app import node_app
 from .config_file import default_database, read_config
 from .filesystem import refuse_network
 from .plan import Listener, Plan
@@ -62,11 +61,9 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
     }
     settings = read_settings({}, given)
     # It may be named by a URI.
-    store = Store(str(settings.database))
+    store = Location(str(settings.database))
     _make(store.folder)
     refuse_network(store.file)
-    # Whatever is wrong with the settings is said here, once, and before anything is opened.
-    node_app(folder, given)
     _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)
 
 

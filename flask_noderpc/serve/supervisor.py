@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
-from .plan import VARIABLE, Plan
+from .plan import END, VARIABLE, Plan
 
 _LOOK_S = 0.1
 # Longer than what a process takes to end in good order.
 _PATIENCE_S = 15.0
 # One that ends so soon, so often in a row, will not get better.
 _SOON_S, _MOST_FAILURES = 3.0, 5
+_MOST_TOLD_BYTES = 1 << 16
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ class Supervisor:
         if self._ending:
             return
         if child.process.returncode == os.EX_CONFIG:
-            raise ConfigurationError("the node can't start so; why is said above")
+            raise ConfigurationError(self._told())
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
@@ -106,6 +107,14 @@ class Supervisor:
         self._say(f"process {child.process.pid} ended with {child.process.returncode}")
         fresh = self._start(child.plan)
         child.process, child.began, child.failures = fresh.process, fresh.began, failures
+
+    def _told(self) -> str:
+        """Why a process can't start: what the first that knew wrote to its end."""
+        try:
+            told = self._own.recv(_MOST_TOLD_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return "the node can't start so; why is said above"
+        return told.partition(END)[0].decode(errors="replace")
 
     def _stop(self) -> None:
         for child in self._children:

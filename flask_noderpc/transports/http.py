@@ -140,11 +140,12 @@ def _response(reply: Reply) -> Response:
     headers = [("Content-Type", "application/json")] if reply.body else []
     if reply.cacheable:
         headers.append(("Cache-Control", _CACHE_CONTROL))
+    environ = request.environ
     if reply.told is not None:
-        request.environ[TOLD] = reply.told
+        environ[TOLD] = reply.told
     if reply.etag:
         headers.append(("ETag", f'"{reply.etag}"'))
-        if "HTTP_IF_NONE_MATCH" in request.environ and _is_known(reply.etag):
+        if "HTTP_IF_NONE_MATCH" in environ and _is_known(reply.etag):
             return _Told(b"", HTTPStatus.NOT_MODIFIED.value, headers)
     return _Told(reply.body, reply.status.value, headers)
 

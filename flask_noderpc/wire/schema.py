@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -60,7 +61,6 @@ class Shape(WireField):
 
     def _hold(self, schema: type[WireSchema]) -> None:
         self.schema = schema
-        self._instance = schema()
         self._dump = compiled(schema)
 
     def rebuilt(self, replace: Replace) -> Shape:
@@ -75,20 +75,20 @@ class Shape(WireField):
     @property
     def names(self) -> set[str]:
         """The names that members have."""
-        fields = self._instance.fields.items()
+        fields = _instance(self.schema).fields.items()
         return {field.data_key or name for name, field in fields}
 
     def encode(self, value: Any) -> Json:
         return self._dump(value)
 
     def decode(self, value: Json) -> Any:
-        return self._instance.load(value)
+        return _instance(self.schema).load(value)
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return refer(self.schema)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
-        return None if value is None and self.nullable else self._instance.dump(value)
+        return None if value is None and self.nullable else _instance(self.schema).dump(value)
 
 
 class OneOf(WireField):
@@ -193,11 +193,18 @@ def nullable_encode(field: WireField) -> Dump:
     return lambda value: None if value is None else encode(value)
 
 
+@cache
+def _instance(schema: type[WireSchema]) -> WireSchema:
+    # Each copies all its fields, and the same shape is in many.
+    return schema()
+
+
+@cache
 def compiled(schema: type[WireSchema]) -> Dump:
     """A function from an object to its JSON, the same as ``schema().dump``."""
     rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
     optional: dict[str, Callable[[Any], bool]] = {}
-    for name, field in schema().dump_fields.items():
+    for name, field in _instance(schema).dump_fields.items():
         assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
         get = field.get or attrgetter(field.attribute or name)
         key = field.data_key or name

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 from ...errors import ConfigurationError, StoreError
+from ..location import Location
 from ..version import ChainVersion
 from . import evm_index
 from . import lease as leases
@@ -86,11 +87,8 @@ def _cause(error: sqlite3.Error) -> str:
     return f"{advice} ({error})" if advice else str(error)
 
 
-class Store:
-    """Opens connections to one file, and makes its folder and tables when needed.
-
-    ``path`` is a file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
-    """
+class Store(Location):
+    """Opens connections to one file, and makes its folder and tables when needed."""
 
     def __init__(
         self,
@@ -98,19 +96,14 @@ class Store:
         max_pages: int | None = None,
         max_log_bytes: int = 64 << 20,
     ) -> None:
-        self.path = os.fspath(path)
+        super().__init__(path)
         self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
             raise ConfigurationError("the store is a file: processes share it, and it is kept")
         self._max_pages = max_pages
-        uri = urlsplit(self.path) if self.path.startswith("file:") else None
-        # Made absolute once: the process may change its folder.
-        self.file = Path(unquote(uri.path) if uri else self.path).absolute()
-        self.folder = self.file.parent
         self._log = self.file.with_name(f"{self.file.name}-wal")
-        self._options = dict(parse_qsl(uri.query)) if uri else {}
         self.read_only = (
-            self._options.get("mode") == "ro" or self._options.get("immutable") == "1"
+            self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
         )
 
     def identity(self) -> tuple[int, int] | None:
@@ -212,7 +205,7 @@ class Store:
         _index_stored(connection)
 
     def _connect(self, kind: type[C], timeout: float, mode: str) -> C:
-        options = urlencode({"mode": mode, **self._options})
+        options = urlencode({"mode": mode, **self.options})
         return sqlite3.connect(
             f"{self.file.as_uri()}?{options}",
             timeout=timeout,
