@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from typing import Any, NamedTuple
 
@@ -156,6 +156,9 @@ class Lane:
                 return
             before, after = _OPENING, before[len(opening) :]
         made = _CHANGING.sub(rb"\1: %(\1)b", (head + end).replace(b"%", b"%%"))
+        # What was sent is here; the result that it was made of would be held a second time.
+        encoded = replace(told.encoded, result=b"", reply=b"")
+        told = replace(told, encoded=encoded)
         self._sent.keep(asked.key, _Sent(asked.key, made, before, after, told))
 
     def _now(self) -> dict[bytes, bytes]:
