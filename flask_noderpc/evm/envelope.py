@@ -31,7 +31,7 @@ RESPONSE_TOO_LARGE = -32003
 _LONGEST_METHOD = 2048
 
 _WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
-_VERSION = b'"2.0"'
+_VERSION = "2.0"
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
@@ -134,13 +134,13 @@ def _call(document: bytes) -> Call | BadCall:
         return BadCall(InvalidRequest("invalid request"))
     try:
         message = json.decode(document, Message)
-        method = _method(bytes(message.method))
+        method, version = _text(bytes(message.method)), _text(bytes(message.jsonrpc))
     except json.NotJSON:
         return BadCall(ParseError("parse error"))
     own_id = bytes(message.id) or None
     if own_id is not None and own_id[:1] in b"{[":
         return BadCall(InvalidRequest("invalid request"))
-    if not method or bytes(message.jsonrpc) != _VERSION:
+    if not method or version != _VERSION:
         return BadCall(InvalidRequest("invalid request"), own_id)
     size = len(method.encode())
     if size > _LONGEST_METHOD:
@@ -149,5 +149,5 @@ def _call(document: bytes) -> Call | BadCall:
     return Call(method, bytes(message.params), own_id)
 
 
-def _method(raw: bytes) -> str:
+def _text(raw: bytes) -> str:
     return json.decode(raw, str) if raw[:1] == b'"' else ""

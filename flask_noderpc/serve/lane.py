@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from typing import Any, NamedTuple
 
@@ -29,10 +29,21 @@ _MOST = 1_000_000
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
-_CHANGING = re.compile(rb"(?<=\r\n)(Date|X-Server-Time|Content-Length): [^\r]*")
+_CHANGING = re.compile(rb"(?<=\r\n)(Date|X-Server-Time): [^\r]*")
 # Sent apart, as copying takes longer than one more packet.
 _LARGE = 32 * 1024
 _SIGNALS = (request_started, request_finished, request_tearing_down)
+# What a class of the host's may do otherwise, with each request.
+_STEPS = (
+    "__call__",
+    "request_context",
+    "full_dispatch_request",
+    "preprocess_request",
+    "dispatch_request",
+    "make_response",
+    "finalize_request",
+    "process_response",
+)
 _REPEATABLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 304 ")
 
 
@@ -40,6 +51,8 @@ def reason_against(app: Flask) -> str:
     """What of the host's has to see every request of an app; empty where nothing does."""
     if type(app).wsgi_app is not Flask.wsgi_app or "wsgi_app" in vars(app):
         return "the app has WSGI middleware"
+    if any(getattr(type(app), step) is not getattr(Flask, step) for step in _STEPS):
+        return "the app's class answers requests in its own way"
     if any(mount.asks_host for mount in mounts(app).values()):
         return "the app authorizes each call"
     if any(mount.settings.log_calls for mount in mounts(app).values()):
@@ -71,8 +84,9 @@ class Asked(NamedTuple):
     @classmethod
     def read(cls, waiting: bytes) -> Asked | None:
         """The request that waiting bytes begin with; ``None`` of one that goes the long way."""
-        end = waiting.find(b"\r\n\r\n") + 4
-        if end < 4:
+        end = waiting.find(b"\n\r\n") + 3
+        # Lines may end without a carriage return: the empty one is the first of either kind.
+        if end < 3 or waiting.find(b"\n\n", 0, end) >= 0:
             return None
         if waiting.startswith(b"GET "):
             return cls(end, waiting[:end])
@@ -89,14 +103,10 @@ class Asked(NamedTuple):
             return None
         if len(waiting) < size:
             return None
-        # Clients count their calls; but for that, and the length, they are the same.
-        parts = (
-            waiting[: length.start(1)],
-            waiting[length.end(1) : end],
-            body[: own_id.start(1)],
-            body[own_id.end(1) :],
-        )
-        return cls(size, b"\0".join(parts), own_id[1])
+        # Clients count their calls; but for that they are the same. The length stays: a longer
+        # id may be one byte more than a body may have.
+        before, behind = waiting[: end + own_id.start(1)], body[own_id.end(1) :]
+        return cls(size, before + b"\0" + behind, own_id[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,7 @@ class Lane:
             return None
         with sent.told.telling():
             body = sent.before + asked.own_id + sent.after if asked.own_id else sent.before
-            head = sent.head % self._now(len(body))
+            head = sent.head % self._now()
             return (head, body) if len(body) > _LARGE else (head + body,)
 
     def learn(self, asked: Asked, told: Told, sent: bytes) -> None:
@@ -146,16 +156,18 @@ class Lane:
                 return
             before, after = _OPENING, before[len(opening) :]
         made = _CHANGING.sub(rb"\1: %(\1)b", (head + end).replace(b"%", b"%%"))
+        # What was sent is here; the result that it was made of would be held a second time.
+        encoded = replace(told.encoded, result=b"", reply=b"")
+        told = replace(told, encoded=encoded)
         self._sent.keep(asked.key, _Sent(asked.key, made, before, after, told))
 
-    def _now(self, length: int) -> dict[bytes, bytes]:
-        """What the fields of an answer say that change."""
+    def _now(self) -> dict[bytes, bytes]:
+        """What the clocks of an answer say."""
         second = int(time.time())
         if second != self._second:
             date = formatdate(second, usegmt=True).encode()
             self._fields = {b"Date": date, b"X-Server-Time": b"%d" % second}
             self._second = second
-        self._fields[b"Content-Length"] = b"%d" % length
         return self._fields
 
 

@@ -75,6 +75,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     server: NodeServer
     # gevent's word for a socket that was shut down while somebody waited at it, as ours are.
     ignored_socket_errors = (*WSGIHandler.ignored_socket_errors, errno.EBADF)
+    # gevent compares it where it can't send, also before the first answer of a connection.
+    code = 0
 
     def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
         if sock.family != socket.AF_UNIX:
@@ -86,7 +88,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self.since = 0.0
         self.awaits = Awaits.NOTHING
         self._asked: Asked | None = None
-        """A request that may be answered as before."""
+        """A request whose answer may be kept."""
         self._sent: list[bytes] = []
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
@@ -100,11 +102,15 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         lane = self.server.lane
         if lane is None:
             return super().handle_one_request()
-        self._asked = self._whole_request()
-        again = lane.find(self._asked) if self._asked else None
-        if self._asked is None or again is None:
+        asked = self._whole_request()
+        # While the store is looked at, it is our turn.
+        self.awaits = Awaits.NOTHING
+        again = lane.find(asked) if asked else None
+        if asked is None or again is None:
+            self._asked = asked
             return super().handle_one_request()
-        self.rfile.read(self._asked.size)
+        self._asked = None
+        self.rfile.read(asked.size)
         try:
             for part in again:
                 self._sendall(part)
@@ -166,7 +172,12 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         if lane is None or told is None or self._asked is None or self.close_connection:
             return
         has_body = self.content_length or "transfer-encoding" in self.headers
-        if told.may_hold and not (has_body and self.command == "GET"):
+        # Who expects it is told to go on first, and that is no part of what was sent.
+        if (
+            told.may_hold
+            and "expect" not in self.headers
+            and not (has_body and self.command == "GET")
+        ):
             lane.learn(self._asked, told, b"".join(self._sent))
 
     def _yield(self) -> None:
@@ -178,7 +189,8 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         before = self.awaits, self.deadline, self.since
         self._await(Awaits.READER, self.server.limits.write_s)
         super()._sendall(data)
-        if self._asked is not None:
+        # Of a host's own answers there may be no end.
+        if self._asked is not None and TOLD in self.environ:
             self._sent.append(data)
         # Who was answered before all was read has as long as before for the rest.
         self.awaits, self.deadline, self.since = before

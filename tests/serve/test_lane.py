@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import socket
+import struct
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ from ..http import chain as sample
 from ..http.test_kept_answers import DIALECTS, PATHS
 
 ROOM = 1_000_000
+LIMITS = Limits()
 _CLOCKS = re.compile(rb"\r\n(Date|X-Server-Time): [^\r]*")
 
 
@@ -73,7 +76,7 @@ def answer(sock: socket.socket) -> bytes:
 
 
 @contextmanager
-def serving(app: Flask, lane: Lane | None) -> Iterator[Served]:
+def serving(app: Flask, lane: Lane | None, limits: Limits = LIMITS) -> Iterator[Served]:
     """A server of an app, with a lane or without."""
     listener = gevent.socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -89,7 +92,7 @@ def serving(app: Flask, lane: Lane | None) -> Iterator[Served]:
 
     def run() -> None:
         ended = gevent.get_hub().loop.async_()
-        server = NodeServer(listener, counted, Limits(), lane)
+        server = NodeServer(listener, counted, limits, lane)
         server.start()
         ending.append(ended.send)
         ready.set()
@@ -281,8 +284,8 @@ def test_calls_that_differ_in_their_ids_are_answered_from_the_lane(
     wanted, _ = answers(None, 0)
     found, through_flask = answers(Lane(ROOM), ROOM)
     assert found == wanted
-    # The first of each, and four with ids that are left to Flask.
-    assert through_flask == 3 * (1 + 4)
+    # The first of each length, and four with ids that are left to Flask.
+    assert through_flask == 3 * (4 + 4)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +316,7 @@ def test_a_body_may_come_later_and_requests_at_once(chain: EmbeddedChain) -> Non
         closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
     ):
         exchange(sock, post(one("health", 1)))
+        exchange(sock, post(one("health", 10)))
         sock.sendall(post(one("health", 2)) + post(one("health", 33)))
         assert [answer(sock).partition(b"\r\n\r\n")[2][:23] for _ in range(2)] == [
             b'{"jsonrpc":"2.0","id":2',
@@ -380,6 +384,111 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
         assert len(served.through_flask) == 3
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"GET /health HTTP/1.1\nHost: localhost\n\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\n\n",
+        b"POST / HTTP/1.1\nHost: localhost\nContent-Length: 42\n\n"
+        b'{"jsonrpc":"2.0","method":"health","id":1}',
+    ],
+)
+def test_a_request_may_end_without_a_carriage_return(
+    chain: EmbeddedChain, first: bytes
+) -> None:
+    # What lies behind it is a request of its own, whatever its length and its id look like.
+    second = post('{"id":1}')
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        for _ in range(3):
+            sock.sendall(first + second)
+            assert answer(sock).endswith(b'"result":{}}')
+            assert answer(sock).startswith(b"HTTP/1.1 400 ")
+
+
+def test_who_expects_to_be_told_to_go_on_is_told_each_time(chain: EmbeddedChain) -> None:
+    asked = post(one("health"), "Expect: 100-continue\r\n")
+    with (
+        serving(app_for(chain), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        for _ in range(3):
+            assert exchange(sock, asked) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            assert answer(sock).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_longer_id_may_make_a_body_too_long(chain: EmbeddedChain) -> None:
+    longest = len(one("health", 12))
+    with (
+        serving(app_for(chain, max_body_bytes=longest), Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        for own_id in (12, 34):
+            assert b'"result"' in exchange(sock, post(one("health", own_id)))
+        assert exchange(sock, post(one("health", 123))).startswith(b"HTTP/1.1 413 ")
+
+
+def test_who_goes_before_the_answer_is_no_error(
+    chain: EmbeddedChain, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(app_for(chain), Lane(ROOM)) as served:
+        served.ask("/health")
+        for _ in range(50):
+            with closing(socket.create_connection(("127.0.0.1", served.port))) as sock:
+                sock.sendall(get("/health") * 100)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        served.ask("/health")
+        assert len(served.through_flask) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_what_a_host_streams_is_not_gathered(chain: EmbeddedChain) -> None:
+    app = app_for(chain)
+    app.add_url_rule("/long", view_func=lambda: Response(bytes(100_000) for _ in range(200)))
+    with (
+        serving(app, Lane(ROOM)) as served,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+    ):
+        tracemalloc.start()
+        try:
+            sock.sendall(get("/long", "Connection: close\r\n"))
+            size = sum(iter(lambda: len(sock.recv(65_536)), 0))
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert size > 20_000_000 > 4 * most
+
+
+def test_whose_answer_is_looked_up_makes_no_room(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.submit(b"a=1")
+    chain.produce()
+    looking, may_go_on = threading.Event(), threading.Event()
+    version = chain.version
+
+    def slow() -> Any:
+        looking.set()
+        with gevent.Timeout(20):
+            while not may_go_on.is_set():
+                gevent.sleep(0.01)
+        return version()
+
+    with serving(app_for(chain), Lane(ROOM), Limits(connections=1)) as served:
+        with closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock:
+            first = exchange(sock, get("/status"))
+            monkeypatch.setattr(chain, "version", slow)
+            sock.sendall(get("/status"))
+            assert looking.wait(20)
+            with closing(socket.create_connection(("127.0.0.1", served.port))) as other:
+                assert other.recv(12) == b"HTTP/1.1 503"
+            may_go_on.set()
+            assert without_clocks(answer(sock)) == without_clocks(first)
+        assert len(served.through_flask) == 1
+
+
 def test_who_closes_is_closed(chain: EmbeddedChain) -> None:
     with serving(app_for(chain), Lane(ROOM)) as served:
         for _ in range(2):
@@ -418,6 +527,11 @@ class _Host(Flask):
         return super().wsgi_app(environ, start_response)
 
 
+class _Counting(Flask):
+    def dispatch_request(self) -> Any:
+        return super().dispatch_request()
+
+
 def test_our_own_app_takes_the_lane() -> None:
     assert reason_against(_plain()) == ""
 
@@ -452,6 +566,7 @@ def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
     NodeRPC(logging, backend=SQLiteBackend("never-opened.db"), log_calls=True)
     assert "logged with its client" in reason_against(logging)
     assert reason_against(_Host("host"))
+    assert "in its own way" in reason_against(_Counting("host"))
     assert mounts(asking)
 
 
