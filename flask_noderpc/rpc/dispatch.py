@@ -338,7 +338,7 @@ class Dispatcher:
         if not route.is_of_chain(params):
             caller.sight.forget()
             return self._worked_out(caller, route, params)
-        version = caller.sight.version()
+        version = caller.sight.version() if self._kept is not None else None
         if version is None or self._kept is None:
             return self._worked_out(caller, route, params)
         found = self._kept.find(route.name, route.cache, params, version)
