@@ -75,7 +75,7 @@ def test_a_job_that_never_ends_is_ended_with_its_process(one: Executors) -> None
 
 def test_a_job_has_its_time_after_the_start_of_its_process(one: Executors) -> None:
     # No interpreter starts so fast.
-    assert one.run(WhoAmI(), 0.01)
+    assert one.run(WhoAmI(), 0.3)
 
 
 def test_a_process_that_dies_is_told_and_followed_by_another(one: Executors) -> None:
