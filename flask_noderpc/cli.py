@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -147,8 +148,8 @@ def _verify(backend: SQLiteBackend) -> None:
         with click.progressbar(length=count, label="verifying") as bar:
             return backend.verify(lambda height: bar.update(1))
 
-    click.echo(f"{_told(work)} blocks verified")
-    backend.close()
+    with closing(backend):
+        click.echo(f"{_told(work)} blocks verified")
 
 
 def _check_chain(backend: SQLiteBackend) -> None:
@@ -163,9 +164,9 @@ def _prune(backend: SQLiteBackend, retain: int) -> None:
         with click.progressbar(length=max(0, count), label="pruning") as bar:
             return backend.prune(retain, bar.update)
 
-    gone = _told(work)
-    click.echo(f"{gone} blocks removed, the lowest is {backend.base_height()}")
-    backend.close()
+    with closing(backend):
+        gone = _told(work)
+        click.echo(f"{gone} blocks removed, the lowest is {backend.base_height()}")
 
 
 def _backup(backend: SQLiteBackend, target: Path) -> None:
@@ -179,8 +180,8 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
 
             backend.backup(target, show)
 
-    _told(work)
-    backend.close()
+    with closing(backend):
+        _told(work)
     try:
         _verify(_read_only(target))
     except BaseException:

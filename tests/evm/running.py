@@ -45,7 +45,11 @@ class Running:
             app_state=json.encode(app_state or {"alloc": alloc()}),
             limits=mempool,
         )
-        self.chain.start()
+        try:
+            self.chain.start()
+        except BaseException:
+            self.chain.close()
+            raise
         names = "eth,net,web3,txpool,debug"
         app = app_for(self.chain, json_rpc_enable=True, **{"evm_api": names, **settings})
         self._client = app.test_client()
