@@ -17,12 +17,13 @@ from .events.feed import Feed, Heights
 from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
-from .rpc.context import Context, Seats, Turns
+from .rpc.context import Context
 from .rpc.describe import with_discover
 from .rpc.dispatch import Dispatcher
 from .rpc.failures import to_rpc_error
 from .rpc.guard import WEBSOCKET, Authorize, Guard
 from .rpc.route import RouteTable
+from .rpc.seats import Seats, Turns
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
 from .rpc.subscriptions import Hub

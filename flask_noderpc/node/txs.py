@@ -24,8 +24,9 @@ from ..errors import (
     ValueNotAllowed,
     WaitTimedOut,
 )
-from ..rpc.context import Context, Seat
+from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
+from ..rpc.seats import Seat
 from ..wire.params import Bytes, Flag, Hash, Int
 from .heights import per_page
 

@@ -18,6 +18,15 @@ def post(*lines: str, body: bytes = b"") -> bytes:
     return head.encode() + body
 
 
+CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
+UNFINISHED = {
+    "headers": GET[:-10],
+    "body": post("Content-Length: 100", body=b"{"),
+    "chunks": post("Transfer-Encoding: chunked"),
+}
+"""Requests of which the server waits for the rest."""
+
+
 def send(node: Node, data: bytes, own: str = "") -> socket.socket:
     """A connection, from an address of one's own, over which as much was sent as is taken."""
     sock = connect(node.url(), own)

@@ -18,11 +18,10 @@ import pytest
 from ..serve.certificate import make_certificate
 from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
-from .talk import GET, answers, post, send
+from .talk import CLOSING, GET, UNFINISHED, answers, send
 
 # Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
 SOON_S = 1.0
-CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
 LIMITS = ("--read-timeout", "2", "--max-open-connections", "900")
 
 
@@ -60,11 +59,7 @@ def test_a_thousand_idle_connections_delay_nobody_and_leave_nothing(node: Node) 
     until(lambda: open_files(node) <= before + 5, "their end")
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [GET[:-10], post("Content-Length: 100", body=b"{"), post("Transfer-Encoding: chunked")],
-    ids=["headers", "body", "chunks"],
-)
+@pytest.mark.parametrize("request_", UNFINISHED.values(), ids=UNFINISHED)
 def test_a_crowd_that_never_finishes_its_requests_is_cut_off(
     node: Node, request_: bytes
 ) -> None:

@@ -15,10 +15,9 @@ from ..faults.kit import is_long
 from ..serve.certificate import make_certificate
 from ..serve.kit import PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
-from .talk import GET, answers, post, said, send
+from .talk import CLOSING, GET, UNFINISHED, answers, said, send
 
 CROWD = 900 if is_long() else 60
-CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
 # Longer than a test waits: it is not a deadline that makes room.
 SLOW = ("--read-timeout", "600", "--write-timeout", "600", "--idle-timeout", "600")
 SHAKE = (
@@ -36,11 +35,7 @@ def crowded(folder: Path, *flags: str) -> Iterator[Node]:
         assert "Traceback" not in node.log.read_text()
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [GET[:-10], post("Content-Length: 100", body=b"{"), post("Transfer-Encoding: chunked")],
-    ids=["headers", "body", "chunks"],
-)
+@pytest.mark.parametrize("request_", UNFINISHED.values(), ids=UNFINISHED)
 def test_a_crowd_of_slow_requests_does_not_shut_the_door(
     tmp_path: Path, request_: bytes
 ) -> None:

@@ -14,8 +14,9 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
 from flask_noderpc.node import blocks
 from flask_noderpc.node.heights import AtHeight
-from flask_noderpc.rpc.context import Context, Seats, Turns
+from flask_noderpc.rpc.context import Context
 from flask_noderpc.rpc.dispatch import Dispatcher
+from flask_noderpc.rpc.seats import Seats, Turns
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.dialect import Dialect

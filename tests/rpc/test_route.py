@@ -10,9 +10,10 @@ import pytest
 from flask_noderpc import NODE_ROUTES, ConfigurationError, MemoryBackend, Route, RouteTable
 from flask_noderpc.domain.answers import Empty
 from flask_noderpc.errors import Busy, SearchTooCostly
-from flask_noderpc.rpc.context import Context, Seats, Turns
+from flask_noderpc.rpc.context import Context
 from flask_noderpc.rpc.params import NoParams, Params, param, specs
 from flask_noderpc.rpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
+from flask_noderpc.rpc.seats import Seats, Turns
 from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.params import Int64
 from tests.interface.shapes import DOCUMENT

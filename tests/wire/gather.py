@@ -10,8 +10,9 @@ from typing import Any
 from flask_noderpc import NODE_ROUTES
 from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.node.table import UNSAFE_ROUTES
-from flask_noderpc.rpc.context import Context, Seats, Turns
+from flask_noderpc.rpc.context import Context
 from flask_noderpc.rpc.params import ParamLoader
+from flask_noderpc.rpc.seats import Seats, Turns
 from flask_noderpc.settings import Settings
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.dialect import Dialect
