@@ -8,7 +8,7 @@ from flask import Response, request
 
 from ..errors import InvalidRequest, ParseError
 from ..rpc.dispatch import Dispatcher
-from .http import answer_post, read_body, refuse
+from .http import answer_post, pass_over_body, read_body, refuse
 from .origin import Standing
 
 # geth: rpc/http.go.
@@ -22,6 +22,7 @@ def answer_evm(dispatcher: Dispatcher, max_body: int, standing: Standing) -> Res
         return Response(b"", HTTPStatus.OK)
     refusal = _refusal(max_body)
     if refusal is not None:
+        pass_over_body(max_body)
         return refusal
     try:
         body = read_body(max_body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
@@ -28,6 +29,9 @@ TOLD = "flask_noderpc.told"
 
 # CometBFT: what cacheable answers carry.
 _CACHE_CONTROL = "public, max-age=86400"
+
+_PART = 1 << 16
+"""How much of a body that nobody wants is held at once, in bytes."""
 
 _FORM_METHODS = ("POST", "PUT", "PATCH")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -100,6 +104,7 @@ def read_body(max_body: int) -> bytes:
     """The body of the current request; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
+        pass_over_body(max_body)
         raise BodyEncoded(f"send the body without Content-Encoding: {encoding}")
     return _body(max_body, cache=False)[0]
 
@@ -110,6 +115,7 @@ def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
     try:
         body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
+        pass_over_body(limit)
         raise BodyTooLarge(limit) from None
     except Exception:
         # Each server has errors of its own, gunicorn plain ones for broken chunks.
@@ -117,6 +123,22 @@ def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
     if len(body) > limit:
         raise BodyTooLarge(limit)
     return body, limit
+
+
+def pass_over_body(limit: int) -> None:
+    """Read a body that is refused, if it is at most twice as long as it may be.
+
+    A server that is to close while somebody sends cuts the connection, and then a proxy tells
+    its client of a bad gateway instead of our answer.
+    """
+    left = request.content_length or 0
+    # Who waits for leave to send hears the answer now.
+    if left > 2 * limit or "HTTP_EXPECT" in request.environ:
+        return
+    source = request.environ["wsgi.input"]
+    with suppress(Exception):
+        while read := source.read(min(left, _PART)):
+            left -= len(read)
 
 
 def _limit_body(max_body: int) -> int:
