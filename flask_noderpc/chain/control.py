@@ -13,6 +13,7 @@ from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
 from .clock import ShiftedClock
 from .evm.patches import patch_tx
+from .pacemaker import Pacemaker
 from .producer import Producer
 
 # How soon a block follows the last while somebody wants one for each transaction.
@@ -20,10 +21,10 @@ _AT_ONCE_S = 0.001
 
 
 class Producing(Protocol):
-    """What has a producer, once it is started."""
+    """What has a pacemaker, once it is started."""
 
-    def producer(self) -> Producer:
-        """The producer; raise :exc:`~flask_noderpc.errors.StoreError` where none may be."""
+    def pacemaker(self) -> Pacemaker:
+        """The pacemaker; raise :exc:`~flask_noderpc.errors.StoreError` where none may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,14 @@ class DevControl(Control):
         self._snapshots: dict[int, _Snapshot] = {}
         self._given = 0
 
-    def _producer(self) -> Producer:
-        """What one process says to its own producer, another's never hears of."""
-        found = self._chain.producer()
-        found.lead()
+    def _pacemaker(self) -> Pacemaker:
+        """What one process says to its own, another's never hears of."""
+        found = self._chain.pacemaker()
+        found.producer.lead()
         return found
+
+    def _producer(self) -> Producer:
+        return self._pacemaker().producer
 
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
         with self._lock:
@@ -120,7 +124,7 @@ class DevControl(Control):
             producer.next_time = time * SECOND
 
     def set_step(self, seconds: int | None) -> None:
-        self._chain.producer().step = seconds
+        self._chain.pacemaker().producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:
         self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or _AT_ONCE_S)
@@ -129,14 +133,14 @@ class DevControl(Control):
         self._set(by_hand=not on, empty_blocks=False, interval_s=_AT_ONCE_S)
 
     def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
-        producer = self._producer()
+        pacemaker = self._pacemaker()
         pace = replace(
-            producer.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
+            pacemaker.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
         )
-        producer.repace(pace)
+        pacemaker.repace(pace)
 
     def automines(self) -> bool:
-        return self._producer().makes_blocks_at_once
+        return self._pacemaker().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:

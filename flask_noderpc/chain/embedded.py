@@ -22,8 +22,10 @@ from . import home as homes
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .kvstore import KVStore
-from .producer import Pace, Producer, replay
+from .pacemaker import Pace, Pacemaker
+from .producer import Producer
 from .readiness import why_no_blocks
+from .replay import replay
 
 log = logging.getLogger("flask_noderpc.chain")
 
@@ -90,7 +92,7 @@ class EmbeddedChain(SQLiteBackend):
         self._produces = produce
         self._starting = threading.Lock()
         self._started_in = 0
-        self._producer: Producer | None = None
+        self._pacemaker: Pacemaker | None = None
         self._is_copy = False
 
     def start(self) -> None:
@@ -124,17 +126,18 @@ class EmbeddedChain(SQLiteBackend):
         self._introduce(home)
         if self._began is not None:
             self._began(home.genesis)
-        self._producer = Producer(
+        producer = Producer(
             self,
             self._app(),
             home.validator_keys,
             self.clock,
-            self._pace,
+            self._pace.lease_s,
             timely=self._control is not None,
             retain=self.retain_blocks,
         )
+        self._pacemaker = Pacemaker(producer, self, self._pace)
         if self._produces:
-            self._producer.start()
+            self._pacemaker.start()
 
     def _only_serves(self) -> bool:
         """Whether this is a copy to read from, which needs no keys."""
@@ -179,23 +182,23 @@ class EmbeddedChain(SQLiteBackend):
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
-        return self.producer().produce(evidence)
+        return self.pacemaker().producer.produce(evidence)
 
-    def producer(self) -> Producer:
-        """What makes the blocks; raise :exc:`~flask_noderpc.errors.StoreError`."""
+    def pacemaker(self) -> Pacemaker:
+        """What has the blocks made; raise :exc:`~flask_noderpc.errors.StoreError`."""
         self.start()
-        if self._producer is None:
+        if self._pacemaker is None:
             raise StoreError(
                 "no block is made here: it is read-only, or has no keys", self.path
             )
-        return self._producer
+        return self._pacemaker
 
     def check_ready(self) -> None:
         """Raise as the base does; nobody makes blocks of a copy."""
         super().check_ready()
         if not self._is_copy:
             # The lease's times are those of the system, whatever the chain's clock says.
-            reason = why_no_blocks(self.lease_state(), self._producer, time.time_ns())
+            reason = why_no_blocks(self.lease_state(), self._pacemaker, time.time_ns())
             if reason:
                 raise NotReady(reason)
 
@@ -206,8 +209,8 @@ class EmbeddedChain(SQLiteBackend):
     def close(self) -> None:
         """Stop producing, give the lease back, and close the files."""
         with self._starting:
-            producer, self._producer = self._producer, None
-            if producer is not None and self._started_in == os.getpid():
-                producer.stop()
+            pacemaker, self._pacemaker = self._pacemaker, None
+            if pacemaker is not None and self._started_in == os.getpid():
+                pacemaker.stop()
             self._started_in = 0
             super().close()

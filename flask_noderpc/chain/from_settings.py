@@ -14,7 +14,7 @@ from ..settings import Settings
 from .embedded import EmbeddedChain
 from .kvstore import KVStore
 from .merkle_kv import MerkleKV
-from .producer import Pace
+from .pacemaker import Pace
 
 Make = Callable[[AppState], Application]
 

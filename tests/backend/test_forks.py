@@ -113,7 +113,7 @@ def test_what_a_child_writes_is_kept_when_its_parent_closes_first(path: Path) ->
 BUSY = """
 import os, sys
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 
 chain = EmbeddedChain(sys.argv[1], pace=Pace(0.001, empty_blocks=True, lease_s=2))
 chain.start()

@@ -16,7 +16,7 @@ from flask_noderpc.backend.application import (
     InitChain,
 )
 from flask_noderpc.canonical.hashes import consensus_hash
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.domain.abci import AppInfo, Event, QueryResult, TxResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate

@@ -300,10 +300,10 @@ def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> N
     with closing(opened(path)) as first, closing(opened(path)) as second:
         first.control().mine(2)
         number = first.control().snapshot()
-        first.producer().stop()
+        first.pacemaker().stop()
         second.control().reset()
         second.control().mine()
-        second.producer().stop()
+        second.pacemaker().stop()
         assert not first.control().revert(number)
         assert first.control().mine() == 2
         first.verify()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
 
 from .conftest import Open
@@ -218,7 +218,7 @@ def test_processes_that_start_one_chain_at_once_share_it(tmp_path: Path) -> None
     program = """
 import sys
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 chain = EmbeddedChain(sys.argv[1], pace=Pace(0.02, True, lease_s=1.0))
 sys.stdin.readline()
 chain.start()

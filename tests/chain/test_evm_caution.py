@@ -13,7 +13,7 @@ from flask_noderpc.chain.evm import machine
 from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.engine.base import Job
 from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
 from tests.faults.kit import until
@@ -78,7 +78,7 @@ def test_what_takes_too_long_is_dropped_and_the_rest_is_mined(chain: EmbeddedCha
     assert chain.submit(transfer(1)).code == 0
     for nonce in range(OTHERS):
         assert chain.submit(transfer(nonce, OTHER)).code == 0
-    chain.producer().start()
+    chain.pacemaker().start()
     until(lambda: chain.pending(100).total == 1, "the others are mined", 60)
     assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == (OTHERS)
     again = chain.submit(slow())
@@ -131,7 +131,7 @@ def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain
 def test_what_cannot_be_mined_makes_no_blocks(chain: EmbeddedChain) -> None:
     chain.submit(transfer(1))
     chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=0))
-    chain.producer().start()
+    chain.pacemaker().start()
     chain.submit(transfer(1, OTHER))
     assert chain.wait_for_height(0, 1.5) == 0
     chain.submit(transfer(0))

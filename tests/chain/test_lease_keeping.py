@@ -12,7 +12,7 @@ import pytest
 from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.kvstore import KVStore
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.errors import StoreError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backend.application import BlockExecution, BlockRequest
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 
 from .conftest import Open
 from .kit import Recorder, write_home

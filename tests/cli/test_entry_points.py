@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import EmbeddedChain, SQLiteBackend
 from flask_noderpc.chain.evm.head import EvmHead
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.cli import main
 from flask_noderpc.testing import make_chain
 

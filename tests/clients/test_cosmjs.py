@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
 from . import do_without, require

@@ -14,7 +14,7 @@ from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
 from web3.exceptions import TransactionNotFound
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import EthermintDouble

@@ -18,7 +18,7 @@ from typing import Any
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backend.application import Application, AppState
 from flask_noderpc.chain.kvstore import KVStore
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
 from .applications import KVStore034, KVStore037, KVStore1

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
 from .kit import EVM_GENESIS, application_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 
 from .kit import (
     PATIENCE,

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from flask_noderpc import DIALECTS, NODE_ROUTES, EmbeddedChain
 from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.canonical.keys import PrivateKey
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.evm.dev.refusals import REASONS
 from flask_noderpc.evm.dev.table import DEV_ROUTES
 from flask_noderpc.evm.table import EVM_ROUTES

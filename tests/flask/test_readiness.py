@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, EmbeddedChain, NodeRPC, SQLiteBackend, noderpc_bp
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for

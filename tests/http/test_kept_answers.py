@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for
 
 from ..chain.test_control import opened

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.producer import Pace
+from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import Node
 from flask_noderpc.testing.node import app_for, serve
