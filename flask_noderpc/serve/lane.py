@@ -109,16 +109,6 @@ class Asked(NamedTuple):
         return cls(size, before + b"\0" + behind, own_id[1])
 
 
-def is_head_alone(waiting: bytes) -> bool:
-    """Whether bytes are a head whose body is on its way, as Python's clients send it."""
-    end = waiting.find(b"\n\r\n") + 3
-    if end != len(waiting) or not waiting.startswith(b"POST ") or b"\n\n" in waiting:
-        return False
-    length = _LENGTH.search(waiting)
-    # Who expects to be told to go on sends nothing before.
-    return length is not None and int(length[1]) > 0 and b"\nexpect" not in waiting.lower()
-
-
 @dataclass(frozen=True, slots=True)
 class _Sent:
     """An answer but for its clocks, around the id of its call, and what it was sent to."""

@@ -25,7 +25,7 @@ from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
 from .framing import check_request_line, read_headers
-from .lane import Asked, Lane, is_head_alone
+from .lane import Asked, Lane
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -89,8 +89,6 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self.awaits = Awaits.NOTHING
         self._asked: Asked | None = None
         """A request whose answer may be kept."""
-        self._head: BytesIO | None = None
-        """What was read of a request before it is taken apart."""
         self._sent: list[bytes] = []
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
@@ -112,7 +110,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             self._asked = asked
             return super().handle_one_request()
         self._asked = None
-        self.rfile.read(asked.size - (self._head.getbuffer().nbytes if self._head else 0))
+        self.rfile.read(asked.size)
         try:
             for part in again:
                 self._sendall(part)
@@ -122,16 +120,10 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         return True
 
     def _whole_request(self) -> Asked | None:
-        """The next request, if all of it is there at once, or its head and then its body."""
-        self._head = None
+        """The next request, if all of it is there at once."""
         with suppress(OSError):
             if self._has_next():
-                waiting = self.rfile.peek(1)
-                if is_head_alone(waiting):
-                    self._await(Awaits.HEADERS, self.server.limits.body_s)
-                    self._head = BytesIO(self.rfile.read(len(waiting)))
-                    waiting += self.rfile.peek(1)
-                return Asked.read(waiting)
+                return Asked.read(self.rfile.peek(1))
         return None
 
     def _has_next(self) -> bool:
@@ -141,8 +133,6 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     def read_requestline(self) -> str:
         """Wait for a request; its first line."""
-        if self._head is not None:
-            return self._head.readline().decode("latin-1")
         if not self._has_next():
             return ""
         self._await(Awaits.HEADERS, self.server.limits.header_s)
@@ -159,7 +149,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     def MessageClass(self, source: BinaryIO, *args: Any) -> Any:  # noqa: N802  # gevent's
         """The headers, where they have one meaning."""
         try:
-            lines = read_headers(self._head or source, self.request_version)
+            lines = read_headers(source, self.request_version)
         except OSError:
             # gevent logs what is no ValueError with a traceback.
             raise ValueError("the peer has gone") from None
