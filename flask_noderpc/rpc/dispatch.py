@@ -100,6 +100,7 @@ class Endpoint:
 
     route: Route[Any]
     loader: ParamLoader[Any]
+    from_query: Callable[[bytes], Any]
     from_json: Callable[[bytes], Any]
     error_member: bool
 
@@ -157,13 +158,11 @@ class Dispatcher:
 
     def _made(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        return Endpoint(
-            route,
-            loader,
-            # What is kept is found by its parameters: those are plain values.
-            remembering(loader.from_json) if route.of_chain else loader.from_json,
-            route.result in self._dialect.error_member,
-        )
+        # What is kept is found by its parameters: those are plain values.
+        readers = (loader.from_query, loader.from_json)
+        from_query, from_json = map(remembering, readers) if route.of_chain else readers
+        error_member = route.result in self._dialect.error_member
+        return Endpoint(route, loader, from_query, from_json, error_member)
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
         """Reads parameters as the dialect does; made once, whoever asks."""
@@ -172,14 +171,19 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(self, name: str, values: Mapping[str, str], sender: Sender = ANYBODY) -> Reply:
-        """The answer to a GET."""
+    def get(
+        self, name: str, values: bytes | Mapping[str, str], sender: Sender = ANYBODY
+    ) -> Reply:
+        """The answer to a GET with a query string, or with values that came in two ways."""
         try:
             with self.telling(name, "get"):
                 caller = self._caller(sender, "get")
                 endpoint = self._endpoint(name, caller)
                 self._ready()
-                params = endpoint.loader.from_uri(values)
+                if isinstance(values, bytes):
+                    params = endpoint.from_query(values)
+                else:
+                    params = endpoint.loader.from_uri(values)
                 answer = self._call(caller, endpoint, params, URI_ID)
             told = Told(self, endpoint.route, answer.encoded, "get")
             cacheable = answer.cacheable and not self.guard.asks

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from ..errors import InvalidParams
 from ..wire.param_rules import ParamRules
 from ..wire.params import ParamField
+from .query import values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class ParamLoader(Generic[P]):
         )
 
     def from_uri(self, values: Mapping[str, str]) -> P:
-        """Parameters from a query string; the first of a repeated name counts."""
+        """Parameters from the values of a URI; the first of a repeated name counts."""
         prefix = self._rules.uri_prefix
         given = {}
         for place, spec, reader in self._readers:
@@ -91,6 +92,10 @@ class ParamLoader(Generic[P]):
             if text not in ("", "null"):
                 given[spec.name] = self._read(place, spec, reader.from_uri, text, prefix)
         return self._made(given, prefix)
+
+    def from_query(self, query: bytes) -> P:
+        """Parameters from a query string as it was sent."""
+        return self.from_uri(values_of(query))
 
     def from_json(self, raw: bytes) -> P:
         """Parameters from an object, an array, null, or nothing."""
@@ -138,6 +143,6 @@ _LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 256
 
 
 def remembering(read: Callable[[bytes], P]) -> Callable[[bytes], P]:
-    """A reader of JSON that remembers what it made of the latest short documents."""
+    """A reader that remembers what it made of the latest short texts."""
     remembered = lru_cache(_MOST_REMEMBERED)(read)
     return lambda raw: remembered(raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)

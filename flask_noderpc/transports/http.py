@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from urllib.parse import unquote_to_bytes
 
 from flask import Response, request
-from werkzeug.datastructures import CombinedMultiDict
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from ..errors import (
@@ -20,6 +19,7 @@ from ..errors import (
     RPCError,
 )
 from ..rpc.dispatch import Dispatcher, Reply
+from ..rpc.query import check_text, is_utf8, no_text, values_of
 from ..wire.envelope import URI_ID
 from .client import sender_of
 from .origin import UNWANTED, Standing
@@ -45,8 +45,7 @@ def answer_get(
     if not standing.may_read:
         return _response(dispatcher.failed(URI_ID, OriginRefused(UNWANTED)))
     try:
-        _check_text("query string", request.query_string)
-        values = request.args if max_form is None else _with_form(max_form)
+        values = request.query_string if max_form is None else _with_form(max_form)
     except InvalidParams as error:
         return _response(dispatcher.failed(URI_ID, error))
     except InvalidRequest as error:
@@ -54,43 +53,24 @@ def answer_get(
     return _response(dispatcher.get(name, values, sender_of(standing)))
 
 
-def _with_form(max_body: int) -> Mapping[str, str]:
+def _with_form(max_body: int) -> bytes | Mapping[str, str]:
+    """The query string, or what is in it and in the form."""
     is_plain = request.mimetype == _FORMS[0]
     # Go: net/http, Request.ParseForm: with other methods such a form is not read.
     if request.mimetype not in _FORMS or (is_plain and request.method not in _FORM_METHODS):
-        return request.args
+        return request.query_string
     body, limit = _body(max_body, cache=True)
     if is_plain:
-        _check_text("form", body)
+        check_text("form", body)
         # Flask bounds the parts of the other kind alone.
         if body.count(b"&") >= (request.max_form_parts or len(body)):
             raise BodyTooLarge(limit)
-    elif not _is_utf8(body):
-        raise _no_text("form")
+    elif not is_utf8(body):
+        raise no_text("form")
     try:
-        return CombinedMultiDict([request.args, request.form])
+        return ChainMap(dict(values_of(request.query_string)), request.form)
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
-
-
-def _check_text(what: str, escaped: bytes) -> None:
-    if escaped.isascii() and b"%" not in escaped:
-        return
-    # Werkzeug would leave such an escape as it is, and a transaction would be another.
-    if not _is_utf8(unquote_to_bytes(escaped)):
-        raise _no_text(what)
-
-
-def _no_text(what: str) -> InvalidParams:
-    return InvalidParams(f"the {what} is no UTF-8; write other bytes as hex behind 0x")
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def answer_post(dispatcher: Dispatcher, body: bytes, standing: Standing) -> Response:
