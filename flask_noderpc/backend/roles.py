@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
@@ -77,6 +78,12 @@ class BlockStore(ABC):
         """What the chain is now, so that what was told of it can be told again; ``None``
         where that is unknown, and everything is worked out anew."""
         return None
+
+    @contextmanager
+    def moment(self) -> Iterator[ChainVersion | None]:
+        """Let what this thread reads within be of one moment, where the store can; the
+        version of then. It is short, and :meth:`version` tells of now all the same."""
+        yield self.version()
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         """The metas of a range, both ends included, highest first."""

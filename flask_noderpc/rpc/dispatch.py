@@ -35,7 +35,7 @@ from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params, remembering
 from .route import Route, RouteTable
-from .sight import Sight
+from .sight import SharedSight, Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,11 @@ class Dispatcher:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
         if not calls.is_batch:
             return self._alone(calls.items[0], caller)
-        answers = self._answers(calls, caller)
+        caller = replace(caller, sight=SharedSight(self.backend))
+        try:
+            answers = self._answers(calls, caller)
+        finally:
+            caller.sight.forget()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         cacheable = self._posts_may_be_kept and all(answer.cacheable for answer in answers)
@@ -342,14 +346,14 @@ class Dispatcher:
         if not route.is_of_chain(params):
             caller.sight.forget()
             return self._worked_out(caller, route, params)
-        version = caller.sight.version() if self._kept is not None else None
+        version = caller.sight.version()
         if version is None or self._kept is None:
             return self._worked_out(caller, route, params)
         found = self._kept.find(route.name, route.cache, params, version)
         if found is not None:
             return found
         encoded = self._worked_out(caller, route, params)
-        if caller.sight.look() != version:
+        if caller.sight.now() != version:
             # A block came meanwhile: of which chain this was told is not known.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)

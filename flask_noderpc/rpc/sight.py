@@ -1,13 +1,15 @@
-"""The chain as the calls of one body see it: one version, until one of them may change it."""
+"""The chain as the calls of one body see it."""
 
 from __future__ import annotations
+
+from contextlib import ExitStack
 
 from ..backend.base import ChainBackend
 from ..backend.version import ChainVersion
 
 
 class Sight:
-    """The chain as the calls of one body see it."""
+    """The chain as one call sees it: what it was when the call first looked."""
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
@@ -17,14 +19,32 @@ class Sight:
     def version(self) -> ChainVersion | None:
         """What the chain was when it was first asked for."""
         if not self._has_looked:
-            self.look()
+            self._version, self._has_looked = self._look(), True
         return self._version
 
-    def look(self) -> ChainVersion | None:
-        """What the chain is now."""
-        self._version, self._has_looked = self._backend.version(), True
-        return self._version
+    def _look(self) -> ChainVersion | None:
+        return self._backend.version()
+
+    def now(self) -> ChainVersion | None:
+        """What the chain is by now."""
+        return self._backend.version()
 
     def forget(self) -> None:
         """A call may change the chain, or wait for a change."""
         self._has_looked = False
+
+
+class SharedSight(Sight):
+    """The chain as all calls of a batch see it: one moment, until one is to see more."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        super().__init__(backend)
+        self._moment = ExitStack()
+
+    def _look(self) -> ChainVersion | None:
+        return self._moment.enter_context(self._backend.moment())
+
+    def forget(self) -> None:
+        """Let the moment go, too."""
+        super().forget()
+        self._moment.close()

@@ -188,6 +188,13 @@ class ChainBackendContract(ABC):
         with pytest.raises(NotFound):
             empty.block(first)
 
+    def test_a_moment_has_the_version_of_the_chain(self, backend: ChainBackend) -> None:
+        """A moment is one of this chain."""
+        latest = backend.latest_height()
+        with backend.moment() as version:
+            assert version == backend.version()
+            assert backend.latest_height() == latest
+
     def test_a_wait_ends_at_once_when_there_is_news(self, backend: ChainBackend) -> None:
         """Waiting for a height that is there does not wait."""
         latest = backend.latest_height()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,22 @@ from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
 from .conftest import OpenStore
+
+
+def test_a_moment_is_of_one_thread_and_has_an_end(
+    store: SQLiteBackend, maker: ChainMaker
+) -> None:
+    store.append_block(maker.block())
+    with store.moment() as then:
+        store.append_block(maker.block())
+        assert (store.latest_height(), store.block_metas(1, 9)[0].header.height) == (1, 1)
+        with store.moment() as again:
+            assert again == then
+        assert store.latest_height() == 1
+        assert store.version() != then
+        with ThreadPoolExecutor(1) as others:
+            assert others.submit(store.latest_height).result(30) == 2
+    assert store.latest_height() == 2
 
 
 def test_a_backup_made_while_blocks_are_written_is_a_whole_chain(

@@ -14,6 +14,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 
 from ..chain.test_control import opened
@@ -109,6 +110,36 @@ def test_what_one_process_commits_another_tells_at_once(chain: EmbeddedChain) ->
         found = answer(client, f"/tx_search?query={text('tx.height>0')}")["result"]
         assert found["total_count"] == str(number)
     other.close()
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_the_calls_of_a_batch_see_one_moment(chain: EmbeddedChain, cache_bytes: int) -> None:
+    client = app_for(chain, cache_bytes=cache_bytes, max_batch=20).test_client()
+    for _ in range(3):
+        before = chain.produce()
+        methods = ("status", "block", "header", "commit", "status", "validators", "block")
+        calls = [
+            {"jsonrpc": "2.0", "id": number, "method": name}
+            for number, name in enumerate(methods)
+        ]
+
+        def grow(_: object, **told: object) -> None:
+            chain.produce()
+
+        with rpc_called.connected_to(grow):
+            replies = client.post("/", json=calls).get_json()
+        assert chain.latest_height() == before + len(calls)
+        status, block, header, commit, again, validators, last = (
+            reply["result"] for reply in replies
+        )
+        for found in (status, again):
+            assert found["sync_info"]["latest_block_height"] == str(before)
+        for found in (block["block"], header, commit["signed_header"], last["block"]):
+            assert found["header"]["height"] == str(before)
+        assert validators["block_height"] == str(before + 1)
+        # What was told of it is no answer of today.
+        latest = answer(client, "/block")["result"]["block"]["header"]["height"]
+        assert latest == str(chain.latest_height())
 
 
 def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -> None:

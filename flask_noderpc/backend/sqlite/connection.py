@@ -249,6 +249,9 @@ class Readers:
     def one(self, sql: str, *args: object) -> Any:
         """The first row, or ``None``."""
         with translated(self._store.path):
+            moment = self._moment()
+            if moment is not None:
+                return moment.execute(sql, args).fetchone()
             connection = self._take()
             try:
                 return connection.execute(sql, args).fetchone()
@@ -273,9 +276,13 @@ class Readers:
                 self._give_back(connection)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[Reader]:
         """A connection on which every query sees the same moment."""
         with translated(self._store.path):
+            moment = self._moment()
+            if moment is not None:
+                yield moment
+                return
             connection = self._take()
             try:
                 connection.execute("BEGIN")
@@ -284,6 +291,21 @@ class Readers:
                 # Nothing was written, and a commit can fail on a corrupt file.
                 connection.rollback()
                 self._give_back(connection)
+
+    @contextmanager
+    def together(self) -> Iterator[ChainVersion | None]:
+        """Within, every query of this thread sees the same moment; the chain's version then."""
+        around = self._moment()
+        with self.snapshot() as connection:
+            self._mine.moment = connection
+            try:
+                yield connection.version()
+            finally:
+                self._mine.moment = around
+
+    def _moment(self) -> Reader | None:
+        found: Reader | None = getattr(self._mine, "moment", None)
+        return found
 
     def _give_back(self, connection: Reader) -> None:
         self._idle.append(connection)
