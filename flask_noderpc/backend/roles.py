@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
@@ -79,11 +79,10 @@ class BlockStore(ABC):
         where that is unknown, and everything is worked out anew."""
         return None
 
-    @contextmanager
-    def moment(self) -> Iterator[ChainVersion | None]:
+    def moment(self) -> AbstractContextManager[ChainVersion | None]:
         """Let what this thread reads within be of one moment, where the store can; the
         version of then. It is short, and :meth:`version` tells of now all the same."""
-        yield self.version()
+        return nullcontext(self.version())
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         """The metas of a range, both ends included, highest first."""

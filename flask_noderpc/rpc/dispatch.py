@@ -177,7 +177,7 @@ class Dispatcher:
         """The answer to a GET with a query string, or with values that came in two ways."""
         try:
             with self.telling(name, "get"):
-                caller = self._caller(sender, "get")
+                caller = _Caller(sender, "get", Sight(self.backend))
                 endpoint = self._endpoint(name, caller)
                 self._ready()
                 if isinstance(values, bytes):
@@ -207,19 +207,19 @@ class Dispatcher:
         own: OwnMethods | None = None,
     ) -> Reply:
         """The answer to a JSON-RPC body; empty when it holds notifications only."""
-        # Only a connection has methods of its own.
-        caller = self._caller(sender, "post" if own is None else "websocket", own)
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
+        sight = SharedSight(self.backend) if calls.is_batch else Sight(self.backend)
+        # Only a connection has methods of its own.
+        caller = _Caller(sender, "post" if own is None else "websocket", sight, own)
         if not calls.is_batch:
             return self._alone(calls.items[0], caller)
-        caller = replace(caller, sight=SharedSight(self.backend))
         try:
             answers = self._answers(calls, caller)
         finally:
-            caller.sight.forget()
+            sight.forget()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         cacheable = self._posts_may_be_kept and all(answer.cacheable for answer in answers)
@@ -227,9 +227,6 @@ class Dispatcher:
             return Reply(HTTPStatus.OK, answers[0].body, cacheable)
         replies = [answer.body for answer in answers]
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
-
-    def _caller(self, sender: Sender, transport: str, own: OwnMethods | None = None) -> _Caller:
-        return _Caller(sender, transport, Sight(self.backend), own)
 
     def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -279,7 +276,8 @@ class Dispatcher:
     def over_websocket(self, call: Call, own_id: bytes, sender: Sender = ANYBODY) -> bytes:
         """The reply to one call that came over a websocket."""
         try:
-            return self._called(call, own_id, self._caller(sender, "websocket")).body
+            caller = _Caller(sender, "websocket", Sight(self.backend))
+            return self._called(call, own_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 

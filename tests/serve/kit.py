@@ -125,8 +125,13 @@ def started(
 
 def refusal(*flags: str) -> str:
     """What is said where it can't start."""
+    nowhere = ["--rpc.laddr", "tcp://127.0.0.1:0"]
     ended = subprocess.run(
-        [*COMMAND, *flags], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [*COMMAND, *nowhere, *flags],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert ended.returncode == 1, ended
     return ended.stderr.strip()

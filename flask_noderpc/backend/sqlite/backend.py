@@ -6,8 +6,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ...canonical.hashes import piece_hash
@@ -147,10 +147,8 @@ class SQLiteBackend(ChainStore):
     def version(self) -> ChainVersion | None:
         return self._open().readers.version()
 
-    @contextmanager
-    def moment(self) -> Iterator[ChainVersion | None]:
-        with self._open().readers.together() as version:
-            yield version
+    def moment(self) -> AbstractContextManager[ChainVersion | None]:
+        return self._open().readers.together()
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())

@@ -296,12 +296,19 @@ class Readers:
     def together(self) -> Iterator[ChainVersion | None]:
         """Within, every query of this thread sees the same moment; the chain's version then."""
         around = self._moment()
-        with self.snapshot() as connection:
-            self._mine.moment = connection
+        # A batch begins with it: to nest the contexts takes longer than to read.
+        with translated(self._store.path):
+            connection = around or self._take()
             try:
+                if around is None:
+                    connection.execute("BEGIN")
+                self._mine.moment = connection
                 yield connection.version()
             finally:
                 self._mine.moment = around
+                if around is None:
+                    connection.rollback()
+                    self._give_back(connection)
 
     def _moment(self) -> Reader | None:
         found: Reader | None = getattr(self._mine, "moment", None)
