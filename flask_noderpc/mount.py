@@ -39,7 +39,7 @@ from .transports.cors import Cors
 from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
-from .transports.origin import ANY, Origins, Standing
+from .transports.origin import ANY, PROGRAM, TELLING, Origins, Standing
 from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
@@ -246,6 +246,8 @@ class Mount:
 
     def standing(self) -> Standing:
         """What the sender of the current request may do, beside signing."""
+        if request.environ.keys().isdisjoint(TELLING):
+            return PROGRAM
         return self._origins.standing(request.headers, request.host)
 
     def _signer(self) -> Standing:

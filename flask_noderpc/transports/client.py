@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network
 
 from flask import request
@@ -27,6 +28,7 @@ def sender_of(standing: Standing) -> Sender:
     return Sender(standing.may_write, standing.may_sign, client)
 
 
+@lru_cache
 def home_of(address: str) -> str:
     """The client that an address belongs to."""
     host = _without_port(address)

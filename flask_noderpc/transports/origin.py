@@ -29,6 +29,10 @@ class Standing(NamedTuple):
     may_sign: bool = False
 
 
+PROGRAM = Standing(may_read=True, may_write=True)
+TELLING = ("HTTP_SEC_FETCH_SITE", "HTTP_ORIGIN", "HTTP_REFERER")
+"""Where browsers say whose page it is, as an environ has it; who says nothing is a program."""
+
 # What proxies say of those they stand for: these are not of this machine.
 _FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 

@@ -260,8 +260,9 @@ class Readers:
 
     def version(self) -> ChainVersion | None:
         """What the chain is now."""
-        with translated(self._store.path):
-            # Every call asks, and it takes no longer than to count those who read.
+        # Every call asks: it takes no longer than to count those who read, or to be ready
+        # for an error.
+        try:
             with self._gate:
                 if self._idle and not self._held:
                     connection = self._idle.pop()
@@ -274,6 +275,9 @@ class Readers:
                 return connection.version()
             finally:
                 self._give_back(connection)
+        except Exception:
+            with translated(self._store.path):
+                raise
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
