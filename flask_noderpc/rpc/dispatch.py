@@ -292,10 +292,13 @@ class Dispatcher:
             if own is not None:
                 self.check_own(call.method)
                 self._ready()
+                # A subscription begins now, whatever was told before it.
+                caller.sight.forget()
                 result = own(call.params)
                 return Answer(self.envelope.success(own_id, result, error_member=False))
             endpoint = self._endpoint(call.method, caller)
-            self._ready()
+            if not caller.sight.is_held:
+                self._ready()
             params = endpoint.from_json(call.params)
             return self._call(caller, endpoint, params, own_id)
 

@@ -11,6 +11,9 @@ from ..backend.version import ChainVersion
 class Sight:
     """The chain as one call sees it: what it was when the call first looked."""
 
+    is_held = False
+    """Whether what is read is of a moment of a store that is open."""
+
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
         self._has_looked = False
@@ -42,9 +45,12 @@ class SharedSight(Sight):
         self._moment = ExitStack()
 
     def _look(self) -> ChainVersion | None:
-        return self._moment.enter_context(self._backend.moment())
+        version = self._moment.enter_context(self._backend.moment())
+        self.is_held = True
+        return version
 
     def forget(self) -> None:
         """Let the moment go, too."""
         super().forget()
+        self.is_held = False
         self._moment.close()
