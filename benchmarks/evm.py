@@ -105,7 +105,7 @@ def _rows(bench: Bench, servers: dict[str, Server]) -> Iterator[Row]:
     def sending(peer: str) -> Ask:
         own = ACCOUNTS[_SENDER].address
         first = int(ask(servers[peer], "eth_getTransactionCount", own, "pending"), 16)
-        raw = [_transfer(first + number) for number in range(5_000 * bench.seconds)]
+        raw = [_transfer(first + number) for number in range(10_000 * bench.seconds)]
         bodies = tuple(body("eth_sendRawTransaction", one) for one in raw)
         # Over one connection, as each is to come after the one before.
         return Ask(bodies=bodies, connections=1, only_once=True)
