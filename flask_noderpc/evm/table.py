@@ -168,7 +168,7 @@ _FEES = (
 )
 
 _LOGS = (
-    Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple, of_chain=True),
+    Route("eth_getLogs", logs.get_logs, logs.Filtered, tuple, of_chain=True, searches=True),
     Route("eth_newFilter", filter_methods.new_filter, logs.Filtered, str),
     Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
     Route(

@@ -132,7 +132,12 @@ NODE_ROUTES = RouteTable(
             answers.ConsensusDump,
         ),
         Route(
-            "tx_search", search.tx_search, search.TxQuery, answers.TxSearchAnswer, of_chain=True
+            "tx_search",
+            search.tx_search,
+            search.TxQuery,
+            answers.TxSearchAnswer,
+            of_chain=True,
+            searches=True,
         ),
         Route(
             "block_search",
@@ -140,6 +145,7 @@ NODE_ROUTES = RouteTable(
             search.BlockQuery,
             answers.BlockSearchAnswer,
             of_chain=True,
+            searches=True,
         ),
         Route("events", events.events, events.EventsParams, answers.EventPage),
     )

@@ -347,7 +347,9 @@ class Dispatcher:
         if not route.is_of_chain(params):
             caller.sight.forget()
             return self._worked_out(caller, route, params)
-        version = caller.sight.version()
+        if route.searches:
+            caller.sight.forget()
+        version = caller.sight.now() if route.searches else caller.sight.version()
         if version is None or self._kept is None:
             return self._worked_out(caller, route, params)
         found = self._kept.find(route.name, route.cache, params, version)

@@ -20,7 +20,7 @@ def check_text(what: str, escaped: bytes) -> None:
     if escaped.isascii() and b"%" not in escaped:
         return
     # Werkzeug would leave such an escape as it is, and a transaction would be another.
-    if not is_utf8(unquote_to_bytes(escaped)):
+    if not (is_utf8(escaped) and is_utf8(unquote_to_bytes(escaped))):
         raise no_text(what)
 
 

@@ -53,6 +53,8 @@ class Route(Generic[P]):
     of_chain: Callable[[Any], bool] | bool = False
     """Whether its answer follows from its parameters and the chain alone; some parameters may
     ask for more than others."""
+    searches: bool = False
+    """Whether it asks what an index has by now, beside any moment that others share."""
     is_fixed: bool = False
     """Whether its answer is the same at all times."""
     writes: bool = False

@@ -111,14 +111,15 @@ def pass_over_body(limit: int) -> None:
     A server that is to close while somebody sends cuts the connection, and then a proxy tells
     its client of a bad gateway instead of our answer.
     """
-    left = request.content_length or 0
+    size = request.content_length or 0
     # Who waits for leave to send hears the answer now.
-    if left > 2 * limit or "HTTP_EXPECT" in request.environ:
+    if not 0 < size <= 2 * limit or "HTTP_EXPECT" in request.environ:
         return
-    source = request.environ["wsgi.input"]
+    # Werkzeug knows what is left, where a host has read of it.
+    request.max_content_length = size
     with suppress(Exception):
-        while read := source.read(min(left, _PART)):
-            left -= len(read)
+        while request.stream.read(_PART):
+            pass
 
 
 def _limit_body(max_body: int) -> int:

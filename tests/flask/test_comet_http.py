@@ -70,12 +70,15 @@ def test_no_form_is_read_with_other_methods(client: FlaskClient, method: str) ->
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize("query", ["height=\xff", "height=\xc3%a9"])
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
-def test_a_raw_query_that_is_no_text_is_refused(make_app: MakeApp, dialect: str) -> None:
+def test_a_raw_query_that_is_no_text_is_refused(
+    make_app: MakeApp, dialect: str, query: str
+) -> None:
     host = make_app()
     NodeRPC(host, backend=backend(), dialect=dialect)
     # As a server passes on what was not escaped; the test client would escape it.
-    environ = {**create_environ("/block"), "QUERY_STRING": "height=\xff"}
+    environ = {**create_environ("/block"), "QUERY_STRING": query}
 
     body, status, _ = run_wsgi_app(host, environ)
 

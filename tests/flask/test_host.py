@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from io import BytesIO
 from typing import Any
 
 import pytest
 from flask import Flask, Response, abort, g, request
 from flask_wtf import CSRFProtect
+from werkzeug.test import create_environ, run_wsgi_app
 
 from flask_noderpc import (
     NODE_ROUTES,
@@ -91,6 +94,34 @@ def test_a_hook_may_read_the_body_first(app: Flask) -> None:
 
     assert b"health" in bodies[0]
     assert answer.get_json()["result"] == {}
+
+
+class _Line(BytesIO):
+    """What a client has sent, and whether more was waited for."""
+
+    waits = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self.waits = self.waits or (not found and size != 0)
+        return found
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_of_a_body_that_is_refused_no_more_is_waited_for(app: Flask, *, reads: bool) -> None:
+    if reads:
+        app.before_request(lambda: request.get_data() and None)
+    body = json.dumps(HEALTH).encode()
+    environ = create_environ(
+        "/", method="POST", data=body, headers={"Content-Encoding": "gzip"}
+    )
+    environ["wsgi.input"] = line = _Line(body)
+
+    _, status, _ = run_wsgi_app(app, environ)
+
+    assert status[:3] == "415"
+    assert line.tell() == len(body)
+    assert not line.waits
 
 
 def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask) -> None:

@@ -142,6 +142,34 @@ def test_the_calls_of_a_batch_see_one_moment(chain: EmbeddedChain, cache_bytes: 
         assert latest == str(chain.latest_height())
 
 
+def test_a_search_in_a_batch_sees_what_is_there_by_now(chain: EmbeddedChain) -> None:
+    client = app_for(chain).test_client()
+    chain.produce()
+    calls = [
+        {"jsonrpc": "2.0", "id": 1, "method": "block"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "block_search",
+            "params": {"query": "block.height>0"},
+        },
+        {"jsonrpc": "2.0", "id": 3, "method": "status"},
+    ]
+
+    def grow(_: object, method: str, **told: object) -> None:
+        if method == "block":
+            chain.produce()
+
+    with rpc_called.connected_to(grow):
+        block, found, status = (
+            reply["result"] for reply in client.post("/", json=calls).get_json()
+        )
+    assert block["block"]["header"]["height"] == "1"
+    heights = [one["block"]["header"]["height"] for one in found["blocks"]]
+    assert (found["total_count"], sorted(heights)) == ("2", ["1", "2"])
+    assert status["sync_info"]["latest_block_height"] == "2"
+
+
 def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -> None:
     made = EmbeddedChain(tmp_path / "chain.db", pace=Pace(interval_s=0.01))
     client = app_for(made).test_client()
