@@ -15,6 +15,7 @@ from flask import Flask
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.extension import mounts
+from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
 
@@ -98,6 +99,26 @@ def test_what_is_gone_is_told_so(
     chain.prune(3)
 
     assert asked(say, method, *params)["error"] == GONE
+
+
+def test_logs_that_go_while_a_batch_is_answered_are_told_so(
+    chain: EmbeddedChain, say: Say
+) -> None:
+    wanted = {**ALL_LOGS, "fromBlock": "0x4"}
+    calls = [
+        {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []},
+        {"jsonrpc": "2.0", "id": 2, "method": "eth_getLogs", "params": [wanted]},
+    ]
+
+    def prune(_: object, method: str, **told: object) -> None:
+        if method == "eth_blockNumber":
+            chain.prune(3)
+
+    with rpc_called.connected_to(prune):
+        _, logs = json.loads(say(json.dumps(calls)))
+
+    # Those that are left would look like all of them.
+    assert logs["error"] == GONE
 
 
 def test_what_was_in_it_is_not_found(chain: EmbeddedChain, say: Say) -> None:
