@@ -37,12 +37,6 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
-
-
 class Running:
     """A server that was started, and what it says."""
 
@@ -91,6 +85,9 @@ def running(
     server = Running(command, log, environment or {})
     try:
         yield server
+    except BaseException:
+        print(f"== {log.name}", server.log(), sep="\n")
+        raise
     finally:
         server.kill()
 

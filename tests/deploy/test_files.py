@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from ..ports import free_port
 from ..serve.kit import PATIENCE, until
 from .kit import (
     FILES,
     ROOT,
     SCRIPTS,
     Way,
-    free_port,
     replaced,
     running,
     says_ready,

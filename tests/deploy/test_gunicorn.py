@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from ..ports import free_port
 from ..serve.kit import PATIENCE, until
-from .kit import Running, Waiting, Way, call, converse, free_port, gunicorn_command, running
+from .kit import Running, Waiting, Way, call, converse, gunicorn_command, running
 
 KINDS = ("gevent", "gthread")
 

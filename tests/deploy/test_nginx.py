@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ..clients import do_without
+from ..ports import free_port
 from ..serve.kit import until
 from .kit import (
     FILES,
@@ -23,7 +24,6 @@ from .kit import (
     Way,
     call,
     converse,
-    free_port,
     gunicorn_command,
     replaced,
     running,

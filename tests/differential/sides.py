@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
+from ..ports import free_port
 from .applications import KVStore034, KVStore037, KVStore1
 from .talk import Ask, ask
 
@@ -95,14 +95,6 @@ class Side:
         info = self.call("abci_info")["response"]
         known = base64.b64decode(info.get("last_block_app_hash", "")).hex().upper()
         return known == app_hash
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def make_home(binary: Path, folder: Path) -> None:

@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from ..clients import require
+from ..ports import free_port
 
 PATIENCE = 20.0
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
@@ -25,7 +26,7 @@ def chromium() -> Iterator[Chrome]:
     options.binary_location = require("chromium")
     for flag in FLAGS:
         options.add_argument(flag)
-    service = ChromeService(require("chromedriver"))
+    service = ChromeService(require("chromedriver"), port=free_port())
     with patch.dict(os.environ, SE_OFFLINE="true"):
         driver = Chrome(options, service)
     try:

@@ -4,7 +4,6 @@ web3.py's tests want."""
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from ..ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
@@ -33,7 +34,7 @@ SETTINGS = {
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """A node in a folder; its base URL."""
-    port = _free_port()
+    port = free_port()
     settings = {**SETTINGS, "DATABASE": str(folder / "noderpc.db")}
     own = {f"FLASK_NODERPC_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", *GUNICORN]
@@ -48,13 +49,6 @@ def running(folder: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _wait_for_a_block(url: str, process: subprocess.Popen[bytes]) -> None:
