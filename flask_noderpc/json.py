@@ -10,6 +10,8 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from .concurrency import native_lock
+
 Raw = msgspec.Raw
 Struct = msgspec.Struct
 T = TypeVar("T")
@@ -22,6 +24,9 @@ _DEEPEST = 1_000
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^][{}]+")
+# msgspec 0.22: what it knows of a dataclass is on the class before it is complete; a decoder
+# that another thread makes of it in the meantime reads memory that nobody wrote.
+_MAKING = native_lock()
 
 
 class NotJSON(ValueError):
@@ -67,7 +72,8 @@ def _is_deep(text: str) -> bool:
 # Making one takes longer than decoding most documents.
 @lru_cache(maxsize=64)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+    with _MAKING:
+        return msgspec.json.Decoder(kind)
 
 
 def encode(value: object) -> bytes:

@@ -35,3 +35,30 @@ def test_what_is_deep_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPat
     with pytest.raises(json.NotJSON, match="nested too deeply"):
         json.decode(b"[" * 100_000)
     assert json.decode(b"[" * 100 + b"]" * 100)
+
+
+RACE = """
+import sys, threading
+from dataclasses import make_dataclass
+from typing import Optional
+from flask_noderpc import json
+sys.setswitchinterval(1e-6)
+for _ in range(100):
+    kind = int
+    for _ in range(8):
+        kind = make_dataclass("Kind", [(f"f{i}", Optional[kind], None) for i in range(8)])
+    start = threading.Barrier(3)
+    def read():
+        start.wait()
+        assert json.decode(b'{"f7": {"f7": {"f0": null}}}', kind).f7.f7.f0 is None
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+print("alive")
+"""
+
+
+def test_threads_that_read_a_kind_for_the_first_time_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
