@@ -111,6 +111,10 @@ class Application(EvmState, ABC):
     What is sent to it is checked before it is looked for room, which a :meth:`slot` may have.
     """
 
+    is_of_chain = False
+    """Whether :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
+    parameters alone, so that what they say is kept until the next block."""
+
     @abstractmethod
     def info(self) -> AppInfo:
         """Who it is and how far it has come."""

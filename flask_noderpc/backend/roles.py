@@ -217,6 +217,11 @@ class ApplicationAccess:
         """The application's answer."""
         raise NotSupported("this backend has no application")
 
+    def application_is_of_chain(self) -> bool:
+        """Whether :meth:`app_info` and :meth:`query` say the same while :meth:`version` does,
+        and may be kept as long."""
+        return False
+
 
 class Network:
     """Role: the node and its peers. The default is a node alone."""

@@ -15,6 +15,11 @@ def abci_info(ctx: Context, params: NoParams) -> InfoAnswer:
     return InfoAnswer(ctx.backend.app_info())
 
 
+def is_of_chain(ctx: Context, params: Params) -> bool:
+    """Whether what the application says of itself follows from the chain alone."""
+    return ctx.backend.application_is_of_chain()
+
+
 @dataclass(frozen=True, slots=True)
 class Query(Params):
     """Of ``abci_query``."""

@@ -96,8 +96,20 @@ NODE_ROUTES = RouteTable(
             writes=True,
         ),
         Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
-        Route("abci_info", application.abci_info, NoParams, answers.InfoAnswer),
-        Route("abci_query", application.abci_query, application.Query, answers.QueryAnswer),
+        Route(
+            "abci_info",
+            application.abci_info,
+            NoParams,
+            answers.InfoAnswer,
+            of_chain=application.is_of_chain,
+        ),
+        Route(
+            "abci_query",
+            application.abci_query,
+            application.Query,
+            answers.QueryAnswer,
+            of_chain=application.is_of_chain,
+        ),
         # Beyond the document: what every real node has.
         Route(
             "header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT, of_chain=True

@@ -344,7 +344,7 @@ class Dispatcher:
 
     def _result(self, caller: _Caller, endpoint: Endpoint, params: Params) -> Encoded:
         route = endpoint.route
-        if not route.is_of_chain(params):
+        if not route.is_of_chain(self._context, params):
             caller.sight.forget()
             return self._worked_out(caller, route, params)
         if route.searches:

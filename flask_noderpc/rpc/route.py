@@ -50,9 +50,9 @@ class Route(Generic[P]):
     params: type[P]
     result: type
     cache: Cache = NEVER
-    of_chain: Callable[[Any], bool] | bool = False
-    """Whether its answer follows from its parameters and the chain alone; some parameters may
-    ask for more than others."""
+    of_chain: Callable[[Context, Any], bool] | bool = False
+    """Whether its answer follows from its parameters and the chain alone; some backends and
+    some parameters may ask for more than others."""
     searches: bool = False
     """Whether it asks what an index has by now, beside any moment that others share."""
     is_fixed: bool = False
@@ -62,9 +62,10 @@ class Route(Generic[P]):
     signs: bool = False
     """Whether it uses the node's own keys, which only callers on its machine may."""
 
-    def is_of_chain(self, params: Params) -> bool:
+    def is_of_chain(self, context: Context, params: Params) -> bool:
         """Whether the answer to these parameters follows from them and the chain alone."""
-        return self.of_chain if isinstance(self.of_chain, bool) else self.of_chain(params)
+        says = self.of_chain
+        return says if isinstance(says, bool) else says(context, params)
 
     @property
     def doc(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from flask.testing import FlaskClient
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.kvstore import KVStore
 from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 
@@ -110,6 +113,49 @@ def test_what_one_process_commits_another_tells_at_once(chain: EmbeddedChain) ->
         found = answer(client, f"/tx_search?query={text('tx.height>0')}")["result"]
         assert found["total_count"] == str(number)
     other.close()
+
+
+def test_what_the_application_says_goes_with_its_state(chain: EmbeddedChain) -> None:
+    other = EmbeddedChain(chain.path, produce=False)
+    client = app_for(other, dialect="comet-0.38").test_client()
+    path = f"/abci_query?data={text('name')}"
+    for number in range(1, 10):
+        chain.submit(b"name=%d" % number)
+        height = chain.produce()
+        for _ in range(2):
+            said = client.get(path)
+            response = said.get_json()["result"]["response"]
+            assert b64decode(response["value"]) == b"%d" % number
+            assert response["height"] == str(height)
+            told = answer(client, "/abci_info")["result"]["response"]
+            assert told["last_block_height"] == str(height)
+        headers = {"If-None-Match": said.headers["ETag"]}
+        assert client.get(path, headers=headers).status_code == 304
+    other.close()
+
+
+class Moody(KVStore):
+    """Says another thing each time."""
+
+    is_of_chain = False
+    asked = 0
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        self.asked += 1
+        return QueryResult(value=b"%d" % self.asked)
+
+
+def test_an_application_that_says_other_things_is_asked_each_time(tmp_path: Path) -> None:
+    made = EmbeddedChain(tmp_path / "chain.db", application=Moody, produce=False)
+    made.start()
+    made.produce()
+    client = app_for(made, dialect="comet-0.38").test_client()
+    for number in (1, 2, 3):
+        said = client.get("/abci_query")
+        response = said.get_json()["result"]["response"]
+        assert b64decode(response["value"]) == b"%d" % number
+        assert "ETag" not in said.headers
+    made.close()
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])

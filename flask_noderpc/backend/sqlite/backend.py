@@ -385,6 +385,9 @@ class SQLiteBackend(ChainStore):
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         return self._app().query(path, data, height, prove)
 
+    def application_is_of_chain(self) -> bool:
+        return self.application is not None and self.application.is_of_chain
+
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""
         row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)

@@ -61,7 +61,7 @@ class HashAndIndex(WithHash):
     index: int = param(Index(), doc="Place in the block, from 0.")
 
 
-def is_committed(params: AtNumber | OfBlock) -> bool:
+def is_committed(ctx: Context, params: AtNumber | OfBlock) -> bool:
     """Whether the block is one of the chain, and not made of what waits."""
     return params.block is not Tag.PENDING
 
