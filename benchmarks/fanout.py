@@ -14,7 +14,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from statistics import median
 from tempfile import mkdtemp
+from typing import NamedTuple
 
 import click
 
@@ -95,9 +97,16 @@ SHAPES = (
 )
 
 
+class _Cost(NamedTuple):
+    """Microseconds a message, and its bytes."""
+
+    us: float
+    size: float
+
+
 def compare(bench: Bench) -> Table:
     """Microseconds a message, of both."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    found: dict[str, list[_Cost]] = {}
     with ExitStack() as stack:
         home = Path(mkdtemp(dir=bench.scratch))
         own = {**COMMON, "database": str(home / "noderpc.db"), "block_interval": _INTERVAL_S}
@@ -106,18 +115,28 @@ def compare(bench: Bench) -> Table:
             pace = f"{round(_INTERVAL_S * 1000)}ms"
             servers[COMETBFT] = stack.enter_context(of_cometbft(bench, None, pace))
         for shape in SHAPES:
-            for peer, server in servers.items():
-                with server.awake():
-                    found.setdefault(peer, []).append(_cost(server, shape))
-                click.echo(f"{shape.name}, {peer}: {found[peer][-1][0]:.2f} us a message")
+            for peer, cost in _by_turns(bench, servers, shape).items():
+                found.setdefault(peer, []).append(cost)
+                click.echo(f"{shape.name}, {peer}: {cost.us:.2f} us a message")
     header = ("Event", "Bytes", *(f"{peer}, µs" for peer in servers), "Ratio", "Target", "Met")
     return Table("fanout", header, tuple(_lines(found)))
 
 
-def _lines(found: dict[str, list[tuple[float, float]]]) -> Iterator[tuple[str, ...]]:
+def _by_turns(bench: Bench, servers: dict[str, Server], shape: Shape) -> dict[str, _Cost]:
+    found: dict[str, list[_Cost]] = {peer: [] for peer in servers}
+    for _ in range(bench.rounds):
+        for peer, server in servers.items():
+            with server.awake():
+                found[peer].append(_cost(server, shape))
+    return {
+        peer: _Cost(*map(median, zip(*of_one, strict=True))) for peer, of_one in found.items()
+    }
+
+
+def _lines(found: dict[str, list[_Cost]]) -> Iterator[tuple[str, ...]]:
     for place, shape in enumerate(SHAPES):
-        costs = [of_peer[place][0] for of_peer in found.values()]
-        line = shape.name, f"{found[_OURS][place][1]:.0f}", *(f"{cost:.2f}" for cost in costs)
+        costs = [of_peer[place].us for of_peer in found.values()]
+        line = shape.name, f"{found[_OURS][place].size:.0f}", *(f"{cost:.2f}" for cost in costs)
         if len(costs) == 1:
             yield *line, "", "", ""
             continue
@@ -127,15 +146,14 @@ def _lines(found: dict[str, list[tuple[float, float]]]) -> Iterator[tuple[str, .
         yield *line, f"{ratio:.2f}", *verdict(wanted, missed)
 
 
-def _cost(server: Server, shape: Shape) -> tuple[float, float]:
-    """Microseconds a message, and its bytes."""
+def _cost(server: Server, shape: Shape) -> _Cost:
     spent, size = _spent(server, shape, SUBSCRIBERS)
     alone = 0.0
     messages = shape.blocks * shape.messages(SUBSCRIBERS)
     if not shape.is_for_one:
         alone, _ = _spent(server, shape, 1)
         messages -= shape.blocks * shape.messages(1)
-    return (spent - alone) / messages * 1e6, size
+    return _Cost((spent - alone) / messages * 1e6, size)
 
 
 def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float]:
