@@ -140,7 +140,8 @@ class DevControl(Control):
         pacemaker.repace(pace)
 
     def automines(self) -> bool:
-        return self._pacemaker().makes_blocks_at_once
+        # Each sender asks, and is not to wait for a block that is being made.
+        return self._chain.pacemaker().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
         with self._lock:

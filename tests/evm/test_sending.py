@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flask_noderpc.backend.application import Slot
 from flask_noderpc.backend.sqlite import MempoolLimits
 from flask_noderpc.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
@@ -225,3 +226,25 @@ def test_all_of_a_long_queue_are_shown(node: Running) -> None:
     assert nonces(node) == (0, 150)
     assert node.ask("eth_getTransactionByHash", hashes[-1])["nonce"] == hex(149)
     assert len(node.ask("eth_getBlockByNumber", "pending", False)["transactions"]) == 150
+
+
+def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for nonce in range(3):
+        node.send(tx(nonce))
+    application = node.chain.application
+    assert application is not None
+    look = application.slot
+
+    def late(raw: bytes) -> Slot | None:
+        seen = look(raw)
+        monkeypatch.setattr(application, "slot", look)
+        node.mine()
+        for nonce in range(3, 68):
+            node.send(tx(nonce))
+        return seen
+
+    monkeypatch.setattr(application, "slot", late)
+    node.send(tx(68))
+    assert pool(node) == (66, 0)

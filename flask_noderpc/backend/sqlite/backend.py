@@ -30,6 +30,7 @@ from ...errors import (
     ResultNotFound,
     StoreError,
     TxNotFound,
+    TxRejected,
     ValueNotAllowed,
 )
 from ..application import Application, AppState, Changes, InitChain, Room
@@ -311,9 +312,15 @@ class SQLiteBackend(ChainStore):
         result = check(tx)
         if result.code == 0:
             gas, slot = result.gas_wanted, self._app().slot(tx)
-            files.writer.run(
-                lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
-            )
+            try:
+                files.writer.run(
+                    lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
+                )
+            except TxRejected:
+                if self._app().slot(tx) == slot:
+                    raise
+                # A block came in between, and took those that this one is to follow.
+                return self._submit(tx, check, replaces=replaces)
             files.changes.notify()
         return result
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.backend.application import BlockExecution, BlockRequest
 from flask_noderpc.testing.node import serve
 
 from .kit import FIRST, STRANGER, asked, chain_of, dev_app
@@ -45,6 +49,36 @@ def test_whoever_sends_finds_the_transaction_in_a_block_at_once(
         tx_hash = sent(w3)
         assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
         assert w3.eth.get_balance(STRANGER) == before + 1
+
+
+def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = dev_app(tmp_path)
+    chain, begun, go_on = chain_of(app), Event(), Event()
+    with serve(app) as url, closing(chain):
+        w3 = Web3(HTTPProvider(f"{url}/evm"))
+        sent(w3)
+        assert chain.application is not None
+        run = chain.application.finalize_block
+
+        def slow(block: BlockRequest) -> BlockExecution:
+            begun.set()
+            assert go_on.wait(30)
+            return run(block)
+
+        monkeypatch.setattr(chain.application, "finalize_block", slow)
+        maker = Thread(target=chain.produce)
+        maker.start()
+        try:
+            assert begun.wait(30)
+            tx_hash = sent(w3, nonce=1)
+            assert maker.is_alive()
+        finally:
+            go_on.set()
+            maker.join()
+        chain.produce()
+        assert w3.eth.get_transaction_receipt(tx_hash)["blockNumber"] == 2
 
 
 def test_what_can_not_run_yet_neither_blocks_its_sender_nor_makes_blocks(
