@@ -10,7 +10,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -30,12 +29,12 @@ def is_patched_late() -> bool:
     return is_patched() and not _PATCHED_FIRST
 
 
-def native_lock() -> AbstractContextManager[bool]:
+def native_lock() -> threading.Lock:
     """A lock between real threads, for short moments: under gevent it stops the hub."""
     if is_patched():
         from gevent.monkey import get_original
 
-        lock: AbstractContextManager[bool] = get_original("_thread", "allocate_lock")()
+        lock: threading.Lock = get_original("_thread", "allocate_lock")()
         return lock
     return threading.Lock()
 

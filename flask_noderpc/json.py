@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from functools import lru_cache
@@ -27,6 +28,10 @@ _NO_BRACKETS = re.compile(r"[^][{}]+")
 # msgspec 0.22: what it knows of a dataclass is on the class before it is complete; a decoder
 # that another thread makes of it in the meantime reads memory that nobody wrote.
 _MAKING = native_lock()
+# A child that was made meanwhile would wait for its parent's thread for ever.
+os.register_at_fork(
+    before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_MAKING.release
+)
 
 
 class NotJSON(ValueError):

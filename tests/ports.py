@@ -6,8 +6,10 @@ import random
 import socket
 from pathlib import Path
 
-_FIRST = 10_000
+_FIRST, _LAST = 10_000, 65_535
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# Suites that seed the common one alike are not to take the same.
+_dice = random.SystemRandom()
 
 
 def free_port() -> int:
@@ -17,9 +19,12 @@ def free_port() -> int:
     takes it; and whoever asks whether the server is there would be answered by another.
     """
     # Linux, Documentation/networking/ip-sysctl.rst: "32768 60999" where nothing was set.
-    end = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
+    text = _RANGE.read_text() if _RANGE.exists() else "32768 60999"
+    low, high = map(int, text.split())
+    # Where the kernel has all of them, one of its own must do.
+    free = [*range(_FIRST, low), *range(high + 1, _LAST)] or range(low, high)
     while True:
-        port = random.randrange(_FIRST, end)
+        port: int = _dice.choice(free)
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:

@@ -59,6 +59,44 @@ print("alive")
 
 
 def test_threads_that_read_a_kind_for_the_first_time_at_once() -> None:
-    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=60
+    )
 
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+FORK = """
+import os, signal, sys, threading
+from dataclasses import make_dataclass
+from typing import Optional
+from flask_noderpc import json
+sys.setswitchinterval(1e-5)
+def fresh():
+    kind = int
+    for _ in range(8):
+        kind = make_dataclass("Kind", [(f"f{i}", Optional[kind], None) for i in range(8)])
+    return kind
+kinds, own = [fresh() for _ in range(500)], fresh()
+reader = threading.Thread(target=lambda: [json.decode(b"{}", kind) for kind in kinds])
+reader.start()
+children = 0
+while reader.is_alive() and children < 10:
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        json.decode(b"{}", own)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    children += 1
+reader.join()
+print(children > 0)
+"""
+
+
+# Python 3.12 warns of forks beside threads.
+def test_a_child_that_was_made_while_another_thread_reads_a_kind_for_the_first_time() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

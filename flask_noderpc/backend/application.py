@@ -113,7 +113,13 @@ class Application(EvmState, ABC):
 
     is_of_chain = False
     """Whether :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
-    parameters alone, so that what they say is kept until the next block."""
+    parameters alone, so that what they say is kept until the next block. A class with another
+    of the two says so anew."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not {"info", "query"}.isdisjoint(vars(cls)) and "is_of_chain" not in vars(cls):
+            cls.is_of_chain = False
 
     @abstractmethod
     def info(self) -> AppInfo:

@@ -14,6 +14,8 @@ _SIZE = b"size"
 class KVStore(PairApplication):
     """Keeps pairs, counts transactions, and changes validators."""
 
+    is_of_chain = True
+
     def info(self) -> AppInfo:
         size = self._number(_SIZE)
         return AppInfo(

@@ -31,6 +31,8 @@ class MerkleKV(PairApplication):
     light client expects a proof in these two steps.
     """
 
+    is_of_chain = True
+
     kept = 100
     """Of how many heights the state can be asked."""
 

@@ -39,7 +39,6 @@ class PairApplication(Application):
 
     # A transaction's form does not depend on the state.
     rechecks = False
-    is_of_chain = True
 
     def __init__(self, state: AppState) -> None:
         self._state = state

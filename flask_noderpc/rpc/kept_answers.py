@@ -32,6 +32,8 @@ class Encoded:
     """What it was told of, where it follows from the chain alone."""
     reply: bytes = b""
     """The whole answer to a GET, of one that is kept; large ones would be copied long."""
+    asked: int = 0
+    """About how many bytes the parameters of one that is kept take."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Whether the same would be told of this chain."""
@@ -46,7 +48,7 @@ _Answers = Kept[Hashable, Encoded]
 
 
 def _weight(entry: Encoded) -> int:
-    return len(entry.result) + _OVERHEAD_BYTES
+    return len(entry.result) + entry.asked + _OVERHEAD_BYTES
 
 
 class _Head(NamedTuple):
@@ -92,7 +94,7 @@ class KeptAnswers:
         before, behind = around
         reply = b"".join((before, encoded.result, behind))
         result = memoryview(reply)[len(before) : len(reply) - len(behind)]
-        entry = Encoded(result, encoded.cacheable, etag, version, reply)
+        entry = Encoded(result, encoded.cacheable, etag, version, reply, len(repr(params)))
         if encoded.cacheable:
             return self._settled.keep((name, params, version.history), entry)
         head = self._head

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,7 +139,6 @@ def test_what_the_application_says_goes_with_its_state(chain: EmbeddedChain) -> 
 class Moody(KVStore):
     """Says another thing each time."""
 
-    is_of_chain = False
     asked = 0
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
@@ -156,6 +157,44 @@ def test_an_application_that_says_other_things_is_asked_each_time(tmp_path: Path
         assert b64decode(response["value"]) == b"%d" % number
         assert "ETag" not in said.headers
     made.close()
+
+
+class Counting(EmbeddedChain):
+    """A backend that says other things than its application."""
+
+    asked = 0
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        self.asked += 1
+        return QueryResult(value=b"%d" % self.asked)
+
+
+def test_a_backend_that_says_other_things_is_asked_each_time(tmp_path: Path) -> None:
+    made = Counting(tmp_path / "chain.db", produce=False)
+    made.start()
+    made.produce()
+    client = app_for(made, dialect="comet-0.38").test_client()
+    for number in (1, 2, 3):
+        response = answer(client, "/abci_query")["result"]["response"]
+        assert b64decode(response["value"]) == b"%d" % number
+    made.close()
+
+
+def test_what_was_asked_takes_room_as_the_answer_does(chain: EmbeddedChain) -> None:
+    chain.produce()
+    client = app_for(chain, cache_bytes=1 << 20).test_client()
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            call = {"method": "abci_query", "params": {"path": f"{number:06}" + "x" * 500_000}}
+            said = client.post("/", json={"jsonrpc": "2.0", "id": 1, **call}).get_json()
+            assert "result" in said
+        gc.collect()
+        now, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Of thirty, the last and those that there is room for.
+    assert now < 5_000_000
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
