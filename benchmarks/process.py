@@ -76,8 +76,10 @@ def _descent(pid: int) -> Iterator[int]:
     """A process and those under it; it comes first, so that it starts no others meanwhile."""
     yield pid
     for threads in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in threads.read_text().split():
-            yield from _descent(int(child))
+        # A thread may end before it is read.
+        with suppress(OSError):
+            for child in threads.read_text().split():
+                yield from _descent(int(child))
 
 
 def _cpu_s(pid: int) -> float:
