@@ -118,8 +118,13 @@ class Application(EvmState, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if not {"info", "query"}.isdisjoint(vars(cls)) and "is_of_chain" not in vars(cls):
-            cls.is_of_chain = False
+        # The first that has one of the three must be one that says so.
+        for kind in cls.__mro__:
+            if "is_of_chain" in vars(kind):
+                return
+            if "info" in vars(kind) or "query" in vars(kind):
+                cls.is_of_chain = False
+                return
 
     @abstractmethod
     def info(self) -> AppInfo:

@@ -58,7 +58,8 @@ class Control(ABC):
 
     @abstractmethod
     def automines(self) -> bool:
-        """Whether blocks are made as soon as a transaction waits."""
+        """Whether blocks are made as soon as a transaction waits, as far as this process knows;
+        waits for nothing."""
 
     @abstractmethod
     def patch(self, overrides: Overrides) -> None:

@@ -292,6 +292,8 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
         ):
             with pytest.raises(LeaseLost, match="another process produces blocks"):
                 drive()
+        # Senders ask this, wherever they send.
+        assert not control.automines()
         assert second.pending_count().total == 0
 
 

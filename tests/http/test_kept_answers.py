@@ -136,7 +136,7 @@ def test_what_the_application_says_goes_with_its_state(chain: EmbeddedChain) -> 
     other.close()
 
 
-class Moody(KVStore):
+class Moody:
     """Says another thing each time."""
 
     asked = 0
@@ -146,8 +146,23 @@ class Moody(KVStore):
         return QueryResult(value=b"%d" % self.asked)
 
 
-def test_an_application_that_says_other_things_is_asked_each_time(tmp_path: Path) -> None:
-    made = EmbeddedChain(tmp_path / "chain.db", application=Moody, produce=False)
+class MoodyApplication(Moody, KVStore):
+    pass
+
+
+class MoodyBackend(Moody, EmbeddedChain):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("backend_of", "application"),
+    [(EmbeddedChain, MoodyApplication), (MoodyBackend, KVStore)],
+    ids=["application", "backend"],
+)
+def test_who_says_other_things_is_asked_each_time(
+    backend_of: type[EmbeddedChain], application: type[KVStore], tmp_path: Path
+) -> None:
+    made = backend_of(tmp_path / "chain.db", application=application, produce=False)
     made.start()
     made.produce()
     client = app_for(made, dialect="comet-0.38").test_client()
@@ -156,27 +171,6 @@ def test_an_application_that_says_other_things_is_asked_each_time(tmp_path: Path
         response = said.get_json()["result"]["response"]
         assert b64decode(response["value"]) == b"%d" % number
         assert "ETag" not in said.headers
-    made.close()
-
-
-class Counting(EmbeddedChain):
-    """A backend that says other things than its application."""
-
-    asked = 0
-
-    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        self.asked += 1
-        return QueryResult(value=b"%d" % self.asked)
-
-
-def test_a_backend_that_says_other_things_is_asked_each_time(tmp_path: Path) -> None:
-    made = Counting(tmp_path / "chain.db", produce=False)
-    made.start()
-    made.produce()
-    client = app_for(made, dialect="comet-0.38").test_client()
-    for number in (1, 2, 3):
-        response = answer(client, "/abci_query")["result"]["response"]
-        assert b64decode(response["value"]) == b"%d" % number
     made.close()
 
 
