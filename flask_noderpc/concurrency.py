@@ -6,11 +6,15 @@ has patched the standard library, gevent is loaded already.
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from gevent.threadpool import ThreadPool
 
 T = TypeVar("T")
 
@@ -89,7 +93,7 @@ class NativeThread:
         kept = _Kept(job)
         with self._lock:
             if self._runner is None:
-                self._runner = _gevent_runner() if is_patched() else _ThreadRunner(self._name)
+                self._runner = _GeventRunner() if is_patched() else _ThreadRunner(self._name)
             # Handed over before another can stop the runner: a job that comes after the
             # end would be waited for in vain.
             promise = self._runner.spawn(kept.work)
@@ -104,11 +108,42 @@ class NativeThread:
             runner.kill()
 
 
-def _gevent_runner() -> _Runner:
-    from gevent.threadpool import ThreadPool
+class _GeventRunner:
+    """A thread of gevent's pools, which is kept for whoever needs one next.
 
-    runner: _Runner = ThreadPool(1)
-    return runner
+    gevent calls a thread gone while it still takes itself apart, and an interpreter that ends
+    in that moment may crash or hang.
+    """
+
+    def __init__(self) -> None:
+        from gevent.hub import get_hub
+        from gevent.threadpool import ThreadPool
+
+        # Only greenlets of its own hub may use a pool, and a fork leaves its thread behind.
+        hub = get_hub()
+        for pool in tuple(_idle_pools):
+            if pool.hub is hub and _is_ours(pool):
+                _idle_pools.remove(pool)
+                self._pool = pool
+                return
+        self._pool = ThreadPool(1)
+
+    def spawn(self, job: Callable[[], None]) -> _Promise:
+        promise: _Promise = self._pool.spawn(job)
+        return promise
+
+    def kill(self) -> None:
+        if _is_ours(self._pool):
+            self._pool.join()
+            _idle_pools.append(self._pool)
+
+
+_idle_pools: list[ThreadPool] = []
+
+
+def _is_ours(pool: ThreadPool) -> bool:
+    made_in: int = pool.pid
+    return made_in == os.getpid()
 
 
 class _Done(threading.Event):

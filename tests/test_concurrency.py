@@ -100,6 +100,13 @@ thread = NativeThread("worker")
 ident = monkey.get_original("threading", "get_ident")
 assert thread.run(ident) == thread.run(ident) != ident()
 
+# A thread that is not needed waits for the next who needs one.
+first, other = thread.run(ident), NativeThread("other")
+assert other.run(ident) != first
+thread.stop()
+assert NativeThread("third").run(ident) == first
+other.stop()
+
 sleep = monkey.get_original("time", "sleep")
 ticks = []
 ticking = gevent.spawn(lambda: [(ticks.append(1), gevent.sleep(0.01)) for _ in range(10)])

@@ -152,13 +152,12 @@ def announce(at: Connection) -> None:
 
 def unindexed(at: Connection) -> list[int]:
     """The next few blocks that are listed, and can be indexed now."""
-    if _execution() is None:
-        return []
     found = at.execute(
         "SELECT height FROM evm_unindexed WHERE height <= ? ORDER BY height LIMIT ?",
         (_LAST_HEIGHT, _SLICE),
-    )
-    return [height for (height,) in found]
+    ).fetchall()
+    # In this order: what reads them takes its time to load, and few stores have any.
+    return [height for (height,) in found] if found and _execution() else []
 
 
 def write_stored(at: Connection, heights: Sequence[int]) -> None:
