@@ -50,7 +50,7 @@ class _Promise(Protocol):
 class _Runner(Protocol):
     def spawn(self, job: Callable[[], None]) -> _Promise: ...
 
-    def kill(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 class _Kept(Generic[T]):
@@ -101,15 +101,19 @@ class NativeThread:
         return kept.result()
 
     def stop(self) -> None:
-        """Let the thread end when its jobs are done."""
+        """Need the thread no more, once its jobs are done."""
         with self._lock:
             runner, self._runner = self._runner, None
         if runner is not None:
-            runner.kill()
+            runner.stop()
+
+
+# Of the main thread's hub, whose greenlets alone may use them.
+_kept_pools: list[ThreadPool] = []
 
 
 class _GeventRunner:
-    """A thread of gevent's pools, which is kept for whoever needs one next.
+    """A thread of gevent's pools; that of the main thread's hub is kept for the next owner.
 
     gevent calls a thread gone while it still takes itself apart, and an interpreter that ends
     in that moment may crash or hang.
@@ -119,11 +123,11 @@ class _GeventRunner:
         from gevent.hub import get_hub
         from gevent.threadpool import ThreadPool
 
-        # Only greenlets of its own hub may use a pool, and a fork leaves its thread behind.
         hub = get_hub()
-        for pool in tuple(_idle_pools):
-            if pool.hub is hub and _is_ours(pool):
-                _idle_pools.remove(pool)
+        for pool in tuple(_kept_pools):
+            # A fork leaves the thread behind.
+            if pool.hub is hub and pool.pid == os.getpid() and not len(pool):
+                _kept_pools.remove(pool)
                 self._pool = pool
                 return
         self._pool = ThreadPool(1)
@@ -132,18 +136,13 @@ class _GeventRunner:
         promise: _Promise = self._pool.spawn(job)
         return promise
 
-    def kill(self) -> None:
-        if _is_ours(self._pool):
-            self._pool.join()
-            _idle_pools.append(self._pool)
-
-
-_idle_pools: list[ThreadPool] = []
-
-
-def _is_ours(pool: ThreadPool) -> bool:
-    made_in: int = pool.pid
-    return made_in == os.getpid()
+    def stop(self) -> None:
+        if self._pool.pid != os.getpid():
+            return
+        if self._pool.hub.main_hub:
+            _kept_pools.append(self._pool)
+        else:
+            self._pool.kill()
 
 
 class _Done(threading.Event):
@@ -170,7 +169,7 @@ class _ThreadRunner:
         self._jobs.put((job, done))
         return done
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         self._jobs.put(None)
 
     def _work(self) -> None:

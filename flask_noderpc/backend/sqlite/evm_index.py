@@ -156,7 +156,7 @@ def unindexed(at: Connection) -> list[int]:
         "SELECT height FROM evm_unindexed WHERE height <= ? ORDER BY height LIMIT ?",
         (_LAST_HEIGHT, _SLICE),
     ).fetchall()
-    # In this order: what reads them takes its time to load, and few stores have any.
+    # Asked last: what reads them takes its time to load, and few stores have any.
     return [height for (height,) in found] if found and _execution() else []
 
 
