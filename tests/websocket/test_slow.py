@@ -28,11 +28,10 @@ def test_a_block_of_any_size_cancels_nobody_who_reads(
         node.chain.submit(b"k%d=v" % index)
     node.produce()
 
-    for client in clients:
-        told = [
-            client.json()["result"]["data"]["value"]["TxResult"]["index"] for _ in range(count)
-        ]
-        assert told == list(range(count))
+    # All of them read, none waits for another.
+    for index in range(count):
+        for client in clients:
+            assert client.json()["result"]["data"]["value"]["TxResult"]["index"] == index
 
 
 def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
@@ -69,15 +68,16 @@ def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) ->
 
     once()
     gone = threading.Event()
-    threads, files = set(threading.enumerate()), open_files()
+    # Less than a file for each client: the store may open a few more to read from.
+    threads, most_files = set(threading.enumerate()), open_files() + 12
     for _ in range(50):
         once()
     for _ in range(200):
         left = [t for t in threading.enumerate() if t not in threads and "feed" not in t.name]
-        if not left and open_files() <= files + 2:
+        if not left and open_files() <= most_files:
             break
         gone.wait(0.05)
     gc.collect()
 
     assert not left
-    assert open_files() <= files + 2
+    assert open_files() <= most_files
