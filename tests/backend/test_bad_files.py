@@ -188,6 +188,27 @@ def test_a_write_waits_for_the_lock(
     assert backend.pending(1).txs == (b"a=1",)
 
 
+def test_a_new_file_that_another_opens_just_now_is_waited_for(
+    open_store: OpenStore, path: Path
+) -> None:
+    is_held = threading.Event()
+    opened: list[bool] = []
+
+    def use() -> None:
+        is_held.wait(30)
+        opened.append(open_store().has_chain())
+
+    opener = threading.Thread(target=use)
+    opener.start()
+    # A file without a log: SQLite refuses the second at once, where it waits for any later.
+    with locked(path):
+        is_held.set()
+        opener.join(0.2)
+    opener.join(30)
+
+    assert opened == [False]
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_store_held_exclusively_is_an_error_of_each_read(
     full: SQLiteBackend, open_store: OpenStore, path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -58,6 +59,24 @@ def _transaction(connection: Connection) -> Iterator[None]:
     except BaseException:
         connection.rollback()
         raise
+
+
+def _write_ahead(connection: Connection) -> None:
+    """Write to a log beside the file, whoever else opens a new file just now."""
+    deadline = time.monotonic() + _WRITE_PATIENCE_S
+    while True:
+        try:
+            # Read to its end: a statement that may write must be over before a commit.
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        # SQLite: of two who make a file's first log at once, one is refused without a wait.
+        # This waits until nobody else is at the file.
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.rollback()
 
 
 def _index_stored(connection: Connection) -> None:
@@ -193,8 +212,7 @@ class Store(Location):
                 raise StoreError("no chain here, and none can be written", self.path)
             migrate(connection, read_only=True)
             return
-        # Read to its end: a statement that may write must be over before a commit.
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         # Once it was larger, the log becomes so small again as soon as it begins anew.
         connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
