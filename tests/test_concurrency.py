@@ -100,14 +100,16 @@ thread = NativeThread("worker")
 ident = monkey.get_original("threading", "get_ident")
 assert thread.run(ident) == thread.run(ident) != ident()
 
-# Two at once are two threads. One that is not needed waits for the next who needs one.
-first, other = thread.run(ident), NativeThread("other")
-assert other.run(ident) != first
+# Two at once are two threads. One that is not needed waits for the next who needs one: by the
+# kernel's name for it, since get_ident is given anew when a thread has ended.
+native = monkey.get_original("_thread", "get_native_id")
+first, other = thread.run(native), NativeThread("other")
+assert other.run(native) != first
 other.stop()
 seen = set()
 for number in range(100):
     short = NativeThread("short")
-    seen.add(short.run(ident))
+    seen.add(short.run(native))
     short.stop()
     gevent.sleep(0)
 assert first not in seen and len(seen) < 50, len(seen)
@@ -117,6 +119,16 @@ ticks = []
 ticking = gevent.spawn(lambda: [(ticks.append(1), gevent.sleep(0.01)) for _ in range(10)])
 thread.run(lambda: sleep(0.3))
 assert len(ticks) > 5, ticks
+
+# From the hub, where nothing may wait, while the thread is at work.
+stopped = []
+def stop():
+    thread.stop()
+    stopped.append(True)
+at_work = gevent.spawn(thread.run, lambda: sleep(0.1) or "done")
+gevent.sleep(0)
+gevent.get_hub().loop.run_callback(stop)
+assert at_work.get(timeout=30) == "done" and stopped
 
 try:
     thread.run(lambda: 1 // 0)
