@@ -138,7 +138,8 @@ class Estimate(Call):
 
     def _found(self, engine: EvmEngine, first: Outcome) -> int:
         """geth: eth/gasestimator: what it used says about where to look."""
-        low, high = first.gas_used - 1, self.message.gas
+        # What it used may be less than it needs to begin: EIP-7702 gives gas back afterwards.
+        low, high = max(first.gas_used, _least_gas(self.message)) - 1, self.message.gas
         for guess in self._guesses(first):
             if low < guess < high:
                 if self._with(engine, guess).error:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from tests.ethereum.signing import TO, sender
+from tests.ethereum.signing import CHAIN_ID, OTHER, TO, sender
 from tests.faults.kit import until
 
 from .contracts import (
@@ -227,6 +227,27 @@ def test_an_estimate_is_enough_and_little_more(node: Running, call: dict[str, An
     gas = node.number("eth_estimateGas", call)
     node.ask("eth_call", {**call, "gas": hex(gas)})
     assert node.error("eth_call", {**call, "gas": hex(int(gas * 0.98))})
+
+
+def test_an_estimate_pays_for_what_is_given_back_afterwards(node: Running) -> None:
+    # EIP-7702: 12,500 of the 25,000 that each costs are given back where the account is known.
+    signed: Any = OTHER.sign_authorization(
+        {"chainId": CHAIN_ID, "address": COUNTER, "nonce": 0}
+    )
+    authorization = {
+        "chainId": hex(signed.chain_id),
+        "address": COUNTER,
+        "nonce": hex(signed.nonce),
+        "yParity": hex(signed.y_parity),
+        "r": hex(signed.r),
+        "s": hex(signed.s),
+    }
+    call = {"from": ME, "to": TO, "authorizationList": [authorization]}
+    assert node.number("eth_estimateGas", call) == 46_000
+    to_code = {**call, "to": OTHER.address}
+    gas = node.number("eth_estimateGas", to_code)
+    node.ask("eth_call", {**to_code, "gas": hex(gas)})
+    assert node.error("eth_call", {**to_code, "gas": hex(int(gas * 0.98))})
 
 
 def test_estimates_of_plain_transfers_are_exact(node: Running) -> None:
