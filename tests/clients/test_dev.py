@@ -32,7 +32,12 @@ def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> No
         "viem sends": "success",
         "viem fills in": "success",
         "viem signs": True,
+        "viem signs a message": True,
+        "viem requests accounts": 10,
+        "viem delegates": "success",
         "viem impersonates": "success",
         "ethers sends": 1,
         "ethers signs": True,
+        "ethers signs a message": True,
+        "ethers delegates": 1,
     }

@@ -19,7 +19,7 @@ from ...rpc.params import NoParams, Params, param
 from ...wire.param_forms import typed
 from ...wire.params import ParamField
 from ..errors import EvmError
-from ..forms.params import Address, Bool, Data
+from ..forms.params import Address, Anything, Bool, Data
 from ..running.filling import ToFill, filled, pending_nonce
 from ..running.sending import check_fee, hand_in
 from ..running.settling import settle
@@ -145,6 +145,22 @@ class Message(Params):
 def sign(ctx: Context, params: Message) -> bytes:
     """A signature of a message (EIP-191)."""
     return wallet(ctx).key(params.address).sign_digest(personal_digest(params.message))
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalMessage(Params):
+    """Of ``personal_sign``."""
+
+    message: bytes = param(Data(), doc="What is signed.")
+    address: bytes = param(Address(), doc="Who signs.")
+    password: str | None = param(
+        Anything(), default=None, doc="Has no effect: the keys need none."
+    )
+
+
+def personal_sign(ctx: Context, params: PersonalMessage) -> bytes:
+    """A signature of a message (EIP-191), its parameters in the order that wallets have."""
+    return sign(ctx, Message(params.address, params.message))
 
 
 class TypedData(ParamField):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...rpc.context import Context
+from ...rpc.params import NoParams
 from ...rpc.route import Route, RouteTable
 from ..running.filling import ToFill
 from . import signing
@@ -22,7 +23,9 @@ DEV_ROUTES = RouteTable(
     (
         _row("eth_sendTransaction", signing.send, ToFill, bytes),
         _row("eth_signTransaction", signing.sign_transaction, ToFill, dict),
+        _row("eth_requestAccounts", signing.accounts, NoParams, tuple),
         _row("eth_sign", signing.sign, signing.Message, bytes),
+        _row("personal_sign", signing.personal_sign, signing.PersonalMessage, bytes),
         _row("eth_signTypedData", signing.sign_typed_data, signing.Typed, bytes),
         _row("eth_signTypedData_v4", signing.sign_typed_data, signing.Typed, bytes),
         _row("anvil_impersonateAccount", signing.impersonate, signing.Name, bool),

@@ -16,7 +16,7 @@ from ..errors import EvmError
 from ..forms.params import Data, Tag
 from ..reader import reader
 
-DEV_NAMESPACES = ("evm", "anvil", "hardhat")
+DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
 """What development nodes have, served with NODERPC_DEV alone."""
 
 

@@ -40,6 +40,15 @@ async function withEthers(to) {
     const signature = await signer.signTypedData(DOMAIN, TYPES, MAIL);
     return ethers.verifyTypedData(DOMAIN, TYPES, MAIL, signature) === signer.address;
   });
+  await step("ethers signs a message", async () =>
+    ethers.verifyMessage("hi", await signer.signMessage("hi")) === signer.address);
+  await step("ethers delegates", async () => {
+    const own = new ethers.Wallet(KEY, provider);
+    const nonce = (await own.getNonce()) + 1;
+    const authorization = await own.authorize({ address: NAME, nonce });
+    const sent = await own.sendTransaction({ type: 4, to, authorizationList: [authorization] });
+    return (await sent.wait()).status;
+  });
   provider.destroy();
 }
 
@@ -54,6 +63,16 @@ async function main() {
     const typed = { domain: DOMAIN, types: TYPES, primaryType: "Mail", message: MAIL };
     const signature = await wallet.signTypedData({ account, ...typed });
     return signature === (await local.signTypedData(typed));
+  });
+  await step("viem signs a message", async () =>
+    (await wallet.signMessage({ account, message: "hi" })) ===
+      (await local.signMessage({ message: "hi" })));
+  await step("viem requests accounts", async () => (await wallet.requestAddresses()).length);
+  await step("viem delegates", async () => {
+    const authorization = await wallet.signAuthorization({
+      account: local, contractAddress: NAME, executor: "self" });
+    const authorizationList = [authorization];
+    return status(await wallet.sendTransaction({ account: local, to, authorizationList }));
   });
   await step("viem impersonates", async () => {
     await status(await wallet.sendTransaction({ account, to: NAME, value: 10n ** 18n }));

@@ -39,6 +39,17 @@ def test_a_message_is_signed(w3: Any) -> None:
     assert Account.recover_message(encode_defunct(text="Hello"), signature=signature) == FIRST
 
 
+@pytest.mark.parametrize("password", [(), ("",), (None,)], ids=["none", "text", "null"])
+def test_a_message_is_signed_as_wallets_ask_for_it(w3: Any, password: tuple[Any, ...]) -> None:
+    message = "0x" + b"Hello".hex()
+    signature = asked(w3, "personal_sign", message, FIRST, *password)["result"]
+    assert Account.recover_message(encode_defunct(text="Hello"), signature=signature) == FIRST
+
+
+def test_the_accounts_are_told_to_who_requests_them(w3: Any) -> None:
+    assert asked(w3, "eth_requestAccounts")["result"] == asked(w3, "eth_accounts")["result"]
+
+
 @pytest.mark.parametrize("document", [TYPED, json.dumps(TYPED)], ids=["object", "text"])
 def test_structured_data_is_signed(w3: Any, document: Any) -> None:
     message = encode_typed_data(full_message=TYPED)
@@ -61,6 +72,7 @@ def test_who_has_no_key_here_is_unknown(w3: Any) -> None:
         ("eth_sendTransaction", [{"to": FIRST}]),
         ("eth_signTransaction", [tx]),
         ("eth_sign", [STRANGER, "0x00"]),
+        ("personal_sign", ["0x00", STRANGER]),
         ("eth_signTypedData_v4", [STRANGER, TYPED]),
     ):
         error = asked(w3, method, *params)["error"]
