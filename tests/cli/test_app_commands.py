@@ -53,6 +53,20 @@ def test_routes_lists_every_mount_and_what_is_left_to_the_host(app: Flask) -> No
     assert output.count("(JSON-RPC only)") == 1
 
 
+def test_routes_says_which_paths_are_the_app_s_own(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+    for path, methods in {"/status": ["GET"], "/health": ["GET"], "/": ["POST"]}.items():
+        app.add_url_rule(path, f"own{path}", lambda: "mine", methods=methods)
+
+    found = run(app, "routes")
+
+    assert found.exit_code == 0
+    assert found.output.startswith("noderpc: dialect document, POST is the app's own\n")
+    assert found.output.count("(JSON-RPC only)") == 2
+    for asked in ("GET /status", "GET /health", "POST /"):
+        assert f"{asked} is answered by the app's own 'own{asked.split()[1]}'" in found.output
+
+
 @pytest.mark.parametrize("command", ["routes", "config"])
 def test_to_look_starts_nothing(app: Flask, tmp_path: Path, command: str) -> None:
     app.register_blueprint(noderpc_bp)

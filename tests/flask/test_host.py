@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from threading import Barrier
 from typing import Any
 
 import pytest
-from flask import Flask, Response, abort, g, request
+from flask import Blueprint, Flask, Response, abort, g, request
+from flask.testing import FlaskClient
 from flask_wtf import CSRFProtect
 from werkzeug.test import create_environ, run_wsgi_app
 
@@ -188,30 +192,116 @@ def test_the_lower_of_two_body_limits_counts(
 # Two rules for one request.
 
 
-def test_a_rule_of_the_host_that_was_there_first_is_a_collision(make_app: MakeApp) -> None:
+def add_mine(app: Flask, path: str, **options: Any) -> None:
+    """A rule of the host's own, for what it answers with."""
+    app.add_url_rule(path, "mine", lambda **_: "mine", **options)
+
+
+def mounted(app: Flask, add: Callable[[Flask], None], *, first: bool) -> FlaskClient:
+    """A client of an app whose host added something before the node, or after it."""
+    steps = [add, lambda app: app.register_blueprint(noderpc_bp)]
+    for step in steps if first else reversed(steps):
+        step(app)
+    return app.test_client()
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("path", ["/", "/health", "/health/"])
+@pytest.mark.parametrize("dialect", ["document", "comet-1.0"])
+def test_an_app_with_its_own_index_or_health_page_keeps_it(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture, path: str, dialect: str, *, first: bool
+) -> None:
+    app = make_app(NODERPC_DIALECT=dialect)
+    client = mounted(app, lambda app: add_mine(app, path), first=first)
+
+    assert client.get(path).text == "mine"
+    assert client.head(path).status_code == 200
+    assert client.post("/", json=HEALTH).get_json()["result"] == {}
+    assert "result" in client.get("/status").get_json()
+    assert caplog.messages == []
+
+
+def test_a_single_page_app_keeps_its_index(make_app: MakeApp) -> None:
+    def add(app: Flask) -> None:
+        app.add_url_rule("/", "page", lambda path: path or "home", defaults={"path": ""})
+        app.add_url_rule("/<path:path>", "page")
+
+    client = mounted(make_app(), add, first=False)
+
+    assert [client.get(path).text for path in ("/", "/a/b")] == ["home", "a/b"]
+    assert "result" in client.get("/status").get_json()
+
+
+def test_what_is_the_host_s_is_neither_listed_nor_described(make_app: MakeApp) -> None:
+    client = mounted(make_app(), lambda app: add_mine(app, "/health"), first=False)
+
+    assert 'href="/health"' not in client.get("/").text
+    paths = client.get("/openapi.json").get_json()["paths"]
+    assert "/health" not in paths
+    assert "/status" in paths
+
+
+def test_the_host_s_hooks_see_the_first_request_too(make_app: MakeApp) -> None:
+    pages = Blueprint("pages", __name__)
+    pages.before_request(lambda: abort(401))
+    pages.add_url_rule("/health", "health", lambda: "mine")
+
+    client = mounted(make_app(), lambda app: app.register_blueprint(pages), first=False)
+
+    assert [client.get("/health").status_code for _ in range(2)] == [401, 401]
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/status", ["GET"]), ("/status/", ["GET"]), ("/", ["POST"]), ("/readyz", ["GET"])],
+)
+def test_any_other_rule_of_the_host_wins_too_and_is_logged_once(
+    make_app: MakeApp,
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+    methods: list[str],
+    *,
+    first: bool,
+) -> None:
+    client = mounted(make_app(), lambda app: add_mine(app, path, methods=methods), first=first)
+
+    answers = [client.open(path, method=methods[0]).text for _ in range(2)]
+
+    assert answers == ["mine", "mine"]
+    assert client.get("/health").get_json()["result"] == {}
+    (said,) = (message for message in caplog.messages if "'mine'" in message)
+    assert f"{methods[0]} {path.rstrip('/') or '/'} is answered by" in said
+    assert "NODERPC_EXCLUDE_ROUTES" in said
+
+
+@pytest.mark.parametrize("prefix", ["/<tenant>/node", "/node"])
+def test_below_a_prefix_the_host_s_rules_win_as_well(make_app: MakeApp, prefix: str) -> None:
     app = make_app()
-    app.add_url_rule("/status", "own_status", lambda: "mine")
-
-    with pytest.raises(ConfigurationError) as caught:
-        app.register_blueprint(noderpc_bp)
-
-    assert "GET /status is wanted by" in str(caught.value)
-    assert "'own_status'" in str(caught.value)
-    assert "'noderpc.status'" in str(caught.value)
-    assert "NODERPC_EXCLUDE_ROUTES" in str(caught.value)
-
-
-def test_a_rule_of_the_host_that_came_later_is_a_collision_too(make_app: MakeApp) -> None:
-    app = make_app(TESTING=True)
-    app.register_blueprint(noderpc_bp)
-    app.add_url_rule("/", "home", lambda: "mine")
+    app.register_blueprint(noderpc_bp, url_prefix=prefix)
+    add_mine(app, prefix.replace("tenant", "who") + "/health")
     client = app.test_client()
+    base = prefix.replace("<tenant>", "me")
 
-    for path in ("/", "/health"):
-        with pytest.raises(ConfigurationError) as caught:
-            client.get(path)
-        assert "GET / is wanted by 'noderpc.index' and by 'home'" in str(caught.value)
-        assert "NODERPC_INDEX" in str(caught.value)
+    assert client.get(f"{base}/health").text == "mine"
+    assert "result" in client.get(f"{base}/status").get_json()
+
+
+def test_threads_that_are_first_together_all_reach_the_host(make_app: MakeApp) -> None:
+    app = make_app()
+    app.register_blueprint(noderpc_bp)
+    add_mine(app, "/health")
+    begin = Barrier(8)
+
+    def ask() -> str:
+        client = app.test_client()
+        begin.wait(60)
+        return client.get("/health").text
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask) for _ in range(8)]
+
+    assert [each.result() for each in asked] == ["mine"] * 8
 
 
 def test_two_mounts_at_one_place_are_a_collision(make_app: MakeApp) -> None:

@@ -9,10 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from flask import Flask
 from werkzeug.test import TestResponse
 
-from flask_noderpc import ConfigurationError, EmbeddedChain, NodeRPC, SQLiteBackend, noderpc_bp
+from flask_noderpc import EmbeddedChain, SQLiteBackend, noderpc_bp
 from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
@@ -172,11 +171,3 @@ def test_the_host_may_have_the_path(make_app: MakeApp) -> None:
     app.register_blueprint(noderpc_bp)
 
     assert app.test_client().get("/readyz").text == "the host's"
-
-
-def test_without_leave_the_host_s_path_is_a_collision() -> None:
-    app = Flask("host")
-    app.add_url_rule("/readyz", "own", lambda: "the host's")
-
-    with pytest.raises(ConfigurationError, match=r"GET /readyz .*NODERPC_EXCLUDE_ROUTES"):
-        NodeRPC(app)

@@ -334,6 +334,8 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
         f"NodeRPC(app, url_prefix='/node', database={str(tmp_path / 'chain.db')!r},"
         " rpc_laddr='tcp://127.0.0.1:0')\n"
         "@app.get('/own')\n"
+        "@app.get('/node/health')\n"
+        "@app.get('/node/num_unconfirmed_txs')\n"
         "def own():\n"
         "    return 'the host'\n"
     )
@@ -353,3 +355,6 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
             f"curl {url.replace('127.0.0.1', 'localhost')}/node/status" in node.log.read_text()
         )
         assert b'"result"' in urllib.request.urlopen(url + "/node/status").read()
+        for path in ("/node/health", "/node/num_unconfirmed_txs"):
+            assert urllib.request.urlopen(url + path).read() == b"the host"
+        assert node.log.read_text().count("is answered by the app's own 'own'") == 1
