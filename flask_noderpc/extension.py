@@ -131,7 +131,10 @@ def mounts(app: Flask) -> dict[str, Mount]:
 
 
 def hang_up(app: Flask) -> None:
-    """Close the websockets of all mounts and answer who waits, for a server that goes away."""
+    """Close the websockets of all mounts and answer who waits, for a server that goes away.
+
+    There is no way back: whoever connects to a websocket from then on is refused with 503.
+    """
     for mount in mounts(app).values():
         mount.hang_up()
 

@@ -348,7 +348,7 @@ class Mount:
         self._feed.follow()
 
     def hang_up(self) -> None:
-        """Close every websocket and answer who waits, as a server does that goes away."""
+        """Close every websocket, refuse others and answer who waits, before the server ends."""
         self._seats.close()
         self._connections.close()
         self._feed.stop()

@@ -17,6 +17,8 @@ log = logging.getLogger("flask_noderpc.events")
 _LOOK_S = 0.25
 # How many waiting transactions are read in one go.
 _SLICE = 100
+# How long stop() waits for a thread, which a backend may keep.
+_STOP_S = 2.0
 
 
 class Source(Protocol):
@@ -90,31 +92,36 @@ class Feed:
         self._source = source
         self._wanted = wanted
         self._lock = threading.Lock()
-        self._running_in = 0
+        self._stopped = False
+        self._pid = 0
+        self._token: object = None
+        """Held by the one thread that follows."""
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """See to it that whatever comes from now on is handed on."""
+        """See to it that whatever comes from now on is handed on, unless stopped."""
         with self._lock:
-            if self._running_in == os.getpid():
+            is_followed = self._token is not None and self._pid == os.getpid()
+            if self._stopped or is_followed:
                 return
             after = self._source.now()
-            self._running_in = os.getpid()
+            self._token, self._pid = object(), os.getpid()
             self._thread = threading.Thread(
-                target=self._run, args=(after,), name="noderpc-feed", daemon=True
+                target=self._run, args=(self._token, after), name="noderpc-feed", daemon=True
             )
             self._thread.start()
 
     def stop(self) -> None:
-        """Read no more, whoever wants it; what is being handed on is finished."""
+        """Read nothing more, for good; what is being handed on is finished."""
         with self._lock:
-            self._running_in = 0
+            self._stopped = True
+            self._token = None
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.join()
+            thread.join(_STOP_S)
 
-    def _run(self, after: int) -> None:
-        while self._goes_on():
+    def _run(self, token: object, after: int) -> None:
+        while self._goes_on(token):
             try:
                 after = self._source.turn(after, _LOOK_S)
             except Exception as error:
@@ -123,9 +130,9 @@ class Feed:
                 log.error("events wait at %s: %s", after, error, exc_info=unforeseen)
                 threading.Event().wait(_LOOK_S)
 
-    def _goes_on(self) -> bool:
+    def _goes_on(self, token: object) -> bool:
         # Decided under the lock: whoever subscribes after this starts a new thread.
         with self._lock:
-            if not self._wanted():
-                self._running_in = 0
-            return self._running_in == os.getpid()
+            if self._token is token and not self._wanted():
+                self._token = None
+            return self._token is token

@@ -34,9 +34,9 @@ class Node:
 
 
 @contextmanager
-def serve(app: Flask) -> Iterator[str]:
-    """Serve an app with threads on a free port; its base URL."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+def serve(app: Flask, port: int = 0) -> Iterator[str]:
+    """Serve an app with threads, on a free port unless one is given; its base URL."""
+    server = make_server("127.0.0.1", port, app, threaded=True)
     # It notices its shutdown at the next poll, so tests would wait half a second each.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

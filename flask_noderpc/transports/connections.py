@@ -21,6 +21,7 @@ from .connection import Connection
 log = logging.getLogger("flask_noderpc.websocket")
 
 _TICK_S = 0.25
+_GOES_AWAY = "the server goes away"
 
 
 class Connections:
@@ -49,6 +50,7 @@ class Connections:
         self._places: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._is_ticking = False
+        self._is_closed = False
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
@@ -64,6 +66,8 @@ class Connections:
                 self._places -= Counter((client,))
 
     def _check_room(self, client: str) -> None:
+        if self._is_closed:
+            raise Busy(_GOES_AWAY)
         if self._places.total() >= self.most:
             raise Busy(f"{self.most} websockets are open, NODERPC_MAX_WEBSOCKETS raises this")
         # Whose address nobody knows are many.
@@ -84,12 +88,15 @@ class Connections:
         self._begin_after_fork()
         with self._lock:
             self._open.add(connection)
+            is_late = self._is_closed
             if not self._is_ticking:
                 self._is_ticking = True
                 threading.Thread(
                     target=self._tick, name="noderpc-websocket-clock", daemon=True
                 ).start()
         tell(websocket_opened, self._sender)
+        if is_late:
+            _see_off(connection)
         try:
             yield
         finally:
@@ -115,6 +122,13 @@ class Connections:
             return self._is_ticking
 
     def close(self) -> None:
-        """Say goodbye to all, as a server does that goes away."""
-        for connection in tuple(self._open):
-            connection.close(CloseReason.GOING_AWAY, "the server goes away")
+        """Say goodbye to all and let nobody in any more, as a server does that goes away."""
+        with self._lock:
+            self._is_closed = True
+            leaving = tuple(self._open)
+        for connection in leaving:
+            _see_off(connection)
+
+
+def _see_off(connection: Connection) -> None:
+    connection.close(CloseReason.GOING_AWAY, _GOES_AWAY)

@@ -29,6 +29,9 @@ log = logging.getLogger("flask_noderpc.websocket")
 
 Handler = Callable[[socket.socket], None]
 
+# Seconds: websockets end all the time, and a server that goes away has a successor.
+_RETRY = {"Retry-After": "1"}
+
 
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
@@ -61,7 +64,7 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
             try:
                 stack.enter_context(self._place())
             except Busy as error:
-                return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE)
+                return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, _RETRY)
             return _serve(handler)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from ..ports import free_port
 from ..serve.kit import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
@@ -210,6 +211,21 @@ def gunicorn_command(*words: str) -> list[str]:
     app = "tests.deploy.app:create_app()"
     conf = str(FILES / "gunicorn.conf.py")
     return [sys.executable, "-m", "gunicorn", "-c", conf, *words, app]
+
+
+@contextmanager
+def serving(
+    kind: str, folder: Path, *words: str, **settings: object
+) -> Iterator[tuple[Running, Way]]:
+    """gunicorn with workers of a kind, and the way to it, once there is a block."""
+    way = Way(free_port())
+    given = {"database": folder / "noderpc.db", **settings}
+    environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
+    command = gunicorn_command("-k", kind, "--bind", f"127.0.0.1:{way.port}", *words)
+    with running(command, folder / "gunicorn.log", environment) as server:
+        server.until_answered(lambda: way.get("/health"))
+        until(lambda: way.get("/status")["sync_info"]["latest_block_height"] != "0", "a block")
+        yield server, way
 
 
 def says_ready(path: Path) -> bool:

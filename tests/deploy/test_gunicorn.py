@@ -6,31 +6,16 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ..ports import free_port
 from ..serve.kit import PATIENCE, until
-from .kit import Running, Waiting, Way, call, converse, gunicorn_command, running
+from .kit import Waiting, Way, call, converse, serving
 
 KINDS = ("gevent", "gthread")
-
-
-@contextmanager
-def serving(
-    kind: str, folder: Path, *words: str, **settings: object
-) -> Iterator[tuple[Running, Way]]:
-    way = Way(free_port())
-    given = {"database": folder / "noderpc.db", **settings}
-    environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
-    command = gunicorn_command("-k", kind, "--bind", f"127.0.0.1:{way.port}", *words)
-    with running(command, folder / "gunicorn.log", environment) as server:
-        server.until_answered(lambda: way.get("/health"))
-        until(lambda: way.get("/status")["sync_info"]["latest_block_height"] != "0", "a block")
-        yield server, way
 
 
 @pytest.mark.parametrize("kind", KINDS)

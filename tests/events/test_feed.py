@@ -26,6 +26,52 @@ class Faulty(MemoryBackend):
         return super().block(height)
 
 
+class Numbers:
+    """Grows at each look; the first look goes on until it may end."""
+
+    def __init__(self) -> None:
+        self.looking, self.may_end = threading.Event(), threading.Event()
+        self.threads: list[int] = []
+
+    def now(self) -> int:
+        return 0
+
+    def turn(self, after: int, patience_s: float) -> int:
+        self.threads.append(threading.get_ident())
+        self.looking.set()
+        assert self.may_end.wait(20)
+        return after + 1
+
+
+def test_who_follows_while_it_is_stopped_starts_no_second_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Numbers()
+    feed = Feed(source, wanted=lambda: True)
+    feed.follow()
+    assert source.looking.wait(20)
+    (first,) = [t for t in threading.enumerate() if t.ident == source.threads[0]]
+    waits, join = threading.Event(), first.join
+
+    def announced(timeout: float | None = None) -> None:
+        waits.set()
+        join(timeout)
+
+    monkeypatch.setattr(first, "join", announced)
+    stopping = threading.Thread(target=feed.stop, daemon=True)
+    stopping.start()
+    assert waits.wait(20)
+    feed.follow()
+    source.may_end.set()
+
+    stopping.join(20)
+    assert not stopping.is_alive()
+    join(20)
+    assert not first.is_alive()
+    feed.follow()
+    assert len(source.threads) == 1
+
+
 @pytest.mark.parametrize("initial_height", [1, 50])
 def test_faults_lose_nothing_and_repeat_nothing(
     initial_height: int, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -31,24 +32,29 @@ class Explorer:
     """The running app, and its page in the browser, live."""
 
     url: str
-    mount: Mount
     chain: EmbeddedChain
     page: Page
 
 
 @contextmanager
-def opened(browser: Chrome, folder: Path, **settings: object) -> Iterator[Explorer]:
+def served(folder: Path, port: int = 0, **settings: Any) -> Iterator[tuple[str, Mount]]:
     database = str(folder / "chain.db")
     app = create_app({"NODERPC_DATABASE": database, "NODERPC_BLOCK_INTERVAL": 0.2, **settings})
     mount = mounts(app)["noderpc"]
-    assert isinstance(mount.backend, EmbeddedChain)
-    with serve(app) as url:
+    with serve(app, port) as url:
+        yield url, mount
+    mount.backend.close()
+
+
+@contextmanager
+def opened(browser: Chrome, folder: Path, **settings: Any) -> Iterator[Explorer]:
+    with served(folder, **settings) as (url, mount):
+        assert isinstance(mount.backend, EmbeddedChain)
         page = Page(browser, url)
         page.until_live()
-        yield Explorer(url, mount, mount.backend, page)
+        yield Explorer(url, mount.backend, page)
         # Or it would connect anew while the server goes away.
         page.leave()
-    mount.backend.close()
 
 
 @pytest.fixture
@@ -133,18 +139,27 @@ def test_no_more_rows_are_kept_than_a_reload_would_show(by_hand: Explorer) -> No
     assert len(by_hand.page.rows("txs")) == 20
 
 
-def test_the_page_is_live_again_after_the_server_hung_up(by_hand: Explorer) -> None:
-    page = by_hand.page
-    by_hand.chain.produce()
-    page.until(lambda: page.heights() == [1], "the first block")
+def test_the_page_is_live_again_after_the_server_was_restarted(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    with served(tmp_path, NODERPC_PRODUCE=False) as (url, mount):
+        page = Page(browser, url)
+        page.until_live()
+        assert isinstance(mount.backend, EmbeddedChain)
+        mount.backend.produce()
+        page.until(lambda: page.heights() == [1], "the first block")
+    page.until(lambda: page.states()[-1] == "reconnecting", "the end of the connection")
 
-    by_hand.mount.hang_up()
-    by_hand.chain.submit(b"meanwhile=1")
-    by_hand.chain.produce()
+    port = int(url.rpartition(":")[2])
+    with served(tmp_path, port, NODERPC_PRODUCE=False) as (_, mount):
+        assert isinstance(mount.backend, EmbeddedChain)
+        mount.backend.submit(b"meanwhile=1")
+        mount.backend.produce()
 
-    page.until(lambda: page.states()[-2:] == ["reconnecting", "live"], "live again")
-    until_shown(page, "meanwhile=1")
-    assert page.heights() == [2, 1]
-    by_hand.chain.produce()
-    page.until(lambda: page.heights() == [3, 2, 1], "a block after it")
-    assert not page.is_reloaded()
+        page.until(lambda: page.states()[-2:] == ["reconnecting", "live"], "live again")
+        until_shown(page, "meanwhile=1")
+        assert page.heights() == [2, 1]
+        mount.backend.produce()
+        page.until(lambda: page.heights() == [3, 2, 1], "a block after it")
+        assert not page.is_reloaded()
+        page.leave()

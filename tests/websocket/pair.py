@@ -23,12 +23,13 @@ class Pair:
     peer: socket.socket
     raised: list[BaseException] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
+    connections: Connections = field(default_factory=lambda: Connections(tick_s=0.01))
 
     def serve(
         self, receive: Callable[[bytes], None], pull: Callable[[], Iterator[bytes]]
     ) -> None:
         try:
-            with Connections(tick_s=0.01).one(self.connection):
+            with self.connections.one(self.connection):
                 self.connection.run(receive, pull)
         except BaseException as error:
             self.raised.append(error)
@@ -62,10 +63,12 @@ def served(
     receive: Callable[[bytes], None] = lambda message: None,
     pull: Callable[[], Iterator[bytes]] = nothing,
     max_message: int = 1000,
+    connections: Connections | None = None,
 ) -> Iterator[Pair]:
     ours, theirs = socket.socketpair()
     theirs.settimeout(PATIENCE)
     pair = Pair(Connection(ours, timing, max_message), theirs)
+    pair.connections = connections or pair.connections
     thread = threading.Thread(target=pair.serve, args=(receive, pull))
     thread.start()
     try:

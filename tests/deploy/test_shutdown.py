@@ -1,0 +1,126 @@
+"""A server that ends while websockets come back as soon as they are closed."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection
+
+from ..serve.kit import PATIENCE, started, until
+from .kit import Way, call, serving
+
+CLIENTS = 8
+GOING_AWAY = 1001
+
+
+class Returning:
+    """Subscribes to new blocks, and connects again at once whenever the connection ends."""
+
+    def __init__(self, way: Way, ended: threading.Event) -> None:
+        self._way = way
+        self._ended = ended
+        self.codes: list[int | None] = []
+        """How each connection ended."""
+        self.refusals: list[int] = []
+        """Statuses of handshakes that were refused."""
+        self.errors: list[str] = []
+        self.repeated = 0
+        """Blocks that one subscription was told of twice."""
+        self.blocks = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                with self._way.websocket() as websocket:
+                    self._follow(websocket)
+            except InvalidStatus as error:
+                self.refusals.append(error.response.status_code)
+            except (OSError, EOFError, WebSocketException):
+                # Nobody listens, or nobody any longer.
+                self._ended.wait(0.02)
+
+    def _follow(self, websocket: ClientConnection) -> None:
+        heights: Counter[str] = Counter()
+        try:
+            websocket.send(json.dumps(call("subscribe", {"query": "tm.event='NewBlock'"})))
+            while True:
+                said = json.loads(websocket.recv(PATIENCE))
+                if "error" in said:
+                    self.errors.append(said["error"]["data"])
+                elif said["result"]:
+                    block = said["result"]["data"]["value"]["block"]
+                    heights[block["header"]["height"]] += 1
+                    self.blocks += 1
+        except ConnectionClosed:
+            self.codes.append(websocket.close_code)
+        self.repeated += sum(heights.values()) - len(heights)
+
+
+@contextmanager
+def returning(way: Way) -> Iterator[list[Returning]]:
+    """Clients that come back, each of which has seen a block."""
+    ended = threading.Event()
+    clients = [Returning(way, ended) for _ in range(CLIENTS)]
+    try:
+        until(lambda: all(client.blocks for client in clients), "a block for each")
+        yield clients
+    finally:
+        ended.set()
+        for client in clients:
+            client.join()
+
+
+def check_goodbyes(clients: list[Returning]) -> None:
+    """All were told that the server goes away, and nobody was told anything twice."""
+    for client in clients:
+        assert set(client.codes) == {GOING_AWAY}
+        assert set(client.refusals) <= {503}
+        assert client.errors == []
+        assert client.repeated == 0
+
+
+def exited(log: str) -> set[str]:
+    """The workers of gunicorn that have ended."""
+    return set(re.findall(r"Worker exiting \(pid: (\d+)\)", log))
+
+
+def test_gunicorn_does_not_wait_for_those_who_come_back(tmp_path: Path) -> None:
+    with serving("gevent", tmp_path, block_interval=0.1) as (server, way):
+        with returning(way) as clients:
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: len(exited(server.log())) == 2, "the end of both workers")
+            seen = [client.blocks for client in clients]
+            until(
+                lambda: all(c.blocks > n for c, n in zip(clients, seen, strict=True)),
+                "a block of the new workers for each",
+            )
+            assert server.stop() == 0
+        check_goodbyes(clients)
+        assert any(client.refusals for client in clients)
+        assert "graceful timeout" not in server.log()
+        assert "Traceback" not in server.log()
+
+
+def test_noderpc_start_does_not_wait_for_those_who_come_back(tmp_path: Path) -> None:
+    words = ("--workers", "2", "--block-interval", "0.1", "--empty-blocks")
+    with started(tmp_path, *words) as node:
+        node.until_up()
+        port = int(node.url().rpartition(":")[2])
+        with returning(Way(port, host="127.0.0.1")) as clients:
+            assert node.end() == 0
+        check_goodbyes(clients)
+        assert "does not end" not in node.log.read_text()
