@@ -56,15 +56,21 @@ def _app() -> Flask:
 def show_routes() -> None:
     """List the routes of every mount, with their parameters."""
     from .rpc.params import specs
+    from .transports.collisions import leave_to_host
 
     app = _app()
+    collisions = leave_to_host(app, lambda _: None)
+    # Those that are left to the host have no methods.
+    paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
     for name, mount in _mounts().items():
-        paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules()}
-        click.echo(f"{name}: dialect {mount.settings.dialect}, POST {paths[f'{name}.rpc']}")
+        posts = paths.get(f"{name}.rpc", "is the app's own")
+        click.echo(f"{name}: dialect {mount.settings.dialect}, POST {posts}")
         for route in mount.routes:
             names = ", ".join(spec.wire for spec in specs(route.params))
             path = paths.get(f"{name}.{route.name}", "(JSON-RPC only)")
             click.echo(f"  {path:28} {names:28} {route.doc}")
+    for collision in collisions:
+        click.echo(str(collision))
 
 
 @cli.command("config")
@@ -198,6 +204,7 @@ def start_app(context: click.Context, mount: str) -> None:
     """Serve this app at the addresses of its node, until a signal comes."""
     from .serve.lane import reason_against
     from .serve.start import start_host
+    from .transports.collisions import leave_to_host
 
     found = _mounts().get(mount)
     if found is None:
@@ -208,6 +215,7 @@ def start_app(context: click.Context, mount: str) -> None:
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     settings = found.settings
+    leave_to_host(_app(), click.echo)
     reason = reason_against(_app())
     if reason:
         click.echo(f"every request goes through Flask, as {reason}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from flask import Blueprint, Flask, current_app
+from flask import Blueprint, Flask, current_app, request_started
 from flask.blueprints import BlueprintSetupState
 
 from .backend.base import ChainBackend
@@ -22,7 +22,7 @@ from .node.table import NODE_ROUTES
 from .rpc.guard import Authorize
 from .rpc.route import RouteTable
 from .settings import Settings, read_settings
-from .transports.collisions import refuse_collisions, refuse_taken_names
+from .transports.collisions import check_request, refuse_overlap, refuse_taken_names
 from .wire.dialects import dialect_named
 
 
@@ -100,7 +100,8 @@ class NodeRPC:
             app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
         if mount.marks:
             app.after_request_funcs.setdefault(name, []).append(mount.mark)
-        refuse_collisions(app)
+        refuse_overlap(app)
+        request_started.connect(check_request, app)
 
 
 class _Rules:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 from flask import Response, current_app, request, url_for
 
@@ -22,7 +22,7 @@ from .rpc.describe import with_discover
 from .rpc.dispatch import Dispatcher
 from .rpc.failures import to_rpc_error
 from .rpc.guard import WEBSOCKET, Authorize, Guard
-from .rpc.route import RouteTable
+from .rpc.route import Route, RouteTable
 from .rpc.seats import Seats, Turns
 from .rpc.session import WEBSOCKET_METHODS, Limits, Session
 from .rpc.start import Start
@@ -32,14 +32,14 @@ from .settings import Settings
 from .signals import rpc_called
 from .transports.call_log import log_call
 from .transports.client import sender_of
-from .transports.collisions import refuse_collisions
+from .transports.collisions import has_get
 from .transports.connection import Connection, Timing
 from .transports.connections import Connections
 from .transports.cors import Cors
 from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
-from .transports.origin import ANY, LOOPBACK, PROGRAM, TELLING, Origins, Standing
+from .transports.origin import ANY, PROGRAM, TELLING, Origins, Standing
 from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
@@ -119,7 +119,7 @@ class Mount:
         )
         self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
         self._origins = Origins(
-            settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
+            settings.read_origins, settings.write_origins, settings.allowed_hosts
         )
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
@@ -138,11 +138,10 @@ class Mount:
         self._pages = own_pages(
             self.start,
             backend,
-            [route for route in self._told if route.name not in settings.exclude_routes],
+            self._described,
             dialect,
             metrics_page(backend) if settings.metrics else None,
         )
-        self._rules_are_ours = False
         names = {*routes.by_name(), *self._websocket_names(), *self._pages}
         names |= {_EVM} if self._evm else set()
         for name in settings.exclude_routes:
@@ -168,7 +167,7 @@ class Mount:
     def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
         for name, (rule, page) in self._pages.items():
             if name not in self.settings.exclude_routes:
-                yield rule, name, ["GET"], self._looking(page)
+                yield rule, name, ["GET"], _without_variables(page)
         if self._evm is not None:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
@@ -186,7 +185,6 @@ class Mount:
         max_form = self.settings.max_body_bytes if self._dialect.http.any_method else None
 
         def view(**_: object) -> Response:
-            self._look_at_rules()
             return answer_get(self._dispatcher, name, self.standing(), max_form)
 
         return view
@@ -194,7 +192,6 @@ class Mount:
     # The variables of a url_prefix are the host's business; its hooks see them.
 
     def _post(self, **_: object) -> Response | str:
-        self._look_at_rules()
         standing = self.standing()
         try:
             body = read_body(self.settings.max_body_bytes)
@@ -206,17 +203,9 @@ class Mount:
 
     def _answer_evm(self, **_: object) -> Response:
         assert self._evm is not None
-        self._look_at_rules()
         return answer_evm(
             self._evm.dispatcher, self.settings.evm_max_body_bytes, self._signer()
         )
-
-    def _looking(self, page: Callable[[], Response]) -> View:
-        def view(**_: object) -> Response:
-            self._look_at_rules()
-            return page()
-
-        return view
 
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.
@@ -229,7 +218,7 @@ class Mount:
 
     @property
     def refuses_hosts(self) -> bool:
-        """Whether there may be hosts that are not served."""
+        """Whether there are hosts that are not served."""
         return ANY not in self.settings.allowed_hosts
 
     @property
@@ -248,7 +237,7 @@ class Mount:
         """What the sender of the current request may do, beside signing."""
         if request.environ.keys().isdisjoint(TELLING):
             return PROGRAM
-        return self._signer()
+        return self._origins.standing(request.headers, request.host)
 
     def _signer(self) -> Standing:
         return self._origins.standing(request.headers, request.host, request.remote_addr or "")
@@ -270,18 +259,13 @@ class Mount:
 
     def refuse_host(self) -> Response | None:
         """The answer to a request for a host that is not served, before anything else."""
-        if LOOPBACK in request.environ:
-            is_served = self._origins.serves_on_loopback(request.environ.get("HTTP_HOST"))
-        else:
-            is_served = self._origins.serves(request.host)
-        if is_served:
+        if self._origins.serves(request.host):
             return None
         # geth: node/rpcstack.go.
         return Response(f"{HostRefused()}\n", HTTPStatus.FORBIDDEN, mimetype="text/plain")
 
     def _index(self) -> Response | str:
-        self._look_at_rules()
-        left_out = self.settings.exclude_routes
+        left_out = self._left_out()
         if self._dialect.http.plain_index:
             ignored = self._dialect.ignored
             base = request.host + url_for(".rpc", **(request.view_args or {}))
@@ -291,6 +275,19 @@ class Mount:
             return index_page(self._told, self.backend, left_out)
         except NodeRPCError as error:
             return index_page(self._told, None, left_out, to_rpc_error(error).said)
+
+    def _left_out(self) -> tuple[str, ...]:
+        """The routes whose path is the host's, by a setting or by a rule of its own."""
+        excluded = self.settings.exclude_routes
+        names = [route.name for route in self._told if route.name not in excluded]
+        taken = (
+            name for name in names if not has_get(current_app, f"{request.blueprint}.{name}")
+        )
+        return (*excluded, *taken)
+
+    def _described(self) -> list[Route[Any]]:
+        left_out = self._left_out()
+        return [route for route in self._told if route.name not in left_out]
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket], None]]]:
         """What is registered for websockets: rule, endpoint, handler."""
@@ -325,7 +322,6 @@ class Mount:
         self._converse(connection, session)
 
     def _converse(self, connection: Connection, session: Talker) -> None:
-        self._look_at_rules()
         app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:
@@ -355,8 +351,7 @@ class Mount:
         if self._evm is not None:
             self._evm.stop()
 
-    def _look_at_rules(self) -> None:
-        # The host may have added rules after us.
-        if not self._rules_are_ours:
-            refuse_collisions(current_app)
-            self._rules_are_ours = True
+
+def _without_variables(page: Callable[[], Response]) -> View:
+    # Those of a url_prefix are the host's.
+    return lambda **_: page()

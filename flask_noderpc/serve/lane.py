@@ -20,6 +20,7 @@ from ..extension import mounts
 from ..kept import Kept
 from ..mount import Mount
 from ..rpc.dispatch import Told
+from ..transports.collisions import check_request
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000
@@ -57,7 +58,7 @@ def reason_against(app: Flask) -> str:
         return "the app authorizes each call"
     if any(mount.settings.log_calls for mount in mounts(app).values()):
         return "each call is logged with its client"
-    if any(signal.has_receivers_for(app) for signal in _SIGNALS):
+    if not all(_is_own(one) for signal in _SIGNALS for one in signal.receivers_for(app)):
         return "the app listens to Flask's signals of requests"
     hooks: tuple[dict[Any, list[Any]], ...] = (
         app.url_value_preprocessors,
@@ -68,6 +69,11 @@ def reason_against(app: Flask) -> str:
     if not all(_is_ours(one) for kind in hooks for found in kind.values() for one in found):
         return "the app has hooks around requests"
     return ""
+
+
+def _is_own(receiver: object) -> bool:
+    # What it does was done when the server started.
+    return receiver is check_request
 
 
 def _is_ours(hook: object) -> bool:

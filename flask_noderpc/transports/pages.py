@@ -22,7 +22,7 @@ Page = Callable[[], Response]
 def own_pages(
     start: Callable[[], None],
     backend: ChainBackend,
-    routes: Sequence[Route[Any]],
+    routes: Callable[[], Sequence[Route[Any]]],
     dialect: Dialect,
     metrics: Page | None,
 ) -> dict[str, tuple[str, Page]]:
@@ -31,7 +31,7 @@ def own_pages(
     # Each place where the mount is seen has one; a host's prefix may have variables.
     @lru_cache(maxsize=8)
     def described(base: str) -> bytes:
-        return json.encode(openapi(routes, dialect, base))
+        return json.encode(openapi(routes(), dialect, base))
 
     pages: dict[str, tuple[str, Page]] = {
         "readyz": ("/readyz", lambda: _readiness(start, backend)),
