@@ -30,12 +30,20 @@ T = TypeVar("T")
 cli = AppGroup("noderpc", help="The node RPC of this app.")
 
 
-def _told(action: Callable[[], T]) -> T:
+class _CannotStart(click.ClickException):
+    """What is set, or what is found there, can't be served."""
+
+    exit_code = os.EX_CONFIG
+
+
+def _told(
+    action: Callable[[], T], failure: type[click.ClickException] = click.ClickException
+) -> T:
     """The action's result; an error of ours ends the command in one line."""
     try:
         return action()
     except NodeRPCError as error:
-        raise click.ClickException(str(error)) from None
+        raise failure(str(error)) from None
 
 
 def _mounts() -> dict[str, Mount]:
@@ -214,13 +222,13 @@ def start_app(context: click.Context, mount: str) -> None:
     where = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
-    settings = found.settings
     leave_to_host(_app(), click.echo)
     reason = reason_against(_app())
     if reason:
         click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
-    _told(lambda: start_host(where, mount, rule.rstrip("/"), settings, click.echo))
+    base = rule.rstrip("/")
+    _told(lambda: start_host(where, mount, found, base, click.echo), _CannotStart)
 
 
 @click.group()
@@ -252,8 +260,7 @@ def start_node(**given: str | None) -> None:
     from .serve.start import start_own
 
     said = {name: value for name, value in given.items() if value is not None}
-    folder = Path(said.pop("home", Path.home() / ".noderpc")).absolute()
-    _told(lambda: start_own(folder, said, click.echo))
+    _told(lambda: start_own(said, click.echo), _CannotStart)
 
 
 @main.command("init")

@@ -102,6 +102,10 @@ class Application(EvmState, ABC):
     that a block, its results and the state it leaves are stored together or not at all.
     """
 
+    name = ""
+    """What the stores of its chains are marked with, so that no other application opens them;
+    empty marks none."""
+
     rechecks = True
     """Whether waiting transactions are checked again after each block."""
 

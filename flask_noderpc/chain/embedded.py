@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..backend.application import Application, AppState, InitChain
 from ..backend.control import Control
+from ..backend.identity import check_identity
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence
@@ -115,6 +116,7 @@ class EmbeddedChain(SQLiteBackend):
                 " requests may stop each other for ever: call gevent.monkey.patch_all() first,"
                 " with gunicorn --preload in its configuration file"
             )
+        self._check_identity()
         self._is_copy = self._only_serves()
         if self._is_copy:
             if homes.exists(self.home):
@@ -138,6 +140,11 @@ class EmbeddedChain(SQLiteBackend):
         self._pacemaker = Pacemaker(producer, self, self._pace)
         if self._produces:
             self._pacemaker.start()
+
+    def _check_identity(self) -> None:
+        stored = self.identity()
+        if stored is not None:
+            check_identity(stored, self.path, self._app().name, self._chain_id_wanted)
 
     def _only_serves(self) -> bool:
         """Whether this is a copy to read from, which needs no keys."""

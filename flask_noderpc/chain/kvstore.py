@@ -14,6 +14,7 @@ _SIZE = b"size"
 class KVStore(PairApplication):
     """Keeps pairs, counts transactions, and changes validators."""
 
+    name = "kvstore"
     is_of_chain = True
 
     def info(self) -> AppInfo:

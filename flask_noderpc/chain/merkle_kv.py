@@ -31,6 +31,7 @@ class MerkleKV(PairApplication):
     light client expects a proof in these two steps.
     """
 
+    name = "merkle"
     is_of_chain = True
 
     kept = 100

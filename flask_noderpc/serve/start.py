@@ -8,9 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..backend.identity import check_identity
 from ..backend.location import Location
+from ..backend.sqlite.identity import stored_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import Address, listen, parse
@@ -19,6 +21,9 @@ from .filesystem import refuse_network
 from .plan import Listener, Plan
 from .supervisor import Supervisor
 from .tls import tls_context
+
+if TYPE_CHECKING:
+    from ..mount import Mount
 
 Say = Callable[[str], None]
 
@@ -47,11 +52,13 @@ class _Place:
         return bound.url(f"{scheme}s" if self.certificate else scheme)
 
 
-def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
-    """Serve a chain in a folder until a signal comes.
+def start_own(given: Mapping[str, Any], say: Say) -> None:
+    """Serve a chain of its own until a signal comes.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
     """
+    given = dict(given)
+    folder = _home(given.pop("home", None), given)
     given = {**read_config(folder), **given}
     given = {
         "home": str(folder),
@@ -64,7 +71,18 @@ def start_own(folder: Path, given: Mapping[str, Any], say: Say) -> None:
     store = Location(str(settings.database))
     _make(store.folder)
     refuse_network(store.file)
+    _check_store(store.path, settings.application, settings.chain_id)
     _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)
+
+
+def _home(named: str | None, given: Mapping[str, Any]) -> Path:
+    """The folder that is named, or the default: a chain of tests never gets that of others."""
+    if named is not None:
+        return Path(named).absolute()
+    folder = Path.home() / ".noderpc"
+    if read_settings({}, given).dev:
+        return folder / f"dev-{given.get('application', _DEV['application'])}"
+    return folder
 
 
 def _make(folder: Path) -> None:
@@ -76,9 +94,21 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def start_host(app: str, mount: str, base: str, settings: Settings, say: Say) -> None:
+def _check_store(path: str, application: str, chain_id: str | None) -> None:
+    """Refuse the chain of another application before anything listens."""
+    stored = stored_identity(path)
+    if stored is not None:
+        check_identity(stored, path, application, chain_id)
+
+
+def start_host(app: str, name: str, mount: Mount, base: str, say: Say) -> None:
     """Serve a host's app, in which the node is below ``base``, until a signal comes."""
-    _serve(settings, Plan(-1, app=app, mount=mount), {}, say, base)
+    from ..chain.embedded import EmbeddedChain
+
+    backend, settings = mount.backend, mount.settings
+    if isinstance(backend, EmbeddedChain) and backend.application:
+        _check_store(backend.path, backend.application.name, settings.chain_id)
+    _serve(settings, Plan(-1, app=app, mount=name), {}, say, base)
 
 
 def _serve(

@@ -138,8 +138,19 @@ def test_a_home_made_by_hand_with_another_initial_height_is_continued(
     assert chain.verify() == 2
 
 
-def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open) -> None:
+def test_another_chain_id_than_the_store_s_is_refused(open_chain: Open) -> None:
     open_chain(chain_id="one").close()
+
+    with pytest.raises(
+        ConfigurationError, match="holds chain 'one', and NODERPC_CHAIN_ID is 'two'"
+    ):
+        open_chain(chain_id="two")
+
+
+def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open, tmp_path: Path) -> None:
+    open_chain(chain_id="one").close()
+    for path in tmp_path.glob("*.db*"):
+        path.unlink()
 
     with pytest.raises(ConfigurationError, match=r"NODERPC_CHAIN_ID is 'two'.*says 'one'"):
         open_chain(chain_id="two")

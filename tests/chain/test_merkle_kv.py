@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from hashlib import sha256
 
 import pytest
@@ -238,10 +240,17 @@ def test_the_state_survives_a_restart(open_chain: Open) -> None:
     assert again.verify() == 3
 
 
+def clear_application(path: str) -> None:
+    """As in a store that an older version made, which does not tell its application."""
+    with closing(sqlite3.connect(path)) as at, at:
+        at.execute("UPDATE chain SET application = ''")
+
+
 def test_a_chain_of_another_application_is_not_gone_on_with(open_chain: Open) -> None:
     chain = open_chain()
     make_block(chain, b"a=1")
     chain.close()
+    clear_application(chain.path)
 
     with pytest.raises(StoreError, match="height 1 is that of another application"):
         open_chain(application=MerkleKV)
@@ -251,6 +260,7 @@ def test_another_application_does_not_go_on_with_this_one_s_chain(open_chain: Op
     chain = open_chain(application=MerkleKV)
     make_block(chain, b"a=1")
     chain.close()
+    clear_application(chain.path)
 
     other = open_chain()
     with pytest.raises(StoreError, match="state is not that of block 1"):

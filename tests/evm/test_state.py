@@ -192,5 +192,5 @@ def test_a_chain_of_another_application_is_told(tmp_path: Path) -> None:
     other.start()
     other.produce()
     other.close()
-    with pytest.raises(Exception, match=r"of another application|not that of"):
+    with pytest.raises(ConfigurationError, match="application 'kvstore'"):
         Running(tmp_path)

@@ -123,17 +123,16 @@ def started(
         node.kill()
 
 
-def refusal(*flags: str) -> str:
+def refusal(*flags: str, command: list[str] | None = None) -> str:
     """What is said where it can't start."""
-    nowhere = ["--rpc.laddr", "tcp://127.0.0.1:0"]
     ended = subprocess.run(
-        [*COMMAND, *nowhere, *flags],
+        [*(command or [*COMMAND, "--rpc.laddr", "tcp://127.0.0.1:0"]), *flags],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
-    assert ended.returncode == 1, ended
+    assert ended.returncode == os.EX_CONFIG, ended
     return ended.stderr.strip()
 
 

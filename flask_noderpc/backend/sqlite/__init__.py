@@ -1,5 +1,18 @@
 """The reference backend, in SQLite."""
 
-from .backend import MempoolLimits, SQLiteBackend
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .backend import MempoolLimits, SQLiteBackend
 
 __all__ = ["MempoolLimits", "SQLiteBackend"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when it is asked for: ``noderpc start`` itself only looks which chain is there.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".backend", __name__), name)

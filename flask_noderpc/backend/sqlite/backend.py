@@ -37,6 +37,7 @@ from ..application import Application, AppState, Changes, InitChain, Room
 from ..evidence import check_evidence
 from ..evm_state import Evm
 from ..filters import Filters
+from ..identity import Identity
 from ..store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..verify import verify_chain
 from ..version import ChainVersion
@@ -49,6 +50,7 @@ from . import search as searching
 from .connection import Store
 from .files import Files
 from .filters import SQLiteFilters
+from .identity import read_identity
 from .mempool import MempoolLimits
 
 # For how long others have the lock, at least, between two steps of a long work.
@@ -259,6 +261,11 @@ class SQLiteBackend(ChainStore):
         """Whether :meth:`init_chain` was done."""
         return self._open().readers.one("SELECT 1 FROM chain") is not None
 
+    def identity(self) -> Identity | None:
+        """Which chain is here, and which application made it."""
+        with self._open().readers.snapshot() as at:
+            return read_identity(at)
+
     def validators(self, height: int) -> ValidatorSet:
         with self._open().readers.snapshot() as at:
             found = state.validators(at, height)
@@ -427,7 +434,8 @@ class SQLiteBackend(ChainStore):
     # Writing.
 
     def init_chain(self, genesis: Genesis, state: InitChain) -> None:
-        self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state))
+        name = self.application.name if self.application else ""
+        self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state, name))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         files = self._open()

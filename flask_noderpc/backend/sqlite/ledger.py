@@ -22,7 +22,9 @@ T = TypeVar("T")
 Connection = sqlite3.Connection
 
 
-def init_chain(connection: Connection, genesis: Genesis, state_: InitChain) -> None:
+def init_chain(
+    connection: Connection, genesis: Genesis, state_: InitChain, application: str = ""
+) -> None:
     """Store the genesis; the same one again changes nothing."""
     known = stored_genesis(connection)
     if known is not None:
@@ -37,11 +39,13 @@ def init_chain(connection: Connection, genesis: Genesis, state_: InitChain) -> N
         params = params.updated(state_.consensus_params)
     head = Head.at_genesis(genesis, state_.app_hash, state_.validators, params)
     connection.execute(
-        "INSERT INTO chain (id, genesis, app_state, app_hash) VALUES (1, ?, ?, ?)",
+        "INSERT INTO chain (id, genesis, app_state, app_hash, application)"
+        " VALUES (1, ?, ?, ?, ?)",
         (
             json.encode(replace(genesis, app_state=b"")).decode(),
             genesis.app_state,
             head.app_hash,
+            application,
         ),
     )
     first = genesis.initial_height

@@ -255,6 +255,12 @@ def m011_offences(db: Database) -> None:
     evidence.write_stored_offences(db.conn)
 
 
+@migrations()
+def m012_application(db: Database) -> None:
+    """Which application the chain was made with; empty of older stores, which don't tell."""
+    db.table("chain").add_column("application", str, not_null_default="")
+
+
 def _create(
     db: Database,
     name: str,
@@ -280,6 +286,7 @@ _STEPS = (
     m009_rewinds,
     m010_complaint,
     m011_offences,
+    m012_application,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

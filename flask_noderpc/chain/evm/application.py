@@ -63,6 +63,7 @@ class EvmApplication(Application):
     With ``dev`` accounts are also changed by hand, and its own node may send in any name.
     """
 
+    name = "evm"
     chooses = True
 
     needs_blocks = BLOCKS_NEEDED
