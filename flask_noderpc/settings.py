@@ -369,7 +369,7 @@ class Settings:
     evm_filter_cap: int = setting(
         200, _whole(1), "Most filters that live at the same time, shared out among all clients."
     )
-    evm_max_batch: int = setting(100, _whole(1), "Most calls in one batch of the EVM layer.")
+    evm_max_batch: int = setting(1_000, _whole(1), "Most calls in one batch of the EVM layer.")
     evm_max_subscriptions: int = setting(
         1_000, _whole(1), "Most subscriptions of the EVM layer at once in a process."
     )

@@ -52,6 +52,11 @@ class Reply:
 
 _UNKEPT = Encoded(b"")
 
+# Of a batch, before other requests are looked at.
+_CALLS_A_TURN = 20
+# gevent looks at its sockets after 50 sleeps of 0 s.
+_PAUSE_S = 1e-6
+
 
 class Answer(NamedTuple):
     """One reply, the result in it, and whose it is, unless it failed."""
@@ -242,7 +247,11 @@ class Dispatcher:
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
         allowance = Allowance(self._context.settings)
-        for item in calls.items:
+        for number, item in enumerate(calls.items):
+            if number and number % _CALLS_A_TURN == 0:
+                # A moment of the store is held for no longer than a turn.
+                caller.sight.forget()
+                time.sleep(_PAUSE_S)
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:

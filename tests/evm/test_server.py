@@ -141,6 +141,18 @@ def test_an_unknown_namespace_is_refused_at_start() -> None:
         app(evm_api="eth,admin")
 
 
+def test_a_batch_has_as_many_calls_as_geth_takes() -> None:
+    client = app().test_client()
+    batch = [json.loads(CALL) | {"id": number} for number in range(1_001)]
+
+    answers = client.post("/evm", json=batch[:1_000]).get_json()
+    (refused,) = client.post("/evm", json=batch).get_json()
+
+    assert [answer["id"] for answer in answers] == list(range(1_000))
+    assert {answer["result"] for answer in answers} == {hex(9000)}
+    assert "NODERPC_EVM_MAX_BATCH" in refused["error"]["message"]
+
+
 def test_a_batch_that_is_too_long_is_not_read_to_its_end(client: FlaskClient) -> None:
     batch: list[object] = [{}, {}, {}, {}, {"jsonrpc": "2.0", "id": 7, "method": "eth_chainId"}]
 

@@ -26,8 +26,6 @@ SETTINGS = {
     "BLOCK_INTERVAL": "1.0",
     # Which the tests have in their transactions.
     "EVM_CHAIN_ID": "131277322940537",
-    # A test asks for all the blocks there are; geth takes as many.
-    "EVM_MAX_BATCH": "1000",
 }
 
 
