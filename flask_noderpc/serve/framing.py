@@ -8,6 +8,7 @@ and then what is body to one is the next request to the other.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
 # Go: net/http serves the two versions 1, and a request line has three parts.
@@ -29,18 +30,32 @@ def read_headers(source: BinaryIO, version: str) -> bytes:
     """The lines of the headers, with the empty one behind them; raise :exc:`ValueError`."""
     lines: list[bytes] = []
     found: dict[bytes, list[bytes]] = {}
-    room = _MAX_BYTES
-    while (line := source.readline(room + 1)) not in (b"\r\n", b"\n"):
-        room -= len(line)
-        if room < 0 or len(lines) == _MAX_HEADERS:
-            raise ValueError(f"headers beyond {_MAX_BYTES} bytes, or {_MAX_HEADERS} lines")
+    for line in _lines(source):
         header = _HEADER.fullmatch(line)
         if header is None:
             raise ValueError("a line that is no header")
         found.setdefault(header[1].lower(), []).append(header[2])
         lines.append(line)
     _check(found, version)
-    return b"".join((*lines, line))
+    return b"".join((*lines, b"\r\n"))
+
+
+def read_trailers(source: BinaryIO) -> None:
+    """Read what follows the last chunk, and leave it; raise :exc:`ValueError`."""
+    for line in _lines(source, ends=(b"\r\n",)):
+        if not (_HEADER.fullmatch(line) and line.endswith(b"\r\n")):
+            raise ValueError("a line that is no trailer")
+
+
+def _lines(source: BinaryIO, ends: tuple[bytes, ...] = (b"\r\n", b"\n")) -> Iterator[bytes]:
+    """The lines before an empty one, so many and no more."""
+    room, count = _MAX_BYTES, 0
+    while (line := source.readline(room + 1)) not in ends:
+        room -= len(line)
+        if room < 0 or count == _MAX_HEADERS:
+            raise ValueError(f"headers beyond {_MAX_BYTES} bytes, or {_MAX_HEADERS} lines")
+        count += 1
+        yield line
 
 
 def _check(found: dict[bytes, list[bytes]], version: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from math import inf
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ from gevent.pywsgi import WSGIHandler, WSGIServer
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
+from .body import Body, InTurns
 from .framing import check_request_line, read_headers
 from .lane import Asked, Lane
 
@@ -77,11 +78,13 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     ignored_socket_errors = (*WSGIHandler.ignored_socket_errors, errno.EBADF)
     # gevent compares it where it can't send, also before the first answer of a connection.
     code = 0
+    wsgi_input: Body | None = None
 
     def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        super().__init__(sock, address, server)
+        self._bytes = InTurns(sock.makefile("rb", 0))
+        super().__init__(sock, address, server, BufferedReader(self._bytes))
         self.client = _client(address)
         self.greenlet = gevent.getcurrent()
         self.deadline = inf
@@ -155,6 +158,18 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             raise ValueError("the peer has gone") from None
         return super().MessageClass(BytesIO(lines), *args)
 
+    def get_environ(self) -> dict[str, Any]:
+        """The WSGI environ, with a body of our own."""
+        environ: dict[str, Any] = super().get_environ()
+        given: Any = self.wsgi_input
+        # Also where an upgrade is asked for: what an app would read past the body's end is
+        # the next request.
+        self.wsgi_input = environ["wsgi.input"] = Body(
+            self.rfile, self.content_length, given.socket, given.chunked_input
+        )
+        environ["wsgi.input_terminated"] = True
+        return environ
+
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
         self._sent = []
@@ -184,6 +199,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         self._sent = []
         self.awaits, self.apart = Awaits.NOTHING, 0
         gevent.sleep(0)
+        self._bytes.has_read = False
 
     def _sendall(self, data: bytes) -> None:
         before = self.awaits, self.deadline, self.since

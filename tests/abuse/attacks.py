@@ -1,0 +1,126 @@
+"""Attacks that go on until they are told to end, or have sent all that they may."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+from ..serve.kit import PATIENCE, Node, connect
+from ..websocket.client import Client
+from .talk import post
+
+CHUNKED = post("Transfer-Encoding: chunked")
+_PIECE = 65_536
+
+TRAILERS = CHUNKED + b"0\r\n", b"A: " + b"b" * 8000 + b"\r\n"
+"""The beginning of a request, and what is sent after it again and again."""
+TINY_CHUNKS = CHUNKED, b"1\r\n \r\n"
+UNREAD_BODY = post("Content-Length: 1000000000000"), b" " * 1000
+
+FLOODS = {
+    "pings": (b"", b"\x89\x80\0\0\0\0"),
+    "pongs": (b"", b"\x8a\x80\0\0\0\0"),
+    "parts of a byte": (b"\x01\x81\0\0\0\0 ", b"\x00\x81\0\0\0\0 "),
+    "empty parts": (b"\x01\x81\0\0\0\0 ", b"\x00\x80\0\0\0\0"),
+    "parts of 64 bytes": (b"\x01\x81\0\0\0\0 ", b"\x00\xc0\0\0\0\0" + b" " * 64),
+    "notifications": (b"", b"\x81\x93\0\0\0\0" + b'{"method":"health"}'),
+    "calls": (b"", b"\x81\x9a\0\0\0\0" + b'{"method":"status","id":1}'),
+}
+"""The first frame of a websocket, and the one that is sent after it."""
+
+
+class Attack(threading.Thread):
+    """Sends one thing again and again, over a new connection where one was cut."""
+
+    def __init__(
+        self, open_: Callable[[], socket.socket], again: bytes, most: int = 1 << 40
+    ) -> None:
+        super().__init__(daemon=True)
+        self._open = open_
+        self._again = again
+        self._left = most
+        self._over = threading.Event()
+        self.connections = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all was sent."""
+        return self._left <= 0
+
+    def run(self) -> None:
+        while not self.is_over and not self._over.is_set():
+            with suppress(OSError), self._open() as sock:
+                self.connections += 1
+                self._send(sock)
+
+    def _send(self, sock: socket.socket) -> None:
+        piece = self._again * (_PIECE // len(self._again))
+        sock.settimeout(0.05)
+        begun = 0
+        while not self.is_over and not self._over.is_set():
+            try:
+                sent = sock.send(piece[begun:])
+            except TimeoutError:
+                # What was answered is read, or nothing more is.
+                with suppress(TimeoutError):
+                    sock.recv(1 << 20)
+                continue
+            begun = (begun + sent) % len(self._again)
+            self._left -= sent
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._over.set()
+        self.join(PATIENCE)
+
+
+def requests(node: Node, first: bytes) -> Callable[[], socket.socket]:
+    """Opens connections that have sent the beginning of a request."""
+
+    def open_() -> socket.socket:
+        sock = connect(node.url())
+        sock.sendall(first)
+        return sock
+
+    return open_
+
+
+def websockets(node: Node, first: bytes) -> Callable[[], socket.socket]:
+    """Opens websockets that have sent a first frame."""
+
+    def open_() -> socket.socket:
+        client = Client(node.url(), timeout=PATIENCE)
+        client.raw(first)
+        return client.sock
+
+    return open_
+
+
+@contextmanager
+def under(*attacks: Attack) -> Iterator[None]:
+    """While they go on."""
+    for attack in attacks:
+        attack.start()
+    try:
+        yield
+    finally:
+        for attack in attacks:
+            attack.stop()
+
+
+def timed_health(node: Node, until: Callable[[], bool], most: int = 1 << 40) -> list[float]:
+    """Seconds of each answer to somebody who asks for /health again and again."""
+    took: list[float] = []
+    with closing(HTTPConnection(urlsplit(node.url()).netloc, timeout=PATIENCE)) as honest:
+        while len(took) < most and not until():
+            began = time.monotonic()
+            honest.request("GET", "/health")
+            assert json.load(honest.getresponse())["result"] == {}
+            took.append(time.monotonic() - began)
+    return took
