@@ -124,7 +124,11 @@ class Settings:
     )
     block_interval: float = setting(1.0, _seconds, "Seconds between two blocks.")
     empty_blocks: bool = setting(
-        False, _switch, "Whether blocks are made while no transaction waits."
+        False,
+        _switch,
+        "Whether blocks are made while no transaction waits. The default of ``noderpc start``"
+        " without ``--dev`` is true.",
+        flags=("--consensus.create_empty_blocks",),
     )
     proof_blocks: bool | None = setting(
         None,

@@ -50,9 +50,9 @@ def lane(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
         name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
     }
     laddr = {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()}
-    environment = {
-        f"NODERPC_{name.upper()}": str(value) for name, value in {**laddr, **settings}.items()
-    }
+    # As that of CometBFT is told to, it makes no blocks but for transactions.
+    given = {**laddr, "empty_blocks": False, **settings}
+    environment = {f"NODERPC_{name.upper()}": str(value) for name, value in given.items()}
     evm = settings.get("json_rpc_enable")
     port = ports["json_rpc_address" if evm else "rpc_laddr"]
     with served([*START, "--home", folder], port, environment=environment) as server:

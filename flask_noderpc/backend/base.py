@@ -65,5 +65,9 @@ class ChainBackend(
         blocks are made that should be."""
         self.latest_height()
 
+    def awaits_first_block(self) -> bool:
+        """Whether the first block is not there, and is made without a transaction."""
+        return False
+
     def close(self) -> None:
         """Let go of files and threads; the backend opens again when it is used."""

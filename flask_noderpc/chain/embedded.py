@@ -209,6 +209,12 @@ class EmbeddedChain(SQLiteBackend):
             if reason:
                 raise NotReady(reason)
 
+    def awaits_first_block(self) -> bool:
+        """As the base; not while something keeps it from being made."""
+        if self._is_copy or not self._pace.begins_alone or self.latest_height():
+            return False
+        return not why_no_blocks(self.lease_state(), self._pacemaker, time.time_ns())
+
     def control(self) -> Control:
         """What drives a chain of tests."""
         return super().control() if self._control is None else self._control

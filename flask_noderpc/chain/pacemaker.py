@@ -35,6 +35,11 @@ class Pace:
     """Whether no block is made but by :meth:`Producer.produce`."""
 
     @property
+    def begins_alone(self) -> bool:
+        """Whether the first block is made without a transaction."""
+        return not self.by_hand and (self.empty_blocks or self.proof_blocks)
+
+    @property
     def at_once(self) -> bool:
         """Whether a block is made as soon as a transaction waits."""
         quick = self.interval_s <= _SOON_S

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flask import Flask
 
+    from ..backend.base import ChainBackend
     from ..errors import NodeRPCError
     from .lane import Lane
     from .plan import Listener, Plan
@@ -31,6 +33,9 @@ _ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
 
 # CometBFT's write timeout, and a little more.
 _GRACE_S = 12.0
+
+# How often a new chain is looked at for its first block.
+_LOOK_S = 0.02
 
 # gevent goes on with whoever has something to do for as long as this before it looks who else
 # has asked: with Python's 5 ms, one in a hundred quick answers waited ten times as long.
@@ -62,7 +67,7 @@ def main() -> None:
         # Its parent has said which they are.
         leave_to_host(app, lambda _: None)
         servers = list(_servers(app, plan))
-        _start(app, servers)
+        _start(app, servers, ended)
     except NodeRPCError as error:
         sys.exit(_refused(error, plan))
     gc.freeze()
@@ -157,13 +162,28 @@ def _path(app: Flask, endpoint: str) -> str:
     return next(rule.rule for rule in app.url_map.iter_rules(endpoint))
 
 
-def _start(app: Flask, servers: list[NodeServer]) -> None:
+def _start(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
     from ..extension import mounts
 
     for mount in mounts(app).values():
         mount.start()
+    for mount in mounts(app).values():
+        _wait_for_first_block(mount.backend, mount.settings.broadcast_timeout, ended)
     for server in servers:
         server.start()
+
+
+def _wait_for_first_block(
+    backend: ChainBackend, seconds: float, ended: threading.Event
+) -> None:
+    """Let a new chain begin before it is asked; who has connected is answered then.
+
+    Clients of CometBFT take no status without a block.
+    """
+    deadline = time.monotonic() + seconds
+    while backend.awaits_first_block() and time.monotonic() < deadline:
+        if ended.wait(_LOOK_S):
+            return
 
 
 def _refused(error: NodeRPCError, plan: Plan) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
+# The defaults of a node of its own: as CometBFT's, it makes blocks all the time.
+_NODE = {"empty_blocks": True}
 # What a chain of tests is, unless something else is said.
 _DEV = {
     "application": "evm",
@@ -63,7 +65,7 @@ def start_own(given: Mapping[str, Any], say: Say) -> None:
     given = {
         "home": str(folder),
         "database": str(default_database(folder)),
-        **(_DEV if read_settings({}, given).dev else {}),
+        **(_DEV if read_settings({}, given).dev else _NODE),
         **given,
     }
     settings = read_settings({}, given)
