@@ -18,7 +18,7 @@ from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
 from .serve.config_file import database_of
-from .settings import SETTINGS
+from .settings import PREFIX, SETTINGS, no_setting
 
 if TYPE_CHECKING:
     from .backend.sqlite import SQLiteBackend
@@ -253,6 +253,16 @@ def _flags(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def _warn_of_environment() -> None:
+    """Say which variables look like settings and are none. They are no errors: Kubernetes names
+    some after a service, which may be called noderpc."""
+    known = {row.key for row in SETTINGS}
+    for name in sorted(os.environ):
+        key = name.removeprefix("FLASK_")
+        if key.startswith(PREFIX) and key not in known:
+            click.echo(f"warning: {name} of the environment is not read: {no_setting(key)}")
+
+
 @main.command("start")
 @_flags
 def start_node(**given: str | None) -> None:
@@ -260,6 +270,7 @@ def start_node(**given: str | None) -> None:
     from .serve.start import start_own
 
     said = {name: value for name, value in given.items() if value is not None}
+    _warn_of_environment()
     _told(lambda: start_own(said, click.echo), _CannotStart)
 
 

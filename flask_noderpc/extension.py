@@ -73,7 +73,11 @@ class NodeRPC:
         backend = options.pop("backend", self._backend)
         settings = read_settings(app.config, {**self._settings, **options})
         dialect = dialect_named(settings.dialect)
-        backend = backend or _embedded(app, settings)
+        backend = _embedded(app, settings) if backend is None else backend
+        if not isinstance(backend, ChainBackend):
+            raise ConfigurationError(
+                f"backend is {backend!r}: an instance of a subclass of ChainBackend is needed"
+            )
         if (
             isinstance(backend, EmbeddedChain)
             and settings.proof_blocks is None

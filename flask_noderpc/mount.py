@@ -18,7 +18,7 @@ from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context
-from .rpc.describe import with_discover
+from .rpc.describe import DISCOVER, with_discover
 from .rpc.dispatch import Dispatcher
 from .rpc.failures import to_rpc_error
 from .rpc.guard import WEBSOCKET, Authorize, Guard
@@ -48,6 +48,10 @@ View = Callable[..., Response | str]
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EVM = "evm"
+
+_OTHER_METHODS = {DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
+# Of the EVM layer, whose methods are not known where it is not served.
+_NAMESPACES = ("eth_", "web3_", "net_", "txpool_", "debug_", "evm_", "anvil_", "hardhat_")
 
 
 class Talker(Protocol):
@@ -101,6 +105,7 @@ class Mount:
             encode=dialect.encode,
             seats=self._seats,
             turns=Turns(settings.search_timeout),
+            propagates=_propagates,
         )
         self._evm = None
         if settings.json_rpc_enable:
@@ -141,6 +146,10 @@ class Mount:
             self._described,
             dialect,
             metrics_page(backend) if settings.metrics else None,
+        )
+        self._guard.check_names(
+            {*routes.by_name(), *_OTHER_METHODS, *(self._evm.methods if self._evm else ())},
+            unchecked=() if self._evm else _NAMESPACES,
         )
         names = {*routes.by_name(), *self._websocket_names(), *self._pages}
         names |= {_EVM} if self._evm else set()
@@ -350,6 +359,12 @@ class Mount:
         self._feed.stop()
         if self._evm is not None:
             self._evm.stop()
+
+
+def _propagates() -> bool:
+    # As Flask itself decides.
+    wanted = current_app.config["PROPAGATE_EXCEPTIONS"]
+    return bool(current_app.testing or current_app.debug if wanted is None else wanted)
 
 
 def _without_variables(page: Callable[[], Response]) -> View:

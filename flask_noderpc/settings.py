@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigurationError
@@ -89,6 +91,20 @@ def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ValueError("a list of names is needed, or names joined by commas")
     return tuple(value)
+
+
+_ORIGIN = re.compile(r"(\*|null|[a-z][a-z0-9+.-]*://[^/\s]+)", re.IGNORECASE)
+
+
+def _origins(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        # Browsers send scheme, host and port, and a list without them allows nobody.
+        if not _ORIGIN.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no origin: https://wallet.example, http://localhost:3000"
+            )
+    return names
 
 
 def setting(
@@ -281,16 +297,16 @@ class Settings:
     )
     read_origins: tuple[str, ...] = setting(
         ("*",),
-        _names,
+        _origins,
         "Origins, such as ``https://wallet.example``, whose pages may read and subscribe;"
         " ``*`` is any. Those of this site always may, and programs that are no browsers.",
     )
     write_origins: tuple[str, ...] = setting(
-        (), _names, "Origins of other sites whose pages may also send transactions."
+        (), _origins, "Origins of other sites whose pages may also send transactions."
     )
     cors_origins: tuple[str, ...] = setting(
         (),
-        _names,
+        _origins,
         "Origins whose pages browsers let read answers (CORS); ``*`` is any, and stands for"
         " any part of a name.",
     )
@@ -434,6 +450,13 @@ SETTINGS: tuple[Setting, ...] = tuple(
 )
 
 
+def no_setting(key: str) -> str:
+    """A sentence for a key that is none, with the one that it may stand for."""
+    like = get_close_matches(key, [row.key for row in SETTINGS], 1)
+    hint = f"did you mean {like[0]}?" if like else "see docs/settings for the list"
+    return f"{key} is no setting; {hint}"
+
+
 def read_settings(config: Mapping[str, object], overrides: Mapping[str, object]) -> Settings:
     """The settings of a mount: its own overrides, then ``app.config``, then defaults.
 
@@ -444,7 +467,7 @@ def read_settings(config: Mapping[str, object], overrides: Mapping[str, object])
     given_keys = [key for key in config if key.startswith(PREFIX)]
     for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
         if key not in known:
-            raise ConfigurationError(f"{key} is no setting; see docs/settings for the list")
+            raise ConfigurationError(no_setting(key))
     values: dict[str, Any] = {}
     for row in SETTINGS:
         given = overrides.get(row.name, config.get(row.key))

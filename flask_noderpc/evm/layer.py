@@ -12,10 +12,15 @@ from ..rpc.dispatch import Dispatcher
 from ..rpc.guard import OPEN, Guard
 from .dev.table import DEV_ROUTES
 from .dialect import EVM
-from .table import routes_of
+from .table import EVM_ROUTES, routes_of
 from .telling.hub import EvmHub
 from .telling.session import EvmSession
 from .telling.topics import Pending, Topic
+
+METHODS = frozenset(
+    {"eth_subscribe", "eth_unsubscribe", *(route.name for route in EVM_ROUTES + DEV_ROUTES)}
+)
+"""The names of all methods that this layer can have, whatever is set."""
 
 
 class EvmLayer:
@@ -23,6 +28,8 @@ class EvmLayer:
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
     """
+
+    methods = METHODS
 
     def __init__(
         self, context: Context, start: Callable[[], None], guard: Guard = OPEN

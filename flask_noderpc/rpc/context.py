@@ -37,6 +37,8 @@ class Context:
     """A result as the dialect's JSON; for documents that are served in slices."""
     seats: Seats
     turns: Turns
+    propagates: Callable[[], bool] = lambda: False
+    """Whether exceptions that nobody raised on purpose go on to the server, or the test."""
     client: str = ""
     """Who calls, where something is shared out among clients."""
     memo: dict[str, Any] = field(default_factory=dict)

@@ -19,6 +19,8 @@ from .route import Route, RouteTable
 
 Json = Any
 
+DISCOVER = "rpc.discover"
+
 _URI_VALUES = (
     "Texts stand in double quotes, or as hex behind 0x, and lists and objects as JSON."
     " Integers may stand in double quotes too. An empty value counts as not given."
@@ -98,7 +100,7 @@ def with_discover(
         found: json.Raw = ctx.memo["openrpc"]
         return found
 
-    whole = RouteTable((*routes, Route("rpc.discover", discover, NoParams, json.Raw)))
+    whole = RouteTable((*routes, Route(DISCOVER, discover, NoParams, json.Raw)))
     return whole
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ..errors import (
     AnswerTooLarge,
+    NodeRPCError,
     OriginRefused,
     RPCError,
     SigningRefused,
@@ -184,7 +185,7 @@ class Dispatcher:
             with self.telling(name, "get"):
                 caller = _Caller(sender, "get", Sight(self.backend))
                 endpoint = self._endpoint(name, caller)
-                self._ready()
+                self._make_ready(endpoint)
                 if isinstance(values, bytes):
                     params = endpoint.from_query(values)
                 else:
@@ -194,6 +195,7 @@ class Dispatcher:
             cacheable = answer.cacheable and not self.guard.asks
             return Reply(HTTPStatus.OK, answer.body, cacheable, answer.encoded.etag, told)
         except Exception as error:
+            self._propagate(error)
             return self.failed(URI_ID, error)
 
     def failed(self, own_id: bytes | None, error: Exception) -> Reply:
@@ -280,7 +282,15 @@ class Dispatcher:
         try:
             return self._called(call, own_id, caller)
         except Exception as error:
+            if caller.transport == "post":
+                self._propagate(error)
             return Answer(self.envelope.failure(own_id, to_rpc_error(error)))
+
+    def _propagate(self, error: Exception) -> None:
+        """Raise what is a bug and no answer, where the app wants to see it; calls of a
+        websocket are answered, as the others of that connection would be lost."""
+        if not isinstance(error, NodeRPCError) and self._context.propagates():
+            raise error
 
     def over_websocket(self, call: Call, own_id: bytes, sender: Sender = ANYBODY) -> bytes:
         """The reply to one call that came over a websocket."""
@@ -307,7 +317,7 @@ class Dispatcher:
                 return Answer(self.envelope.success(own_id, result, error_member=False))
             endpoint = self._endpoint(call.method, caller)
             if not caller.sight.is_held:
-                self._ready()
+                self._make_ready(endpoint)
             params = endpoint.from_json(call.params)
             return self._call(caller, endpoint, params, own_id)
 
@@ -341,6 +351,11 @@ class Dispatcher:
                 outcome=outcome,
                 transport=transport,
             )
+
+    def _make_ready(self, endpoint: Endpoint) -> None:
+        # What is always the same is answered also where the store can't be read.
+        if not endpoint.route.is_fixed:
+            self._ready()
 
     def _call(
         self, caller: _Caller, endpoint: Endpoint, params: Params, own_id: bytes

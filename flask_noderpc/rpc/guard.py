@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from ..errors import NotAuthorized
+from ..errors import ConfigurationError, NotAuthorized
 
 log = logging.getLogger("flask_noderpc.guard")
 
@@ -35,6 +36,21 @@ class Guard:
     def has(self, method: str) -> bool:
         """Whether there is such a method for anybody."""
         return _lists(self._allow, method) and not _lists(self._deny, method)
+
+    def check_names(self, known: Collection[str], unchecked: tuple[str, ...] = ()) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a name that is of no known
+        method, which a mistake would leave open; not for those that begin as ``unchecked``."""
+        for setting, patterns in (("ALLOW", self._allow), ("DENY", self._deny)):
+            for pattern in patterns:
+                if pattern.startswith(unchecked) or any(
+                    fnmatchcase(name, pattern) for name in known
+                ):
+                    continue
+                like = get_close_matches(pattern, known, 1)
+                hint = f"; did you mean {like[0]!r}?" if like else ""
+                raise ConfigurationError(
+                    f"NODERPC_{setting}_METHODS: no method {pattern!r}{hint}"
+                )
 
     @property
     def asks(self) -> bool:

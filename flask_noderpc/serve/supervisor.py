@@ -56,6 +56,12 @@ class Supervisor:
             # What nohup ignores stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN
         }
+        # Go: programs that do not ask for them ignore these signals, and so do nodes. Processes
+        # inherit that.
+        before |= {
+            number: signal.signal(number, signal.SIG_IGN)
+            for number in (signal.SIGUSR1, signal.SIGUSR2)
+        }
         try:
             self._children = [self._start(plan) for plan in self._plans]
             while not self._ending:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def noderpc_node() -> Iterator[Node]:
+def noderpc_settings() -> dict[str, Any]:
+    """The settings of this test's node, such as ``dialect``; to be overridden."""
+    return {}
+
+
+@pytest.fixture
+def noderpc_node(noderpc_settings: dict[str, Any]) -> Iterator[Node]:
     """A node of its own for this test: ``url``, ``chain``, ``clock``, ``produce()``."""
     from .node import run_node
 
-    with run_node() as node:
+    with run_node(**noderpc_settings) as node:
         yield node
 
 

@@ -7,18 +7,18 @@ They are in the process's own registry, so that a host that shows that has them 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
-from flask import Response
+from flask import Response, request
 from prometheus_client import (
-    CONTENT_TYPE_LATEST,
     REGISTRY,
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
-    generate_latest,
 )
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from .. import signals
@@ -95,4 +95,14 @@ def page(backend: ChainBackend) -> Response:
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
-    return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+    encode, content_type = _encoder(request.headers.get("Accept", ""))
+    return Response(encode(registry), headers={"Vary": "Accept"}, content_type=content_type)
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """What a scraper asks for, OpenMetrics or Prometheus's own text."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        # Of a version that is no number.
+        return choose_encoder("")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
 from flask_noderpc.canonical.hashes import tx_hash
@@ -195,7 +197,7 @@ def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(
 
     by_get = client.get("/status")
     by_post = client.post(
-        "/", json=[{"id": 7, "method": "status"}, {"id": 8, "method": "health"}]
+        "/", json=[{"id": 7, "method": "status"}, {"id": 8, "method": "net_info"}]
     )
 
     assert (by_get.status_code, by_get.content_type) == (500, "application/json")
@@ -230,13 +232,46 @@ def test_a_chain_id_that_is_not_the_chain_s_is_told_to_the_host_and_not_to_calle
         get_backend()
 
 
+class Faulty(MemoryBackend):
+    def latest_height(self) -> int:
+        raise RuntimeError("the secret of the database")
+
+
+@pytest.mark.parametrize(
+    ("config", "raised"),
+    [
+        ({"TESTING": True}, True),
+        ({"PROPAGATE_EXCEPTIONS": True}, True),
+        ({"TESTING": True, "PROPAGATE_EXCEPTIONS": False}, False),
+        ({}, False),
+    ],
+)
+def test_faults_reach_the_test_as_those_of_other_views(
+    make_app: MakeApp, config: dict[str, bool], *, raised: bool
+) -> None:
+    host = make_app(**config)
+    NodeRPC(host, backend=Faulty(CHAIN.genesis))
+    client = host.test_client()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "block"}
+
+    asks: tuple[Callable[[], TestResponse], ...] = (
+        lambda: client.get("/block"),
+        lambda: client.post("/", json=call),
+        lambda: client.post("/", json=[call, call]),
+    )
+    for ask in asks:
+        if raised:
+            with pytest.raises(RuntimeError, match="the secret"):
+                ask()
+        else:
+            assert "-32603" in ask().text
+    # An answer is no fault.
+    assert client.get("/block?height=x").status_code == 400
+
+
 def test_a_fault_of_a_backend_is_logged_and_not_shown(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Faulty(MemoryBackend):
-        def latest_height(self) -> int:
-            raise RuntimeError("the secret of the database")
-
     host = make_app()
     NodeRPC(host, backend=Faulty(CHAIN.genesis))
 

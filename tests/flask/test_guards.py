@@ -11,7 +11,7 @@ from flask import Blueprint, Flask, request
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 
-from flask_noderpc import MemoryBackend, NodeRPC, request_cost
+from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, request_cost
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import serve
 
@@ -99,6 +99,35 @@ def test_only_what_is_allowed_is_there(app: Flask) -> None:
         assert '"result"' in found.post("eth_chainId", "/evm")
         assert "-32601" in found.post("status")
         assert "-32601" in found.post("eth_blockNumber", "/evm")
+
+
+@pytest.mark.parametrize("setting", ["deny_methods", "allow_methods"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("broadcast_tx_cmmit", "did you mean 'broadcast_tx_commit'?"),
+        ("Status", "did you mean 'status'?"),
+        ("eth_sendTransactoin", "did you mean 'eth_sendTransaction'?"),
+        ("made_up_*", ""),
+    ],
+)
+def test_a_name_that_is_of_no_method_is_refused(
+    app: Flask, setting: str, name: str, hint: str
+) -> None:
+    names: Any = {setting: ["status", name]}
+    with pytest.raises(ConfigurationError) as caught:
+        NodeRPC(app, json_rpc_enable=True, **names)
+
+    assert str(caught.value).startswith(f"NODERPC_{setting.upper()}: no method {name!r}")
+    assert str(caught.value).endswith(hint)
+
+
+@pytest.mark.parametrize(
+    "name", ["dial_seeds", "subscribe", "rpc.discover", "eth_getLogs", "debug_*", "*_tx_*"]
+)
+def test_methods_that_are_not_served_now_may_be_denied(app: Flask, name: str) -> None:
+    NodeRPC(app, deny_methods=[name])
+    NodeRPC(app, name="second", url_prefix="/2", deny_methods=name, dialect="comet-0.34")
 
 
 def by_token(method: str) -> bool:

@@ -107,6 +107,34 @@ def test_what_is_open_and_waits_is_shown(node: Node) -> None:
     assert shown(app)[f'noderpc_height{{chain="{chain}"}}'] == 1
 
 
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5",
+            "openmetrics",
+        ),
+        ("application/openmetrics-text", "openmetrics"),
+        ("text/plain;version=0.0.4", "text/plain"),
+        ("*/*", "text/plain"),
+        ("", "text/plain"),
+        ("application/openmetrics-text;version=new", "text/plain"),
+    ],
+)
+def test_the_format_is_the_one_that_is_accepted(node: Node, accept: str, kind: str) -> None:
+    client = app_for(node.chain, metrics=True).test_client()
+    client.get("/health")
+
+    answer = client.get("/metrics", headers={"Accept": accept})
+
+    assert answer.status_code == 200
+    assert kind in answer.content_type
+    # OpenMetrics has an end, Prometheus's own text has none.
+    assert answer.text.endswith("# EOF\n") == (kind == "openmetrics")
+    assert call("health", 0, "get") in answer.text
+    assert "Accept" in answer.headers["Vary"]
+
+
 def test_it_is_off_unless_asked_for_and_may_be_left_to_the_host(node: Node) -> None:
     left = app_for(node.chain, metrics=True, exclude_routes=["metrics"])
 

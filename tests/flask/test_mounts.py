@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Blueprint, Flask
@@ -229,6 +230,12 @@ def test_a_route_whose_answer_has_no_shape_is_refused_at_once(make_app: MakeApp)
     own = (Route("odd", odd, NoParams, int),)
     with pytest.raises(ConfigurationError, match="no shape for int of odd"):
         NodeRPC(make_app(), backend=memory(), routes=NODE_ROUTES + own)
+
+
+@pytest.mark.parametrize("backend", [MemoryBackend, "chain.db", object(), {}])
+def test_a_backend_that_is_none_is_refused(make_app: MakeApp, backend: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"backend is .* subclass of ChainBackend"):
+        NodeRPC(make_app(), backend=backend)
 
 
 def test_a_name_is_taken_once(make_app: MakeApp) -> None:

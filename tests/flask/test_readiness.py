@@ -135,7 +135,13 @@ def test_a_store_that_can_t_be_read_is_told_without_its_path(
 
     with closing(SQLiteBackend(f"{path.as_uri()}?mode=ro")) as backend:
         answer = asked(backend)
+        client = app_for(backend).test_client()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "health"}
+        health = [client.get("/health"), client.post("/", json=call)]
+        status = client.get("/status")
 
+    assert [each.get_json()["result"] for each in health] == [{}, {}]
+    assert status.get_json()["error"]["code"] == -32603
     assert answer.status_code == 503
     assert answer.text.count("\n") == 1
     assert str(tmp_path) not in answer.text

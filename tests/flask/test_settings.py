@@ -48,6 +48,12 @@ def test_every_setting_has_a_default_a_type_and_a_sentence() -> None:
         ("exclude_routes", ["block"], ("block",)),
         ("exclude_routes", "", ()),
         ("home", None, None),
+        ("write_origins", "*", ("*",)),
+        (
+            "cors_origins",
+            "https://*.example,http://localhost:3000,chrome-extension://abc,null",
+            ("https://*.example", "http://localhost:3000", "chrome-extension://abc", "null"),
+        ),
     ],
 )
 def test_values_are_read_in_the_forms_that_people_write(
@@ -80,6 +86,10 @@ def test_values_are_read_in_the_forms_that_people_write(
         ("max_batch", "²", "at least 1"),
         ("exclude_routes", 5, "a list of names"),
         ("exclude_routes", [5], "a list of names"),
+        ("write_origins", "wallet.example", "'wallet.example' is no origin: https://"),
+        ("write_origins", ["https://a.example", "localhost:3000"], "is no origin"),
+        ("read_origins", "https://wallet.example/", "is no origin"),
+        ("cors_origins", "wallet.example", "is no origin"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_with_its_key(
@@ -93,7 +103,9 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_key(
 
 
 def test_a_key_that_is_no_setting_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_DATABSE is no setting"):
+    with pytest.raises(
+        ConfigurationError, match="NODERPC_DATABSE is no setting; did you mean NODERPC_DATABASE"
+    ):
         read(databse="x")
 
 

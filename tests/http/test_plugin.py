@@ -30,9 +30,14 @@ def test_each_test_has_a_chain_of_its_own(noderpc_chain):
 def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
     (tmp_path / "test_readme.py").write_text("\n\n".join([*README_TESTS, ANOTHER_TEST]))
 
+    assert "3 passed" in output_in(tmp_path)
+
+
+def output_in(folder: Path) -> str:
+    """What pytest says of the tests in a folder, all of which pass."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
+        cwd=folder,
         # What this run was given, coverage say, is not for the run under test.
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
@@ -41,7 +46,42 @@ def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
     )
 
     assert found.returncode == 0, found.stdout + found.stderr
-    assert "3 passed" in found.stdout
+    return found.stdout
+
+
+DIALECTS = """
+import json
+import urllib.request
+
+import pytest
+
+
+def answered(url):
+    return json.load(urllib.request.urlopen(url + "/status"))
+
+
+@pytest.fixture
+def noderpc_settings():
+    return {"dialect": "comet-0.38"}
+
+
+def test_of_the_module(noderpc_url):
+    answer = answered(noderpc_url)
+    assert answer["result"]["node_info"]["version"].startswith("0.38.")
+    assert "error" not in answer
+
+
+@pytest.mark.parametrize("noderpc_settings", [{"dialect": "comet-0.34"}])
+def test_of_one_test(noderpc_url):
+    info = answered(noderpc_url)["result"]["node_info"]
+    assert info["version"].startswith("0.34.")
+"""
+
+
+def test_the_fixtures_take_a_dialect(tmp_path: Path) -> None:
+    (tmp_path / "test_dialects.py").write_text(DIALECTS)
+
+    assert "2 passed" in output_in(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_node_that_is_not_ready_says_so_in_every_call(error: Exception, data: 
         raise error
 
     core = dispatcher(ready=fail)
-    by_get, by_post = core.get("health", {}), core.post(b'{"id":5,"method":"health"}')
+    by_get, by_post = core.get("net_info", {}), core.post(b'{"id":5,"method":"net_info"}')
 
     expected: dict[str, Any] = {"code": -32603, "message": "Internal error", "data": data}
     assert (by_get.status, by_post.status) == (500, 200)
@@ -94,7 +94,9 @@ def test_the_node_is_asked_before_each_call_and_not_for_notifications() -> None:
     asked: list[int] = []
     core = dispatcher(ready=lambda: asked.append(1))
 
-    core.post(b'[{"id":1,"method":"health"},{"method":"health"},{"id":2,"method":"health"}]')
+    core.post(
+        b'[{"id":1,"method":"net_info"},{"method":"net_info"},{"id":2,"method":"net_info"}]'
+    )
     core.post(b"no json")
 
     assert len(asked) == 2

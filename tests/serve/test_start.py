@@ -132,6 +132,37 @@ def test_what_cant_be_is_one_clear_line(tmp_path: Path, flags: list[str], words:
     assert "\n" not in said
 
 
+def test_variables_that_are_no_settings_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODERPC_MONIKR", "mine")
+    monkeypatch.setenv("FLASK_NODERPC_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("NODERPC_CHAIN_ID", "known")
+    with started(tmp_path) as node:
+        node.until_up()
+        said = node.log.read_text()
+    for words in (
+        "NODERPC_MONIKR of the environment is not read: NODERPC_MONIKR is no setting;"
+        " did you mean NODERPC_MONIKER?",
+        "FLASK_NODERPC_SERVICE_HOST of the environment is not read",
+    ):
+        assert said.count(words) == 1
+    assert "NODERPC_CHAIN_ID" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_that_nobody_waits_for_end_nothing(tmp_path: Path, number: int) -> None:
+    with started(tmp_path, "--application", "evm", "--json-rpc.enable") as node:
+        node.until_up()
+        before = node.children()
+        for pid in (node.pid, *before):
+            os.kill(pid, number)
+        # It is answered by a process that had the signal.
+        assert node.get("/health") == {}
+        assert node.end() == 0
+        assert node.log.read_text().count("ended with") == 0
+
+
 def test_a_file_in_the_home_is_read_and_flags_win(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "noderpc.toml").write_text(
