@@ -63,6 +63,9 @@ class Talker(Protocol):
     def pull(self) -> Iterator[bytes]:
         """What waits to be sent."""
 
+    def cancel(self) -> Iterable[bytes]:
+        """End the subscriptions of a client that reads nothing; the notices of that."""
+
     def close(self) -> None:
         """The connection has ended."""
 
@@ -340,7 +343,7 @@ class Mount:
 
         try:
             with self._connections.one(connection):
-                connection.run(receive, session.pull)
+                connection.run(receive, session.pull, session.cancel)
         finally:
             session.close()
 

@@ -13,6 +13,8 @@ from .subscriptions import Ring, Rings
 
 K = TypeVar("K", bound=Hashable)
 
+_TOO_SLOW = "too slow"
+
 
 @dataclass(slots=True)
 class Subscription:
@@ -84,6 +86,11 @@ class Held(Generic[K]):
         for name in list(self._held):
             self.end(name, reason)
 
+    def cancel(self, notice: Callable[[Subscription], bytes]) -> list[bytes]:
+        """Give all up for a peer that reads nothing; the notice of each."""
+        held = tuple(self._held.items())
+        return [notice(each) for name, each in held if self.end(name, _TOO_SLOW)]
+
     def pull(self, fallen: Callable[[Subscription], Iterable[bytes]]) -> Iterator[bytes]:
         """What waits; one that fell behind is given up, and ``fallen`` says what is told."""
         waiting: list[Iterable[bytes]] = []
@@ -93,7 +100,7 @@ class Held(Generic[K]):
                 continue
             found = subscription.take()
             if found is None:
-                self.end(name, "too slow")
+                self.end(name, _TOO_SLOW)
                 found = iter(fallen(subscription))
             waiting.append(found)
         return chain.from_iterable(waiting)

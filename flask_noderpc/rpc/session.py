@@ -156,15 +156,17 @@ class Session:
         return self._held.pull(self._notice)
 
     def _notice(self, subscription: Subscription) -> Iterable[bytes]:
-        return (self._envelope.failure(subscription.id, _cancelled()),)
+        hint = "NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
+        error = _cancelled("internal subscription event buffer is out of capacity", hint)
+        return (self._envelope.failure(subscription.id, error),)
+
+    def cancel(self) -> list[bytes]:
+        """The notices for a client that reads nothing; its subscriptions have ended."""
+        error = _cancelled("slow client", "read what is sent as it comes")
+        return self._held.cancel(lambda each: self._envelope.failure(each.id, error))
 
 
-def _cancelled() -> RPCError:
-    return RPCError(
-        # CometBFT: rpc/core/events.go.
-        "subscription was canceled (reason: internal subscription event buffer is out of"
-        " capacity)",
-        "NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more",
-        code=_SERVER_ERROR,
-        message="Server error",
-    )
+def _cancelled(reason: str, hint: str) -> RPCError:
+    # CometBFT: rpc/core/events.go.
+    text = f"subscription was canceled (reason: {reason})"
+    return RPCError(text, hint, code=_SERVER_ERROR, message="Server error")

@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -23,11 +23,15 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError
 
+from . import send_buffer
+
 # Read in one go: small enough that others wait some milliseconds, even when it is seven
 # hundred empty frames.
 _READ = 4096
 # Written in one go.
 _WRITE = 65536
+
+_TOO_SLOW = "too slow: nothing was read for long"
 
 _TALKING = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
 
@@ -62,8 +66,11 @@ class Connection:
         # keep the writer out of OpenSSL.
         self._sock = sock
         sock.settimeout(timing.read_s + timing.write_s)
+        send_buffer.reserve(sock)
         self._read_by = self._write_by = inf
+        self._last_write_by = inf
         self._pull: Callable[[], Iterator[bytes]]
+        self._cancel: Callable[[], Iterable[bytes]]
         self._timing = timing
         self._max_message = max_message
         self._protocol = Protocol(ConnectionType.SERVER)
@@ -75,17 +82,21 @@ class Connection:
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
         self._is_taking = False
-        self._is_broken = self._has_read = self._has_ended = False
+        self._is_broken = self._has_read = self._has_ended = self._is_slow = False
 
     def run(
-        self, receive: Callable[[bytes], None], pull: Callable[[], Iterator[bytes]]
+        self,
+        receive: Callable[[bytes], None],
+        pull: Callable[[], Iterator[bytes]],
+        cancel: Callable[[], Iterable[bytes]] = tuple,
     ) -> None:
         """Serve the connection to its end; the socket is shut when this returns.
 
         ``receive`` is called with each message, ``pull`` by the writer for the messages
-        that wait, first and after each :meth:`wake`.
+        that wait, first and after each :meth:`wake`, and ``cancel`` for the last messages to
+        a peer that reads nothing.
         """
-        self._pull = pull
+        self._pull, self._cancel = pull, cancel
         writer = threading.Thread(target=self._write, name="noderpc-websocket", daemon=True)
         writer.start()
         try:
@@ -131,13 +142,38 @@ class Connection:
             # Silent, and busy with what it is sent: our ping stands in that queue.
             self._is_taking = False
             self._read_by = now + self._timing.read_s
-        if now >= min(self._read_by, self._write_by, self._close_by):
+        if now >= min(self._read_by, self._close_by):
             self._end()
+        elif now >= self._write_by:
+            self._cut_off(now)
+        elif self._close_by != inf:
+            if self._write_by == self._last_write_by != inf:
+                # The same write since the last look: the Close would come too late.
+                self._stop_events()
+            self._last_write_by = self._write_by
         elif now >= self._next_ping:
             self._next_ping = now + self._timing.ping_s
             with suppress(LocalProtocolError), self._lock:
                 self._frames.append(self._protocol.send(Ping()))
             self._wakeup.set()
+
+    def _cut_off(self, now: float) -> None:
+        """Send a peer that reads nothing what its buffer still takes, behind the message that
+        is being sent: that its subscriptions are cancelled, and a Close."""
+        if self._is_slow:
+            self._end()
+            return
+        self._stop_events()
+        self._write_by = now + self._timing.close_s
+        notices = [text_frame(notice) for notice in self._cancel()]
+        with self._lock:
+            self._frames += notices
+        self.drop(_TOO_SLOW)
+
+    def _stop_events(self) -> None:
+        """Leave room for what stands behind the message that is being sent."""
+        self._is_slow = True
+        send_buffer.release(self._sock)
 
     def _end(self) -> None:
         """Shut the socket, so that whoever reads or writes notices."""
@@ -241,7 +277,10 @@ class Connection:
             yield pong
             yield from frames
         if not self._has_read and self._close_by == inf:
-            yield from map(text_frame, self._pull())
+            for payload in self._pull():
+                yield text_frame(payload)
+                if self._is_slow:
+                    return
 
 
 def _pieces(frames: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flask_noderpc.transports.connection import Timing
+from flask_noderpc.transports.connection import Timing, text_frame
 
 from .pair import nothing, served
 
@@ -63,6 +63,26 @@ def test_a_peer_that_takes_nothing_is_cut_off_at_the_write_deadline() -> None:
         pair.connection.close()
 
         assert pair.ended.wait(10)
+
+
+def test_a_goodbye_is_there_for_a_peer_that_reads_nothing_until_then() -> None:
+    begun = threading.Event()
+
+    def events() -> Iterator[bytes]:
+        # More than the kernel takes.
+        for _ in range(2000):
+            yield b"x" * 10_000
+            begun.set()
+
+    with served(Timing(write_s=60, close_s=0.5), pull=events) as pair:
+        assert begun.wait(10)
+        pair.connection.close(1001)
+
+        assert pair.ended.wait(10)
+        received = pair.read(100_000_000)
+        event = text_frame(b"x" * 10_000)
+        assert received.endswith(event + b"\x88\x02\x03\xe9")
+        assert len(received[:-4]) % len(event) == 0
 
 
 def test_a_close_is_the_last_that_is_sent_and_ends_a_stream_of_events() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import socket
 import threading
 from collections.abc import Callable
 
 import pytest
 
+from flask_noderpc.mount import Mount
+from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
+from flask_noderpc.transports.connection import Timing
 
 from .client import Client
 from .conftest import Connect
@@ -54,6 +59,32 @@ def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
     assert "subscription was canceled" in told["error"]["data"]
     assert "NODERPC_EVENT_BUFFER" in told["error"]["data"]
     assert slow.asked("subscribe", ALL_TXS)["result"] == {}
+
+
+def test_whoever_reads_nothing_is_told_and_closed(
+    start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mount, "timing", Timing(write_s=0.5, close_s=0.5))
+    node = start(event_buffer_bytes=100_000_000)
+    closed = threading.Event()
+    with websocket_closed.connected_to(lambda sender: closed.set()):
+        stalled = connect(node)
+        stalled.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        stalled.asked("subscribe", ALL_TXS, "stalled")
+        # More than the kernel takes for one connection.
+        for index in range(200):
+            node.chain.submit(b"k%d=" % index + b"x" * 50_000)
+        node.produce()
+        assert closed.wait(20)
+
+    *events, notice = (json.loads(text) for text in iter(stalled.read, None))
+    assert stalled.closed == 1013
+    assert notice["id"] == "stalled"
+    assert notice["error"]["code"] == -32000
+    assert "slow client" in notice["error"]["data"]
+    indexes = [each["result"]["data"]["value"]["TxResult"]["index"] for each in events]
+    assert indexes == list(range(len(indexes)))
+    assert len(indexes) < 200
 
 
 def open_files() -> int:

@@ -101,6 +101,10 @@ class EvmSession:
         self._drop(_TOO_SLOW)
         return ()
 
+    def cancel(self) -> Iterable[bytes]:
+        """No notices: geth has none."""
+        return ()
+
     def close(self) -> None:
         """End every subscription."""
         self._held.close("disconnected")
