@@ -9,7 +9,7 @@ import socket
 import threading
 
 from .base import EvmEngine, Job
-from .executors import receive, send
+from .process import receive, send
 
 # A thousand calls inside one another, each of a dozen Python frames.
 _STACK_BYTES = 512 << 20

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import os
-import pickle
-import socket
-import struct
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
-from ..errors import ExecutionTimedOut, ExecutorDied, ExecutorsBusy
+from ..errors import ExecutorDied, ExecutorsBusy
 from ..shares import who_gives_way
 from .base import Job
+from .process import Executor
 
 T = TypeVar("T")
-
-_SIZE = struct.Struct(">Q")
-_CHUNK = 1 << 20
 
 # What begins has some of its time left: a process that is killed is a while in coming back.
 _WAIT_SHARE = 0.8
 
-# What an interpreter needs to start on a busy machine, beside the job itself.
-_START_S = 30.0
-
 
 class Executors:
-    """At most ``count`` processes, each begun when it is needed first.
+    """At most ``count`` processes, started in the background when jobs wait for one.
 
-    ``command`` starts one; a socket's number is added to it. What waits for a free one is
+    ``command`` starts one; a socket's number is added to it. A job runs in the process that is
+    free first, so it never waits for another one's start. What waits for a free one is
     bounded by ``queue_size`` and shared out among clients, who are served by turns; each has
     at most ``per_client`` jobs, if that is given. Works the same under threads and gevent.
     """
@@ -51,39 +42,89 @@ class Executors:
         self._process = 0
         self._crew = _Crew(0)
 
+    def start(self) -> None:
+        """Start the first process, and wait for nothing."""
+        with self._lock:
+            self._use_own_crew()
+            if not self._crew.serves() and not self._crew.starting:
+                self._start_one(self._crew)
+
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
         """The job's result; what it raises is raised here.
 
         Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` when too many wait, or for too long,
         :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, the wait for a
-        process included, and :exc:`~flask_noderpc.errors.ExecutorDied`.
+        process included, and :exc:`~flask_noderpc.errors.ExecutorDied`. While the first
+        process starts no job's time goes by.
         """
-        deadline = time.monotonic() + seconds
         turn = self._enter(client)
         try:
-            if not turn.told.wait(seconds * _WAIT_SHARE) or turn.gave_way:
-                raise ExecutorsBusy(self._count)
-            if turn.executor is None or not turn.executor.lives():
-                turn.executor = _Executor(self._command)
-            return turn.executor.run(job, deadline)
+            executor = self._executor_for(turn, seconds * _WAIT_SHARE)
+            return executor.run(job, turn.began() + seconds)
         finally:
             self._leave(turn)
 
+    def _executor_for(self, turn: _Turn, seconds: float) -> Executor:
+        with self._lock:
+            self._call_next(turn.crew)
+        while not turn.told.is_set():
+            left = turn.left(seconds)
+            if left <= 0:
+                raise ExecutorsBusy(self._count)
+            turn.told.wait(left)
+        if turn.gave_way:
+            raise ExecutorsBusy(self._count)
+        if turn.executor is None:
+            raise ExecutorDied
+        return turn.executor
+
+    def _use_own_crew(self) -> None:
+        """After a fork the processes are the parent's."""
+        if self._process != os.getpid():
+            self._process, self._crew = os.getpid(), _Crew(self._count)
+
     def _enter(self, client: str) -> _Turn:
         with self._lock:
-            if self._process != os.getpid():
-                # After a fork the processes are the parent's.
-                self._process, self._crew = os.getpid(), _Crew(self._count)
+            self._use_own_crew()
             crew = self._crew
             # Whose address nobody knows are many.
             if client and self._per_client is not None:
                 crew.check(client, self._per_client)
             turn = _Turn(crew, client)
-            if not crew.idle and len(crew.line) >= self._queue_size:
+            # Each that starts, or may, has a job to come.
+            room = self._queue_size + len(crew.idle) + crew.starting + crew.missing
+            if len(crew.line) >= room:
                 self._make_room(crew, client)
             crew.line.append(turn)
-            crew.call_next()
             return turn
+
+    def _call_next(self, crew: _Crew) -> None:
+        crew.call_next()
+        while crew.missing and crew.starting < len(crew.line):
+            self._start_one(crew)
+
+    def _start_one(self, crew: _Crew) -> None:
+        # It comes to the lock when whoever has it is done.
+        threading.Thread(target=self._have_started, args=(crew,), daemon=True).start()
+        crew.missing -= 1
+        crew.starting += 1
+
+    def _have_started(self, crew: _Crew) -> None:
+        try:
+            executor = Executor(self._command)
+        except ExecutorDied:
+            executor = None
+        with self._lock:
+            crew.starting -= 1
+            if executor is None:
+                crew.missing += 1
+                crew.fail()
+            elif crew is not self._crew:
+                # It was closed meanwhile.
+                executor.end()
+            else:
+                crew.add(executor)
+                self._call_next(crew)
 
     def _make_room(self, crew: _Crew, newcomer: str) -> None:
         """Have the last in line of the client with the most give way."""
@@ -97,19 +138,22 @@ class Executors:
         last.told.set()
 
     def _leave(self, turn: _Turn) -> None:
-        crew = turn.crew
+        crew, executor = turn.crew, turn.executor
         with self._lock:
             if turn in crew.line:
                 crew.line.remove(turn)
-            elif not turn.gave_way:
-                crew.working.remove(turn)
-                executor = turn.executor
-                if executor is not None and crew is not self._crew:
-                    # It was closed meanwhile.
-                    executor.end()
-                # One that has ended makes room for another.
-                crew.idle.append(executor if executor is not None and executor.alive else None)
-                crew.call_next()
+            if executor is None:
+                return
+            crew.working.remove(turn)
+            if crew is not self._crew:
+                # It was closed meanwhile.
+                executor.end()
+                return
+            if executor.alive:
+                crew.idle.append(executor)
+            else:
+                crew.missing += 1
+            self._call_next(crew)
 
     def close(self) -> None:
         """End the processes: those that work, when they have done."""
@@ -118,9 +162,8 @@ class Executors:
                 return
             crew, self._crew, self._process = self._crew, _Crew(0), 0
             for executor in crew.idle:
-                if executor is not None:
-                    executor.end()
-            crew.idle = [None] * len(crew.idle)
+                executor.end()
+            crew.dismiss()
 
 
 class _Turn:
@@ -129,8 +172,19 @@ class _Turn:
     def __init__(self, crew: _Crew, client: str) -> None:
         self.crew, self.client = crew, client
         self.told = threading.Event()
-        self.executor: _Executor | None = None
+        self.executor: Executor | None = None
         self.gave_way = False
+        self._entered = time.monotonic()
+
+    def began(self) -> float:
+        """The time from which its seconds count: not before there was a process."""
+        return max(self._entered, self.crew.serves_since)
+
+    def left(self, seconds: float) -> float:
+        """How many of these it may still wait: all of them while the first process starts."""
+        if not self.crew.serves():
+            return seconds
+        return self.began() + seconds - time.monotonic()
 
 
 class _Crew:
@@ -138,10 +192,33 @@ class _Crew:
 
     def __init__(self, count: int) -> None:
         # The one that worked last is the warmest.
-        self.idle: list[_Executor | None] = [None] * count
+        self.idle: list[Executor] = []
         self.line: list[_Turn] = []
         self.working: list[_Turn] = []
+        self.missing, self.starting = count, 0
+        self.serves_since = 0.0
         self._served: list[str] = []
+
+    def serves(self) -> bool:
+        """Whether there is a process that has started."""
+        return bool(self.idle or self.working)
+
+    def add(self, executor: Executor) -> None:
+        """Have one more that has nothing to do."""
+        if not self.serves():
+            self.serves_since = time.monotonic()
+        self.idle.append(executor)
+
+    def fail(self) -> None:
+        """Tell who waits that no process starts, unless there are others."""
+        if not self.serves() and not self.starting:
+            self.dismiss()
+
+    def dismiss(self) -> None:
+        """Tell who waits that nobody comes."""
+        for turn in self.line:
+            turn.told.set()
+        self.line.clear()
 
     def check(self, client: str, most: int) -> None:
         """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` for one more than ``most``."""
@@ -150,107 +227,24 @@ class _Crew:
 
     def call_next(self) -> None:
         """Give who is idle to whoever's client was not served for the longest."""
-        while self.idle and self.line:
+        while self.line and (executor := self._free()):
             turn = min(self.line, key=self._last_served)
             self.line.remove(turn)
             # Who has nothing more in line is forgotten.
             present = {each.client for each in self.line} - {turn.client}
             self._served = [name for name in self._served if name in present] + [turn.client]
-            turn.executor = self.idle.pop()
+            turn.executor = executor
             self.working.append(turn)
             turn.told.set()
 
+    def _free(self) -> Executor | None:
+        """One that has nothing to do; each may have been killed meanwhile."""
+        while self.idle:
+            executor = self.idle.pop()
+            if executor.lives():
+                return executor
+            self.missing += 1
+        return None
+
     def _last_served(self, turn: _Turn) -> int:
         return self._served.index(turn.client) if turn.client in self._served else -1
-
-
-class _Executor:
-    """One process, and the socket to it."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self._process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=environment,
-            )
-        self._socket = ours
-        self.alive = True
-        self._serves = False
-
-    def run(self, job: Job[T], deadline: float) -> T:
-        """The job's result."""
-        try:
-            # The first job need not be quick enough to start an interpreter as well.
-            deadline += self._starting()
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            send(self._socket, job)
-            done, value = _receive(self._socket, deadline)
-        except TimeoutError:
-            self.end()
-            raise ExecutionTimedOut from None
-        except BaseException as error:
-            # Whoever waits may be ended too: the answer must not go to the next.
-            self.end()
-            if isinstance(error, OSError | EOFError):
-                raise ExecutorDied from None
-            raise
-        if done:
-            result: T = value
-            return result
-        raise value
-
-    def lives(self) -> bool:
-        """Whether the process is still there; one may be killed while it has nothing to do."""
-        if self._process.poll() is not None:
-            self.end()
-        return self.alive
-
-    def _starting(self) -> float:
-        """The seconds that it takes until it serves; none where it does."""
-        began = time.monotonic()
-        if not self._serves:
-            _receive(self._socket, began + _START_S)
-            self._serves = True
-        return time.monotonic() - began
-
-    def end(self) -> None:
-        """Kill the process."""
-        self.alive = False
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
-
-
-def send(to: socket.socket, value: Any) -> None:
-    """Send one value."""
-    body = pickle.dumps(value)
-    to.sendall(_SIZE.pack(len(body)) + body)
-
-
-def _receive(sender: socket.socket, deadline: float) -> Any:
-    def left() -> float:
-        return max(0.001, deadline - time.monotonic())
-
-    return receive(sender, left)
-
-
-def receive(sender: socket.socket, left: Callable[[], float | None]) -> Any:
-    """The next value; raise :exc:`EOFError` at the end and :exc:`TimeoutError`."""
-    (size,) = _SIZE.unpack(_exactly(sender, _SIZE.size, left))
-    return pickle.loads(_exactly(sender, size, left))
-
-
-def _exactly(sender: socket.socket, size: int, left: Callable[[], float | None]) -> bytes:
-    parts = []
-    while size:
-        sender.settimeout(left())
-        part = sender.recv(min(size, _CHUNK))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

@@ -28,8 +28,29 @@ class NoRecords:
         return None
 
 
-def executors(count: int = 1, queue_size: int = 1, per_client: int | None = None) -> Executors:
-    return Executors((sys.executable, "-m", __name__), count, queue_size, per_client)
+def executors(
+    count: int = 1, queue_size: int = 1, per_client: int | None = None, gate: Path | None = None
+) -> Executors:
+    """Executors; with a gate each start waits there until it is let through."""
+    at_gate = [str(gate)] if gate else []
+    command = (sys.executable, "-m", __name__, *at_gate)
+    return Executors(command, count, queue_size, per_client)
+
+
+def wait_at(gate: Path) -> None:
+    (gate / f"starts-{os.getpid()}").touch()
+    while not (gate / f"go-{os.getpid()}").exists():
+        threading.Event().wait(0.005)
+
+
+def starting(gate: Path) -> list[int]:
+    """The processes that came to a gate, the last one last."""
+    found = sorted(gate.glob("starts-*"), key=lambda file: file.stat().st_mtime_ns)
+    return [int(file.name.removeprefix("starts-")) for file in found]
+
+
+def let_start(gate: Path, pid: int) -> None:
+    (gate / f"go-{pid}").touch()
 
 
 class WhoAmI(Job[int]):
@@ -122,4 +143,6 @@ class Runs(Job[Outcome]):
 
 
 if __name__ == "__main__":
-    serve(PyEvm(NoRecords()), int(sys.argv[1]))
+    if len(sys.argv) > 2:
+        wait_at(Path(sys.argv[1]))
+    serve(PyEvm(NoRecords()), int(sys.argv[-1]))

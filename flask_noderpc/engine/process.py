@@ -1,0 +1,111 @@
+"""One process that runs jobs, and the messages between it and its parent."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..errors import ExecutionTimedOut, ExecutorDied
+from .base import Job
+
+T = TypeVar("T")
+
+_SIZE = struct.Struct(">Q")
+_CHUNK = 1 << 20
+
+# What an interpreter needs to start on a busy machine.
+_START_S = 30.0
+
+
+class Executor:
+    """One process that has started, and the socket to it."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start it; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=environment,
+            )
+        self._socket = ours
+        self.alive = True
+        try:
+            _receive(ours, time.monotonic() + _START_S)
+        except (OSError, EOFError):
+            self.end()
+            raise ExecutorDied from None
+
+    def run(self, job: Job[T], deadline: float) -> T:
+        """The job's result."""
+        try:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            send(self._socket, job)
+            done, value = _receive(self._socket, deadline)
+        except TimeoutError:
+            self.end()
+            raise ExecutionTimedOut from None
+        except BaseException as error:
+            # Whoever waits may be ended too: the answer must not go to the next.
+            self.end()
+            if isinstance(error, OSError | EOFError):
+                raise ExecutorDied from None
+            raise
+        if done:
+            result: T = value
+            return result
+        raise value
+
+    def lives(self) -> bool:
+        """Whether the process is still there; one may be killed while it has nothing to do."""
+        if self._process.poll() is not None:
+            self.end()
+        return self.alive
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.alive = False
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def send(to: socket.socket, value: Any) -> None:
+    """Send one value."""
+    body = pickle.dumps(value)
+    to.sendall(_SIZE.pack(len(body)) + body)
+
+
+def _receive(sender: socket.socket, deadline: float) -> Any:
+    def left() -> float:
+        return max(0.001, deadline - time.monotonic())
+
+    return receive(sender, left)
+
+
+def receive(sender: socket.socket, left: Callable[[], float | None]) -> Any:
+    """The next value; raise :exc:`EOFError` at the end and :exc:`TimeoutError`."""
+    (size,) = _SIZE.unpack(_exactly(sender, _SIZE.size, left))
+    return pickle.loads(_exactly(sender, size, left))
+
+
+def _exactly(sender: socket.socket, size: int, left: Callable[[], float | None]) -> bytes:
+    parts = []
+    while size:
+        sender.settimeout(left())
+        part = sender.recv(min(size, _CHUNK))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
