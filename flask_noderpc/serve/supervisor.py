@@ -53,8 +53,9 @@ class Supervisor:
         before = {
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-            # What nohup ignores stays ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN
+            # What nohup ignores stays ignored. A script's background job ignores SIGINT too,
+            # and is told by it to end: geth and CometBFT take it (Go: signal.Notify).
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
         # Go: programs that do not ask for them ignore these signals, and so do nodes. Processes
         # inherit that.

@@ -15,7 +15,7 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for, serve
 
 CHAIN = make_chain()
-PATIENCE = 30.0
+PATIENCE = 90.0
 SECRET = "the password of the database"
 
 

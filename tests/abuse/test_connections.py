@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ..faults.kit import check_duration
 from ..serve.certificate import make_certificate
 from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
@@ -33,14 +34,12 @@ def node(tmp_path: Path) -> Iterator[Node]:
         assert "Traceback" not in found.log.read_text()
 
 
-def slowest(node: Node, times: int = 20) -> float:
-    """How long the slowest of some answers of /health took."""
-    took = []
+def is_served(node: Node, times: int = 20) -> None:
+    """Ask for /health some times."""
     for _ in range(times):
         began = time.monotonic()
         assert node.get("/health") == {}
-        took.append(time.monotonic() - began)
-    return max(took)
+        check_duration(time.monotonic() - began, SOON_S)
 
 
 def open_files(node: Node) -> int:
@@ -53,7 +52,7 @@ def test_a_thousand_idle_connections_delay_nobody_and_leave_nothing(node: Node) 
         for _ in range(1000):
             stack.enter_context(connect(node.url()))
         until(lambda: open_files(node) >= before + 850, "their connections")
-        assert slowest(node) < SOON_S
+        is_served(node)
         # The oldest made room.
         assert open_files(node) <= before + 910
     until(lambda: open_files(node) <= before + 5, "their end")
@@ -64,24 +63,24 @@ def test_a_crowd_that_never_finishes_its_requests_is_cut_off(
     node: Node, request_: bytes
 ) -> None:
     before = open_files(node)
-    socks = [send(node, request_) for _ in range(300)]
-    assert slowest(node) < SOON_S
-    until(lambda: open_files(node) <= before + 5, "their end")
-    for sock in socks:
-        sock.close()
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(send(node, request_))
+        is_served(node)
+        until(lambda: open_files(node) <= before + 5, "their end")
 
 
 def test_bytes_that_trickle_in_gain_no_time(node: Node) -> None:
-    sock = connect(node.url())
-    began = time.monotonic()
-    with closing(sock), suppress(ConnectionError):
+    with connect(node.url()) as sock:
         sock.settimeout(0.1)
-        for byte in GET[:-4] * 10:
-            sock.send(bytes((byte,)))
-            with suppress(TimeoutError):
-                if not sock.recv(100):
-                    break
-    assert time.monotonic() - began < PATIENCE / 3
+        with suppress(ConnectionError):
+            # Half a minute and more, of which it has two seconds.
+            for byte in GET[:-4] * 10:
+                sock.send(bytes((byte,)))
+                with suppress(TimeoutError):
+                    if not sock.recv(100):
+                        return
+            pytest.fail("it is still served")
 
 
 def test_many_at_once_are_all_answered(node: Node) -> None:
@@ -103,13 +102,14 @@ def test_a_hundred_that_wait_for_a_block_delay_nobody(tmp_path: Path) -> None:
                     f'{node.url()}/broadcast_tx_commit?tx="a{number}=1"', timeout=PATIENCE
                 )
             except urllib.error.HTTPError as error:
-                codes.append(error.code)
+                with error:
+                    codes.append(error.code)
 
         threads = [threading.Thread(target=wait, args=(number,)) for number in range(100)]
         for thread in threads:
             thread.start()
         until(lambda: node.get("/num_unconfirmed_txs")["total"] == "100", "all of them")
-        assert slowest(node) < SOON_S
+        is_served(node)
         node.end()
         for thread in threads:
             thread.join(PATIENCE)
@@ -151,11 +151,11 @@ def test_whoever_never_agrees_on_tls_is_cut_off(
 ) -> None:
     node, up = secure
     before = open_files(node)
-    socks = [connect(node.url()) for _ in range(1000)]
-    until(up, "an answer between them")
-    until(lambda: open_files(node) <= before + 5, "their end")
-    for sock in socks:
-        sock.close()
+    with ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(connect(node.url()))
+        until(up, "an answer between them")
+        until(lambda: open_files(node) <= before + 5, "their end")
 
 
 def test_tls_at_a_plain_port_is_answered_once(node: Node) -> None:
@@ -168,38 +168,36 @@ def test_tls_at_a_plain_port_is_answered_once(node: Node) -> None:
 def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
     before = open_files(node)
     for _ in range(3):
-        clients = [Client(node.url(), timeout=PATIENCE) for _ in range(90)]
-        for client in clients:
-            client.asked("subscribe", {"query": "tm.event='NewBlock'"})
-            client.close()
+        with ExitStack() as stack:
+            for _ in range(90):
+                client = stack.enter_context(closing(Client(node.url(), timeout=PATIENCE)))
+                client.asked("subscribe", {"query": "tm.event='NewBlock'"})
         until(lambda: open_files(node) <= before + 5, "their end")
 
 
 def test_whoever_asks_and_never_reads_is_cut_off(tmp_path: Path) -> None:
-    with started(tmp_path, *LIMITS, "--write-timeout", "1") as node:
+    with started(tmp_path, *LIMITS, "--write-timeout", "1") as node, ExitStack() as stack:
         node.until_up()
         before = open_files(node)
-        socks = [connect(node.url()) for _ in range(5)]
-        for sock in socks:
+        for _ in range(5):
+            sock = stack.enter_context(connect(node.url()))
             sock.setblocking(False)
             with suppress(OSError):
                 for _ in range(100):
                     sock.send(GET.replace(b"/health", b"/openapi.json") * 10)
-        assert slowest(node) < SOON_S
+        is_served(node)
         until(lambda: open_files(node) <= before + 5, "their end")
-        for sock in socks:
-            sock.close()
         assert "Traceback" not in node.log.read_text()
 
 
 def test_where_all_connections_are_at_work_a_newcomer_is_told(tmp_path: Path) -> None:
-    with started(tmp_path, "--read-timeout", "2", "--max-open-connections", "50") as node:
+    few = ("--read-timeout", "2", "--max-open-connections", "50")
+    with started(tmp_path, *few) as node, ExitStack() as stack:
         node.until_up()
-        socks = [send(node, GET[:-10]) for _ in range(50)]
+        for _ in range(50):
+            stack.enter_context(send(node, GET[:-10]))
         until(lambda: answers(node, CLOSING) == [503], "a refusal")
         until(lambda: answers(node, CLOSING) == [200], "an answer")
-        for sock in socks:
-            sock.close()
 
 
 def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Path) -> None:
@@ -210,7 +208,7 @@ def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Pat
         with ExitStack() as stack:
             for _ in range(300):
                 stack.enter_context(connect(node.url()))
-            assert slowest(node) < SOON_S
+            is_served(node)
         said = node.log.read_text()
         assert "11 connections at each address instead of 900, 11 websockets instead of" in said
         assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS and" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,9 @@ def test_a_handshake_that_is_none_is_the_client_s_fault(
 
 def test_many_extensions_are_passed_over(node: Node) -> None:
     offered = ", ".join(["permessage-deflate; client_max_window_bits"] * 1000)
-    client = Client(node.url(), headers={"Sec-WebSocket-Extensions": offered})
-    assert client.asked("health")["result"] == {}
-    client.close()
+    headers = {"Sec-WebSocket-Extensions": offered}
+    with closing(Client(node.url(), timeout=PATIENCE, headers=headers)) as client:
+        assert client.asked("health")["result"] == {}
 
 
 def memory_kb(node: Node) -> int:
@@ -60,14 +61,13 @@ def memory_kb(node: Node) -> int:
 
 
 def test_subscribing_and_leaving_again_and_again_costs_nothing(node: Node) -> None:
-    client = Client(node.url(), timeout=PATIENCE)
     params = {"query": "tm.event='Tx'"}
-    for cycle in range(CYCLES + 500):
-        if cycle == 500:
-            before = memory_kb(node)
-        client.call("subscribe", params)
-        client.call("unsubscribe", params)
-        assert client.json()["result"] == client.json()["result"] == {}
-    grown = memory_kb(node) - before
-    client.close()
+    with closing(Client(node.url(), timeout=PATIENCE)) as client:
+        for cycle in range(CYCLES + 500):
+            if cycle == 500:
+                before = memory_kb(node)
+            client.call("subscribe", params)
+            client.call("unsubscribe", params)
+            assert client.json()["result"] == client.json()["result"] == {}
+        grown = memory_kb(node) - before
     assert grown < MEMORY_KB

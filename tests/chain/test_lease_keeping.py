@@ -18,7 +18,7 @@ from flask_noderpc.errors import StoreError
 
 from .conftest import Open
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 class Slow(KVStore):

@@ -15,7 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from ..clients import require
 from ..ports import free_port
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 

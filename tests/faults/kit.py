@@ -22,7 +22,8 @@ from flask_noderpc.chain.merkle_kv import MerkleKV
 from tests.ethereum.signing import CHAIN_ID as EVM_CHAIN_ID
 from tests.evm.contracts import alloc
 
-PATIENCE = 30.0
+# A state that is waited for may come late on a busy machine.
+PATIENCE = 90.0
 ROOT = Path(__file__).parents[2]
 PAIR_APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKV}
 EVM_GENESIS = json.encode({"alloc": alloc()})
@@ -150,3 +151,9 @@ def is_write_locked(database: Path) -> bool:
 
 def is_long() -> bool:
     return os.environ.get("NODERPC_CAMPAIGN") == "long"
+
+
+def check_duration(seconds: float, most: float) -> None:
+    """Fail for a longer one in the long campaign, which has a machine of its own."""
+    if is_long():
+        assert seconds < most

@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from ..websocket.client import Client
-from .kit import PATIENCE, is_long
+from .kit import PATIENCE, check_duration, is_long
 from .servers import SERVERS, Server, serving
 
 FLOOD_S = 10.0 if is_long() else 0.5
@@ -85,7 +85,7 @@ def test_a_flood_costs_little_and_delays_nobody(server: Server, name: str) -> No
         thread.join()
 
     print(f"{name}: {len(delays)} answers, {max(delays):.2f} s, {after - before} kB")
-    assert max(delays) < DELAY_S
+    check_duration(max(delays), DELAY_S)
     assert after - before < MEMORY_KB
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -75,18 +74,14 @@ def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         sender.start()
-        released = time.monotonic() + LOCKED_S
-        answered = 0
-        while time.monotonic() < released:
+        for _ in range(6):
             node.get("/health")
             node.get("/status")
-            answered += 1
         assert sender.is_alive()
         other.execute("ROLLBACK")
     sender.join(30)
 
     assert codes == [0]
-    assert answered > 5
 
 
 def test_events_reach_subscribers_that_read_slowly_and_those_that_read(

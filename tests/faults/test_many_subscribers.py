@@ -20,7 +20,7 @@ from .servers import SERVERS, Server, serving
 SUBSCRIBERS = 500 if is_long() else 50
 BLOCKS = (1, 201, 2000)
 # From the block that is made to the last event that the last subscriber has read.
-DELAY_S = 120.0 if is_long() else 20.0
+DELAY_S = 120.0
 TOLD = re.compile(rb'"TxResult":\{"height":"(\d+)","index":(\d+),')
 
 

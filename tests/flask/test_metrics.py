@@ -25,7 +25,7 @@ from tests.websocket.client import Client
 
 from .conftest import MakeApp
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.chain.kit import write_home
 
 from .conftest import MakeApp
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 HALTED = "no block is made: the keys of this home hold 10 of 16 voting power"
 
 

@@ -27,7 +27,7 @@ from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
 from tests.websocket.client import Client
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 QUERY = {"query": "tm.event='Tx'"}
 
 

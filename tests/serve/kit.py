@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 30.0
+# A state that is waited for may come late on a busy machine.
+PATIENCE = 90.0
 COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
 
 

@@ -8,10 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -278,43 +278,46 @@ def _is_there(pid: int) -> bool:
 
 
 def test_it_says_goodbye_and_answers_who_waits(tmp_path: Path) -> None:
-    with started(tmp_path, "--block-interval", "1000", "--empty-blocks") as node:
+    slow = ("--block-interval", "1000", "--empty-blocks")
+    with started(tmp_path, *slow) as node, ExitStack() as stack:
         node.until_up()
         until(lambda: _height(node) > 0, "the first block")
-        websockets = [Client(node.url()) for _ in range(20)]
-        told: list[tuple[float, int]] = []
+        websockets = [
+            stack.enter_context(closing(Client(node.url(), timeout=PATIENCE)))
+            for _ in range(20)
+        ]
+        told: list[int] = []
 
         def wait() -> None:
             try:
                 urllib.request.urlopen(node.url() + '/broadcast_tx_commit?tx="a=1"')
             except urllib.error.HTTPError as error:
-                told.append((time.monotonic(), error.code))
+                with error:
+                    told.append(error.code)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
         until(lambda: node.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
 
-        began = time.monotonic()
         assert node.end() == 0
         waiting.join(PATIENCE)
 
         assert told
-        assert told[0][0] - began < 5
         for client in websockets:
             client.read()
-            client.close()
         assert [client.closed for client in websockets] == [1001] * 20
 
 
 def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
-    with started(tmp_path, "--read-timeout", "0.5", "--idle-timeout", "1") as node:
+    impatient = ("--read-timeout", "0.5", "--idle-timeout", "1")
+    with started(tmp_path, *impatient) as node, ExitStack() as stack:
         node.until_up()
         slow = {
             "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow",
             "body": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
             "nothing": b"",
         }
-        socks = {name: connect(node.url()) for name in slow}
+        socks = {name: stack.enter_context(connect(node.url())) for name in slow}
         for name, sock in socks.items():
             sock.sendall(slow[name])
         assert node.get("/health") == {}
@@ -322,7 +325,6 @@ def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
             sock.settimeout(PATIENCE)
             left = b"".join(iter(lambda s=sock: _received(s), b""))  # type: ignore[misc]
             assert b"200 OK" not in left, name
-            sock.close()
         assert node.get("/health") == {}
 
 
@@ -334,20 +336,18 @@ def _received(sock: socket.socket) -> bytes:
 
 
 def test_the_longest_idle_connection_makes_room(tmp_path: Path) -> None:
-    with started(tmp_path, "--max-open-connections", "5") as node:
+    with started(tmp_path, "--max-open-connections", "5") as node, ExitStack() as stack:
         node.until_up()
         request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
         socks = []
         for _ in range(8):
-            sock = connect(node.url())
+            sock = stack.enter_context(connect(node.url()))
             sock.sendall(request)
             _read_answer(sock)
             socks.append(sock)
         assert [_received(sock) for sock in socks[:3]] == [b""] * 3
         socks[-1].sendall(request)
         _read_answer(socks[-1])
-        for sock in socks:
-            sock.close()
 
 
 def _read_answer(sock: socket.socket) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from flask_noderpc.transports.connection import Connection, Timing
 from flask_noderpc.transports.connections import Connections
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @dataclass(slots=True)

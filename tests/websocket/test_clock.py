@@ -13,6 +13,8 @@ import pytest
 from flask_noderpc.transports.connection import Connection, Timing
 from flask_noderpc.transports.connections import Connections
 
+from .pair import PATIENCE
+
 
 class Ticked(Connection):
     """Counts its ticks, and may fail at them."""
@@ -39,9 +41,9 @@ def test_a_fault_of_one_leaves_the_others_their_clock(caplog: pytest.LogCaptureF
         one.fails = True
         clock = Connections(tick_s=0.01)
         with clock.one(one), clock.one(other):
-            assert other.ticked.wait(10)
+            assert other.ticked.wait(PATIENCE)
             other.ticked.clear()
-            assert other.ticked.wait(10)
+            assert other.ticked.wait(PATIENCE)
 
 
 def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
@@ -50,7 +52,7 @@ def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
         for _ in range(3):
             connection = Ticked(stack)
             with clock.one(connection):
-                assert connection.ticked.wait(10)
+                assert connection.ticked.wait(PATIENCE)
         for thread in threading.enumerate():
             if "clock" in thread.name:
                 thread.join(10)
@@ -62,10 +64,10 @@ def test_a_child_has_a_clock_of_its_own() -> None:
     with ExitStack() as stack:
         clock, parents = Connections(tick_s=0.01), Ticked(stack)
         with clock.one(parents):
-            assert parents.ticked.wait(10)
+            assert parents.ticked.wait(PATIENCE)
             child = os.fork()
             if child == 0:
                 own = Ticked(stack)
                 with clock.one(own):
-                    os._exit(0 if own.ticked.wait(10) else 1)
+                    os._exit(0 if own.ticked.wait(PATIENCE) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

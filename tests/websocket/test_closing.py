@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc.transports.connection import Timing, text_frame
 
-from .pair import nothing, served
+from .pair import PATIENCE, nothing, served
 
 TIMING = Timing(ping_s=60, read_s=60, write_s=5, close_s=0.2)
 TOO_BIG = b"\x81\xfe\x03\xe9\0\0\0\0" + b"x" * 1001
@@ -25,7 +25,7 @@ def test_a_peer_that_was_silent_all_along_is_cut_off() -> None:
         began = time.monotonic()
         pair.connection.close(1001, "the server goes away")
 
-        assert pair.ended.wait(10)
+        assert pair.ended.wait(PATIENCE)
         assert time.monotonic() - began >= 0.2
         assert pair.read(4)[2:] == struct.pack("!H", 1001)
 
@@ -41,7 +41,7 @@ def test_a_peer_that_goes_on_after_our_close_is_cut_off(goes_on: bytes, pause: f
         pair.peer.sendall(TOO_BIG)
         pair.send_until_it_ends(goes_on, pause)
 
-        assert pair.ended.wait(5)
+        assert pair.ended.wait(PATIENCE)
         assert pair.read(4)[2:] == struct.pack("!H", 1009)
 
 
@@ -51,7 +51,7 @@ def test_a_peer_that_goes_on_after_a_broken_frame_is_cut_off(pause: float) -> No
         pair.peer.sendall(b"\x81\x05hello")
         pair.send_until_it_ends(PING, pause)
 
-        assert pair.ended.wait(5)
+        assert pair.ended.wait(PATIENCE)
         assert pair.read(4)[2:] == struct.pack("!H", 1002)
 
 
@@ -62,7 +62,7 @@ def test_a_peer_that_takes_nothing_is_cut_off_at_the_write_deadline() -> None:
         pair.connection.wake()
         pair.connection.close()
 
-        assert pair.ended.wait(10)
+        assert pair.ended.wait(PATIENCE)
 
 
 def test_a_goodbye_is_there_for_a_peer_that_reads_nothing_until_then() -> None:
@@ -102,5 +102,5 @@ def test_a_close_is_the_last_that_is_sent_and_ends_a_stream_of_events() -> None:
         pair.connection.send(b"late")
 
         received = pair.read(100_000_000)
-        assert pair.ended.wait(5)
+        assert pair.ended.wait(PATIENCE)
         assert received.endswith(b"\x88\x02\x03\xe8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 import zlib
 from urllib.parse import urlsplit
 
@@ -197,13 +196,12 @@ def test_two_who_send_at_once_never_interleave() -> None:
 def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(write_s=0.2), 1000)
-    began = time.monotonic()
     theirs.sendall(b"\x81\x81\0\0\0\0a")
 
+    # It waits for ever where there is no deadline.
     with Connections(tick_s=0.01).one(connection):
         connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
 
-    assert time.monotonic() - began < 10
     theirs.close()
     ours.close()
 
