@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,17 @@ from ..backend.sqlite import MempoolLimits
 from ..errors import ConfigurationError
 from ..settings import Settings
 from .embedded import EmbeddedChain
-from .kvstore import KVStore
+from .kvstore import DEFAULT_VERSION, VERSIONS, KVStore
 from .merkle_kv import MerkleKV
 from .pacemaker import Pace
 
 Make = Callable[[AppState], Application]
+
+
+def _kvstore(settings: Settings, path: Path) -> Make:
+    # The dialect's node has one of its own version; that of the document is 0.38.
+    version = settings.dialect.removeprefix("comet-")
+    return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)
 
 
 def _evm(settings: Settings, path: Path) -> Make:
@@ -46,7 +53,7 @@ def _evm(settings: Settings, path: Path) -> Make:
 
 
 APPLICATIONS: dict[str, Callable[[Settings, Path], Make]] = {
-    "kvstore": lambda settings, path: KVStore,
+    "kvstore": _kvstore,
     "merkle": lambda settings, path: MerkleKV,
     "evm": _evm,
 }

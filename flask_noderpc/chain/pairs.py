@@ -54,7 +54,7 @@ class PairApplication(Application):
     def init_chain(self, genesis: Genesis) -> InitChain:
         app_hash, changes = self._begin(genesis.initial_height - 1)
         updates = [ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators]
-        return InitChain(app_hash=app_hash, changes={**changes, **_records(updates)})
+        return InitChain(app_hash=app_hash, changes={**changes, **self._records(updates)})
 
     def check_tx(self, tx: bytes) -> TxResult:
         if tx.startswith(validator_txs.PREFIX):
@@ -81,7 +81,11 @@ class PairApplication(Application):
             tx_results=tuple(results),
             app_hash=app_hash,
             validator_updates=updates,
-            changes={**changes, **_records(updates), _HEIGHT: str(block.height).encode()},
+            changes={
+                **changes,
+                **self._records(updates),
+                _HEIGHT: str(block.height).encode(),
+            },
         )
 
     def _number(self, key: bytes) -> int:
@@ -90,13 +94,19 @@ class PairApplication(Application):
     def _height(self) -> int:
         return self._number(_HEIGHT)
 
+    def _records(self, updates: Sequence[ValidatorUpdate]) -> Changes:
+        return {
+            _VALIDATOR + update.pub_key.value: self._record(update) if update.power else None
+            for update in updates
+        }
+
+    def _record(self, update: ValidatorUpdate) -> bytes:
+        """Encode what is kept of a validator, and answered to ``/val``."""
+        return validator_txs.record_038(update)
+
     def _validator(self, key: bytes) -> QueryResult:
         """The answer to the query for a validator by its public key."""
         return QueryResult(key=key, value=self._state.get(_VALIDATOR + key) or b"")
-
-
-def _records(updates: Sequence[ValidatorUpdate]) -> Changes:
-    return {_VALIDATOR + u.pub_key.value: validator_txs.record(u) for u in updates}
 
 
 def _deliver(tx: bytes, members: Members, pairs: dict[bytes, bytes]) -> tuple[int, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 
 from ..backend.application import BlockRequest
 from ..canonical import messages, validators
-from ..canonical.protobuf import delimited, integer, message
+from ..canonical.protobuf import blob, delimited, integer, message, string, varint
 from ..domain.block import LightClientAttackEvidence
 from ..domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
 
@@ -53,9 +54,20 @@ def parse(tx: bytes) -> ValidatorUpdate | None:
     # A real node takes other keys here and stops when the block is applied.
     if kind != ED25519.encode() or len(key) != 32:
         return None
-    if not power.isdigit() or len(power) > 19 or int(power) > validators.MAX_TOTAL_POWER:
+    number = _power(power)
+    if number is None:
         return None
-    return ValidatorUpdate(PublicKey(ED25519, key), int(power))
+    return ValidatorUpdate(PublicKey(ED25519, key), number)
+
+
+def _power(text: bytes) -> int | None:
+    # CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
+    if not re.fullmatch(rb"[+-]?[0-9]+", text):
+        return None
+    digits = text.lstrip(b"+-").lstrip(b"0") or b"0"
+    if len(digits) > 19 or int(digits) > validators.MAX_TOTAL_POWER:
+        return None
+    return None if text.startswith(b"-") and digits != b"0" else int(digits)
 
 
 def punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
@@ -69,8 +81,22 @@ def punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
             yield ValidatorUpdate(found[1].pub_key, piece.validator_power - 1)
 
 
-def record(update: ValidatorUpdate) -> bytes | None:
-    """What is kept of a validator: the update as protobuf; ``None`` once it is removed."""
-    if update.power == 0:
-        return None
-    return delimited(message(1, messages.public_key(update.pub_key)) + integer(2, update.power))
+def record_034(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.34 writes it: behind its length as a signed varint."""
+    content = _update_038(update)
+    return varint(len(content) << 1) + content
+
+
+def record_038(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.37 and 0.38 write it: behind its length."""
+    return delimited(_update_038(update))
+
+
+def record_1(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 1.0 writes it: the key's bytes, and its type as text."""
+    key = update.pub_key
+    return delimited(integer(2, update.power) + blob(3, key.value) + string(4, key.type))
+
+
+def _update_038(update: ValidatorUpdate) -> bytes:
+    return message(1, messages.public_key(update.pub_key)) + integer(2, update.power)

@@ -15,7 +15,18 @@ KEY = b"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 
 
 @pytest.mark.parametrize(
-    "tx", [b"a=b", b"a:b", b"name=satoshi", b"\xff=\x00", b"val=ed25519!" + KEY + b"!5"]
+    "tx",
+    [
+        b"a=b",
+        b"a:b",
+        b"name=satoshi",
+        b"\xff=\x00",
+        b"val=ed25519!" + KEY + b"!5",
+        # Go's ParseInt takes them.
+        b"val=ed25519!" + KEY + b"!+1",
+        b"val=ed25519!" + KEY + b"!00000000000000000001",
+        b"val=ed25519!" + KEY + b"!-0",
+    ],
 )
 def test_a_pair_and_a_validator_update_pass_the_check(chain: EmbeddedChain, tx: bytes) -> None:
     result = chain.check_tx(tx)
@@ -41,6 +52,10 @@ def test_a_pair_and_a_validator_update_pass_the_check(chain: EmbeddedChain, tx: 
         b"val=ed25519!" + KEY,
         b"val=ed25519!" + KEY + b"!",
         b"val=ed25519!" + KEY + b"!-1",
+        b"val=ed25519!" + KEY + b"!+",
+        b"val=ed25519!" + KEY + b"!+-1",
+        b"val=ed25519!" + KEY + b"! 1",
+        b"val=ed25519!" + KEY + b"!1_0",
         b"val=ed25519!" + KEY + b"!1.5",
         b"val=ed25519!" + KEY + b"!1!2",
         b"val=ed25519!" + KEY + b"!1152921504606846976",

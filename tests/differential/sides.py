@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
 from ..ports import free_port
-from .applications import KVStore034, KVStore037, KVStore1
+from .applications import KVStore034, KVStore037
 from .talk import Ask, ask
 
 MONIKER = "twin"
@@ -47,7 +48,7 @@ VERSIONS = {
         Version("0.34.35", "comet-0.34", KVStore034, is_modern=False),
         Version("0.37.18", "comet-0.37", KVStore037, is_modern=False),
         Version("0.38.25", "comet-0.38"),
-        Version("1.0.1", "comet-1.0", KVStore1),
+        Version("1.0.1", "comet-1.0", partial(KVStore, version="1.0")),
     )
 }
 
