@@ -17,6 +17,7 @@ from .envelope import GethEnvelope
 from .forms import hexes
 from .forms.params import GETH_PARAMS
 from .forms.shapes import SCHEMAS
+from .forms.views import PlainNumber
 
 _PLAIN: dict[type, Json] = {
     bool: {"type": "boolean"},
@@ -39,6 +40,7 @@ class EvmDialect(Dialect):
             str: _itself,
             float: _itself,
             int: hexes.quantity,
+            PlainNumber: int,
             bytes: hexes.data,
             tuple: self._list,
             dict: self._object,

@@ -11,7 +11,7 @@ from .dev import signing
 from .dev.table import DEV_ROUTES
 from .forms.views import BlockView
 from .reading import blocks, fees, logs, node, raw, transactions, txpool
-from .running import access_lists, calls, filling, sending, simulate, state, traces
+from .running import access_lists, calls, filling, fork, sending, simulate, state, traces
 from .running.unsupported import Unread, needs_state
 from .telling import filter_methods
 
@@ -33,6 +33,7 @@ _NODE = (
     Route("eth_blockNumber", node.block_number, NoParams, int, of_chain=True),
     Route("eth_syncing", node.syncing, NoParams, object),
     Route("eth_capabilities", node.capabilities, NoParams, dict),
+    Route("eth_config", fork.config, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", signing.accounts, NoParams, tuple),
     Route("eth_mining", node.not_mining, NoParams, bool),

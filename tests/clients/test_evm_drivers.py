@@ -107,7 +107,7 @@ def test_hardhat_uses_and_drives_the_chain(
         "accounts": [ETHER, "0x6001", 3, 42],
         "impersonateAccount": 1,
         "takeSnapshot": 0,
-        "metadata": "0x2328",
+        "metadata": 9000,
         "loadFixture": 0,
     }
     assert shown == (wanted | driven if network == "node" else wanted)

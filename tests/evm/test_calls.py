@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -155,6 +156,40 @@ def test_who_has_all_there_is_may_be_given_more(node: Running) -> None:
     rich = {NOBODY: {"balance": hex(2**256 - 1)}}
     gift = {"from": ME, "to": NOBODY, "value": "0x1"}
     assert node.ask("eth_call", gift, "latest", rich) == "0x"
+
+
+def test_data_and_input_that_differ(node: Running) -> None:
+    call = {"to": ECHO, "data": "0x12", "input": "0x34"}
+    assert node.ask("eth_call", call) == "0x34"
+    assert node.ask("eth_call", {**call, "input": None}) == "0x12"
+    assert node.error("eth_fillTransaction", {"from": ME, **call}) == {
+        "code": -32000,
+        "message": 'both "data" and "input" are set and not equal. Please use "input" to pass'
+        " transaction call data",
+    }
+
+
+def test_the_members_of_a_call_are_found_in_any_letter_case(node: Running) -> None:
+    assert node.ask("eth_call", {"To": ECHO, "INPUT": "0x34"}, {"BlockNumber": "0x1"}) == "0x34"
+    code = {NOBODY: {"Code": "0x60ff5f5260205ff3"}}
+    assert int(node.ask("eth_call", {"TO": NOBODY}, "latest", code), 16) == 0xFF
+    seen = node.ask("eth_call", {"to": BLOCK}, "latest", None, {"Time": "0x7"})
+    assert int(seen[66:130], 16) == 7
+    assert node.ask("eth_getLogs", {"FromBlock": "0x0", "ToBlock": "0x1"}) == []
+
+
+def test_the_rules_of_the_chain(node: Running) -> None:
+    found = node.ask("eth_config")
+    genesis = bytes.fromhex(node.ask("eth_getBlockByNumber", "0x0", False)["hash"][2:])
+    current = found["current"]
+    assert found == {"current": current, "next": None, "last": None}
+    # EIP-7910's texts.
+    assert (current["activationTime"], current["chainId"]) == (0, "0x2328")
+    assert current["forkId"] == f"0x{zlib.crc32(genesis):08x}"
+    assert (current["blobSchedule"], current["systemContracts"]) == (None, {})
+    assert len(current["precompiles"]) == 17
+    assert current["precompiles"]["ECREC"] == at(1)
+    assert current["precompiles"]["BLS12_MAP_FP2_TO_G2"] == at(0x11)
 
 
 def test_overrides(node: Running) -> None:

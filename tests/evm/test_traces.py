@@ -126,6 +126,22 @@ def test_the_plain_trace_says_what_a_failed_transaction_returned(node: Node) -> 
     assert "error" not in traced(node, "stray")["structLogs"][-1]
 
 
+def test_options_are_found_in_any_letter_case(node: Node) -> None:
+    # geth's own client writes them as Go names its fields.
+    own, options = NAMES["relay"], {"Tracer": "callTracer", "TracerConfig": {"WithLog": True}}
+    wanted = traced(node, "relay", "callTracer", withLog=True)
+    assert node.ask("debug_traceTransaction", own, options) == wanted
+    # The last counts.
+    twice = {"Tracer": "noopTracer", "tracer": "callTracer", "tracerconfig": {"withlog": True}}
+    assert node.ask("debug_traceTransaction", own, twice) == wanted
+    steps = node.ask("debug_traceTransaction", own, {"DisableStack": True})["structLogs"]
+    assert not any("stack" in step for step in steps)
+    config = {"Tracer": "callTracer", "StateOverrides": {ME: {"Code": "0x00"}}}
+    assert node.ask("debug_traceCall", {"From": ME, "To": TO}, "latest", config)["to"] == (
+        TO.lower()
+    )
+
+
 def test_refunds_are_counted_over_the_transaction(node: Node) -> None:
     assert traced(node, "clear")["structLogs"][-1]["refund"] == 4_800
 

@@ -183,6 +183,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "eth_blockNumber": [[]],
     "eth_syncing": [[]],
     "eth_capabilities": [[]],
+    "eth_config": [[]],
     "eth_coinbase": [[]],
     "eth_accounts": [[]],
     "eth_mining": [[]],

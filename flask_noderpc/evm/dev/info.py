@@ -8,6 +8,7 @@ from ...domain.ethereum import Block
 from ...rpc.context import Context
 from ...rpc.params import NoParams
 from ..forms.params import Tag
+from ..forms.views import PlainNumber
 from ..reader import reader
 from ..reading import fees, node
 from ..running.state import block_of
@@ -40,9 +41,9 @@ def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     genesis = reader(ctx).at(0)
     return {
         "clientVersion": node.client_version(ctx, params),
-        "chainId": ctx.settings.evm_chain_id,
+        "chainId": PlainNumber(ctx.settings.evm_chain_id),
         "instanceId": genesis.header.hash if genesis else header.hash,
-        "latestBlockNumber": header.number,
+        "latestBlockNumber": PlainNumber(header.number),
         "latestBlockHash": header.hash,
     }
 

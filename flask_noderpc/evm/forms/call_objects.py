@@ -11,7 +11,9 @@ from typing import Any
 from ...domain.ethereum import AccessListEntry, Authorization
 from ...domain.evm import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
 from ...wire.params import ParamField
+from ..errors import EvmError
 from . import hexes
+from .members import Members
 from .params import Address, Data, GoParam, Hash, Quantity, mismatch
 
 
@@ -37,8 +39,14 @@ def _object(value: Any, go_type: str) -> dict[str, Any]:
     return value
 
 
+_ACCESS = Members("address", "storageKeys")
+
+
 def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
-    entries = (_object(each, "types.AccessTuple") for each in _list(value, "types.AccessList"))
+    entries = (
+        _ACCESS.of(_object(each, "types.AccessTuple"))
+        for each in _list(value, "types.AccessList")
+    )
     return tuple(
         AccessListEntry(
             Address().from_json(entry.get("address")),
@@ -48,8 +56,14 @@ def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
     )
 
 
+_AUTHORIZATION = Members("chainId", "address", "nonce", "yParity", "v", "r", "s")
+
+
 def _authorizations(value: Any) -> tuple[Authorization, ...]:
-    found = (_object(each, "types.SetCodeAuthorization") for each in _list(value, "list"))
+    found = (
+        _AUTHORIZATION.of(_object(each, "types.SetCodeAuthorization"))
+        for each in _list(value, "list")
+    )
     return tuple(
         Authorization(
             chain_id=Big().from_json(each.get("chainId")),
@@ -85,6 +99,9 @@ _MEMBERS = (
 )
 
 
+_CALL = Members(*(name for name, _, _ in _MEMBERS), "data", "input")
+
+
 class CallObject(ParamField):
     """A call; members that are not known are ignored."""
 
@@ -92,7 +109,7 @@ class CallObject(ParamField):
 
     def from_json(self, value: Any) -> CallArgs:
         """The call; raise :exc:`ValueError` with geth's text."""
-        members = _object(value, "ethapi.TransactionArgs")
+        members = _CALL.of(_object(value, "ethapi.TransactionArgs"))
         found = {}
         for name, field, read in _MEMBERS:
             if members.get(name) is not None:
@@ -103,12 +120,23 @@ class CallObject(ParamField):
             else _read(Data().from_json, members[name], f"TransactionArgs.{name}")
             for name in ("data", "input")
         )
+        return _checked(CallArgs(**found, data=self._data(data, given)))
+
+    def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
+        # geth: the newer name is preferred.
+        return data if given is None else given
+
+
+class TransactionObject(CallObject):
+    """A transaction that is to be made: its data must have one meaning."""
+
+    def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
         if data is not None and given is not None and data != given:
-            raise ValueError(
-                "both 'data' and 'input' are set and not equal. Please use 'input' to pass"
+            raise EvmError(
+                'both "data" and "input" are set and not equal. Please use "input" to pass'
                 " transaction call data"
             )
-        return _checked(CallArgs(**found, data=data if given is None else given))
+        return super()._data(data, given)
 
 
 def _read(read: Any, value: Any, member: str) -> Any:
@@ -141,9 +169,14 @@ class StateOverride(ParamField):
         found = {}
         for address, members in _object(value, "override.StateOverride").items():
             own = Address().from_json(address)
-            found[own] = _account(own, _object(members, "override.OverrideAccount"))
+            known = _ACCOUNT.of(_object(members, "override.OverrideAccount"))
+            found[own] = _account(own, known)
         _check_moves(found)
         return found
+
+
+_SLOTS = "state", "stateDiff"
+_ACCOUNT = Members("nonce", "balance", "code", *_SLOTS, "movePrecompileToAddress")
 
 
 def _account(address: bytes, members: Mapping[str, Any]) -> AccountOverride:
@@ -191,6 +224,9 @@ _BLOCK_MEMBERS = (
 )
 
 
+_BLOCK = Members(*(name for name, _, _ in _BLOCK_MEMBERS))
+
+
 class BlockOverride(ParamField):
     """What of the block is to be otherwise."""
 
@@ -198,7 +234,7 @@ class BlockOverride(ParamField):
 
     def from_json(self, value: Any) -> BlockChanges:
         """The changes; raise :exc:`ValueError` with geth's text."""
-        members = _object(value, "override.BlockOverrides")
+        members = _BLOCK.of(_object(value, "override.BlockOverrides"))
         return BlockChanges(
             **{
                 field: _read(read, members[name], f"BlockOverrides.{name}")

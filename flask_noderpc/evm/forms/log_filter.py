@@ -9,6 +9,7 @@ from typing import Any
 from ...domain.ethereum import Log
 from ...wire.params import ParamField
 from . import hexes
+from .members import Members
 from .params import BlockNumber, Hash, Height, Tag, mismatch
 
 # geth: eth/filters/api.go.
@@ -38,6 +39,9 @@ class LogFilter:
         return all(not wanted or topic in wanted for wanted, topic in pairs)
 
 
+_MEMBERS = Members("fromBlock", "toBlock", "blockHash", "address", "topics")
+
+
 class FilterObject(ParamField):
     """A filter as clients write it; unknown members are ignored."""
 
@@ -47,6 +51,7 @@ class FilterObject(ParamField):
         """The filter; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "filters.input")
+        value = _MEMBERS.of(value)
         first, last = value.get("fromBlock"), value.get("toBlock")
         own_hash = value.get("blockHash")
         if own_hash is not None and (first is not None or last is not None):

@@ -11,6 +11,7 @@ from ... import json
 from ...wire.param_rules import ParamRules
 from ...wire.params import ParamField
 from . import hexes
+from .members import Members
 
 _MAX_INT64 = (1 << 63) - 1
 
@@ -171,6 +172,9 @@ class BlockNumber(ParamField):
         return height
 
 
+_BLOCK = Members("blockNumber", "blockHash")
+
+
 class BlockId(BlockNumber):
     """A block by height, tag or hash, or by EIP-1898's object."""
 
@@ -185,6 +189,7 @@ class BlockId(BlockNumber):
         return super().from_json(value)
 
     def _object(self, value: Mapping[str, Any]) -> Height | ByHash:
+        value = _BLOCK.of(value)
         number, own_hash = value.get("blockNumber"), value.get("blockHash")
         if number is not None and own_hash is not None:
             raise ValueError(

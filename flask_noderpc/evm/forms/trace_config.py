@@ -20,6 +20,7 @@ from ...engine.tracers.struct_logger import StructLogger
 from ...wire.params import ParamField
 from ..errors import EvmError
 from .call_objects import BlockOverride, StateOverride
+from .members import Members
 from .params import Index, mismatch
 
 
@@ -51,6 +52,12 @@ class TraceConfig:
             raise EvmError(str(error)) from None
 
 
+_SWITCHES = "disableStack", "disableStorage", "enableMemory", "enableReturnData"
+_OPTIONS = *_SWITCHES, "limit", "tracer", "tracerConfig", "timeout"
+_OF_ANY = Members(*_OPTIONS)
+_OF_CALL = Members(*_OPTIONS, "stateOverrides", "blockOverrides", "txIndex")
+
+
 class Config(ParamField):
     """The options of a trace; members that are not known are ignored."""
 
@@ -58,7 +65,7 @@ class Config(ParamField):
 
     def from_json(self, value: Any) -> TraceConfig:
         """The options; raise :exc:`ValueError` with geth's text."""
-        return TraceConfig(**_members(value, "tracers.TraceConfig"))
+        return TraceConfig(**_options(_known(_OF_ANY, value, "tracers.TraceConfig")))
 
 
 class CallConfig(ParamField):
@@ -68,7 +75,8 @@ class CallConfig(ParamField):
 
     def from_json(self, value: Any) -> TraceConfig:
         """The options; raise :exc:`ValueError` with geth's text."""
-        found = _members(value, "tracers.TraceCallConfig")
+        value = _known(_OF_CALL, value, "tracers.TraceCallConfig")
+        found = _options(value)
         for name, member, kind in (
             ("stateOverrides", "overrides", StateOverride()),
             ("blockOverrides", "block_overrides", BlockOverride()),
@@ -79,10 +87,13 @@ class CallConfig(ParamField):
         return TraceConfig(**found)
 
 
-def _members(value: Any, go_type: str) -> dict[str, Any]:
+def _known(members: Members, value: Any, go_type: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise mismatch(value, go_type)
+    return members.of(value)
 
+
+def _options(value: Mapping[str, Any]) -> dict[str, Any]:
     def member(name: str, kind: type, go_name: str) -> Any:
         return _typed(value, name, kind, go_name, "TraceConfig")
 
@@ -122,6 +133,7 @@ def _recipe(name: str, config: Any) -> Recipe:
 
 
 def _switches(name: str, config: Mapping[str, Any], *members: str) -> tuple[bool, ...]:
+    config = Members(*members).of(config)
     try:
         found = [_typed(config, member, bool, "bool", f"{name}Config") for member in members]
     except ValueError as error:

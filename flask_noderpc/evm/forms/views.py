@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from ...domain.ethereum import Block, Header
 
 
+class PlainNumber(int):
+    """A number that is written as JSON has numbers, and not as hex."""
+
+
 @dataclass(frozen=True, slots=True)
 class BlockView:
     """A block with its transactions whole or by their hashes."""

@@ -15,7 +15,7 @@ from ...ethereum.transactions import encode
 from ...rpc.context import Context
 from ...rpc.params import NoParams, Params, param
 from ..errors import EvmError
-from ..forms.call_objects import CallObject
+from ..forms.call_objects import TransactionObject
 from ..forms.params import Tag
 from ..reading import fees
 from . import calls, state
@@ -25,7 +25,7 @@ from . import calls, state
 class ToFill(Params):
     """For methods that make a transaction."""
 
-    args: CallArgs = param(CallObject(), doc="What of it is said.")
+    args: CallArgs = param(TransactionObject(), doc="What of it is said.")
 
 
 def fill(ctx: Context, params: ToFill) -> dict[str, Any]:

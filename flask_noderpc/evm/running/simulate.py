@@ -19,6 +19,7 @@ from ...rpc.params import Params, param
 from ...wire.params import ParamField
 from ..errors import EvmError
 from ..forms.call_objects import BlockOverride, CallObject, StateOverride
+from ..forms.members import Members
 from ..forms.params import BlockId, ByHash, Height, Tag, mismatch
 from ..forms.views import BlockView
 from .calls import executed, reverted
@@ -51,6 +52,11 @@ class Simulation:
     whole: bool
 
 
+_OPTIONS = "blockStateCalls", "traceTransfers", "validation", "returnFullTransactions"
+_PAYLOAD = Members(*_OPTIONS)
+_BLOCK = Members("blockOverrides", "stateOverrides", "calls")
+
+
 class SimulationPayload(ParamField):
     """Blocks of calls; members that are not known are ignored."""
 
@@ -60,6 +66,7 @@ class SimulationPayload(ParamField):
         """The blocks; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "ethapi.simOpts")
+        value = _PAYLOAD.of(value)
         blocks = _list(value.get("blockStateCalls"), "[]ethapi.simBlock")
         if len(blocks) > _MOST_BLOCKS:
             raise EvmError("too many blocks", code=_LIMIT)
@@ -88,7 +95,7 @@ def _check_counts(blocks: Sequence[Any]) -> None:
     """Before any is read: reading a million calls takes long."""
     total = 0
     for block in blocks:
-        calls = block.get("calls") if isinstance(block, dict) else None
+        calls = _BLOCK.of(block).get("calls") if isinstance(block, dict) else None
         count = len(calls) if isinstance(calls, list) else 0
         total += count
         if count > _MOST_CALLS:
@@ -101,6 +108,7 @@ def _check_counts(blocks: Sequence[Any]) -> None:
 def _block(value: Any) -> CallBlock:
     if not isinstance(value, dict):
         raise mismatch(value, "ethapi.simBlock")
+    value = _BLOCK.of(value)
     changes, overrides = value.get("blockOverrides"), value.get("stateOverrides")
     calls: tuple[CallArgs, ...] = tuple(
         map(CallObject().from_json, _list(value.get("calls"), "[]ethapi.TransactionArgs"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ... import json
-from ...domain.ethereum import Block, Log, Transaction
+from ...domain.ethereum import Block, Log, Receipt, Transaction
 from ...errors import InvalidParams, MethodNotFound
 from ...ethereum.blocks import pending_transaction
 from ...ethereum.bloom import may_have
@@ -18,6 +18,7 @@ from ...rpc.params import Params, param
 from ..forms import hexes
 from ..forms.log_filter import FilterObject, LogFilter
 from ..forms.params import Anything, Bool, Tag, positional
+from ..forms.receipt_filter import ReceiptFilter
 from ..forms.views import HeadView
 
 
@@ -29,6 +30,7 @@ class TalkOfBlock:
         self._encode = ctx.encode
         self._head = b""
         self._logs: dict[int, bytes] = {}
+        self._receipts: dict[int, bytes] = {}
 
     def head(self) -> bytes:
         """Its header."""
@@ -40,6 +42,13 @@ class TalkOfBlock:
         if log.index not in self._logs:
             self._logs[log.index] = self._encode(log)
         return self._logs[log.index]
+
+    def receipt(self, receipt: Receipt) -> bytes:
+        """One of its receipts."""
+        index = receipt.place.index
+        if index not in self._receipts:
+            self._receipts[index] = self._encode(receipt)
+        return self._receipts[index]
 
 
 class OfBlocks:
@@ -77,6 +86,23 @@ class Logs(OfBlocks):
         if may_have(header.bloom, wanted.addresses, wanted.topics):
             for receipt in talk.block.receipts:
                 yield from map(talk.log, filter(wanted.matches, receipt.logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts(OfBlocks):
+    """The receipts of some transactions, or of all: those of a block in one list."""
+
+    hashes: frozenset[bytes]
+
+    def of(self, talk: TalkOfBlock) -> Iterator[bytes]:
+        """The list, unless it has nothing."""
+        found = [
+            talk.receipt(receipt)
+            for receipt in talk.block.receipts
+            if not self.hashes or receipt.transaction.hash in self.hashes
+        ]
+        if found:
+            yield b"[" + b",".join(found) + b"]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +165,19 @@ class WantedLogs(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
+class WantedReceipts(Wanted):
+    """Of ``transactionReceipts``."""
+
+    hashes: frozenset[bytes] = param(
+        ReceiptFilter(), doc="Of which transactions; of all when omitted.", default=frozenset()
+    )
+
+    def topic(self) -> Topic:
+        """By the transactions."""
+        return Receipts(self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
 class WantedPending(Wanted):
     """Of ``newPendingTransactions``."""
 
@@ -163,6 +202,7 @@ KINDS: dict[str, type[Wanted]] = {
     "logs": WantedLogs,
     "newPendingTransactions": WantedPending,
     "syncing": WantedSyncing,
+    "transactionReceipts": WantedReceipts,
 }
 
 
