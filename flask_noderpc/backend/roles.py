@@ -177,11 +177,13 @@ class Mempool:
         own cursor, oldest first; 0 is before all."""
         return ()
 
-    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
-        """Whether any came after a cursor, as soon as one does or ``timeout`` seconds on.
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """The same with those that are in a block by now, where the backend remembers them;
+        the default knows what still waits alone."""
+        return self.pending_after(cursor, limit)
 
-        One that is in a block at once may stay unseen.
-        """
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        """Whether any came after a cursor, as soon as one does or ``timeout`` seconds on."""
         threading.Event().wait(timeout)
         return False
 

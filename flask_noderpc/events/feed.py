@@ -78,9 +78,9 @@ class Waiting:
         """Hand on those that have come, if any have."""
         if not self._backend.wait_for_pending_after(after, patience_s):
             return after
-        # Asked first: those that are in a block already are behind this, and not found.
+        # Asked first: what was dropped already is behind this, and not found.
         latest = self._backend.latest_pending()
-        found = self._backend.pending_after(after, _SLICE)
+        found = self._backend.arrived_after(after, _SLICE)
         self._hand_on([tx for _, tx in found])
         return found[-1][0] if found else latest
 

@@ -286,4 +286,5 @@ def test_whoever_follows_the_mempool_sees_each_transaction_once(pool: SQLiteBack
     pool.submit(b"c=3")
 
     # No number comes twice, so a cursor from before is still one.
+    assert [tx for _, tx in pool.arrived_after(second, 10)] == [b"c=3"]
     assert [tx for _, tx in pool.pending_after(second, 10)] == [b"c=3"]

@@ -138,6 +138,44 @@ def test_transactions_that_come_to_wait_are_told(client: Client, chain: Embedded
     assert found[whole] == client.asked("eth_getTransactionByHash", [own_hash])["result"]
 
 
+def test_a_transaction_that_a_block_takes_at_once_is_told(
+    client: Client, chain: EmbeddedChain
+) -> None:
+    hashes = subscribed(client, "newPendingTransactions")
+    wanted = []
+    for nonce in range(3, 23):
+        wanted.append(f"0x{decode(transfer(nonce)).hash.hex()}")
+        chain.submit(transfer(nonce))
+        chain.produce()
+
+    assert [told(client, hashes) for _ in wanted] == wanted
+
+
+def test_receipts_are_told_in_one_list_of_a_block(client: Client, chain: EmbeddedChain) -> None:
+    raws = [transfer(nonce) for nonce in (3, 4, 5)]
+    own = [f"0x{decode(raw).hash.hex()}" for raw in raws]
+    every = subscribed(client, "transactionReceipts")
+    some = subscribed(client, "transactionReceipts", {"transactionHashes": own[1:]})
+    for raw in raws[:2]:
+        chain.submit(raw)
+    chain.produce()
+    # Nobody is told of a block without receipts.
+    chain.produce()
+    chain.submit(raws[2])
+    chain.produce()
+
+    found: dict[str, list[Any]] = {every: [], some: []}
+    for _ in range(4):
+        message = client.json()["params"]
+        found[message["subscription"]].append(message["result"])
+    receipts = [client.asked("eth_getTransactionReceipt", [each])["result"] for each in own]
+    assert found == {every: [receipts[:2], receipts[2:]], some: [receipts[1:2], receipts[2:]]}
+    error = client.asked(
+        "eth_subscribe", ["transactionReceipts", {"transactionHashes": own * 67}]
+    )
+    assert error["error"]["message"].startswith("exceed max number of transaction hashes")
+
+
 def test_syncing_is_told_at_once_and_when_it_changes(
     client: Client, chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:

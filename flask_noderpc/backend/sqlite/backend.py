@@ -355,6 +355,10 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.after(at, cursor, limit)
 
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.arrived(at, cursor, limit)
+
     def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
         return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
 

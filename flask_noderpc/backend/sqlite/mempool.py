@@ -100,7 +100,9 @@ def add(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (own, len(tx), gas_wanted, tx, *_columns(slot)),
     )
-    connection.execute("INSERT INTO tx_cache (hash) VALUES (?)", (own,))
+    connection.execute(
+        "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (own,)
+    )
 
 
 def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
@@ -205,6 +207,19 @@ def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, b
         "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
     )
     return tuple((seq, tx) for seq, tx in found)
+
+
+def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+    """The same with those that are in a block by now, as far as they are remembered."""
+    waiting = after(connection, cursor, limit)
+    last = waiting[-1][0] if len(waiting) == limit else latest(connection)
+    # CROSS JOIN: in this order. A transaction that failed first may be in two blocks.
+    in_blocks = connection.execute(
+        "SELECT arrival, tx FROM tx_cache CROSS JOIN txs USING (hash)"
+        " WHERE arrival > ? AND arrival <= ? GROUP BY arrival ORDER BY arrival LIMIT ?",
+        (cursor, last, limit),
+    )
+    return tuple(sorted((*waiting, *in_blocks))[:limit])
 
 
 def latest(connection: Connection) -> int:

@@ -261,6 +261,13 @@ def m012_application(db: Database) -> None:
     db.table("chain").add_column("application", str, not_null_default="")
 
 
+@migrations()
+def m013_arrivals(db: Database) -> None:
+    """The mempool's number of what has left it, to tell of it whoever follows the mempool."""
+    db.table("tx_cache").add_column("arrival", int)
+    db.table("tx_cache").create_index(["arrival"])
+
+
 def _create(
     db: Database,
     name: str,
@@ -287,6 +294,7 @@ _STEPS = (
     m010_complaint,
     m011_offences,
     m012_application,
+    m013_arrivals,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

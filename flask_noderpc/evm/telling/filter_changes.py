@@ -87,11 +87,11 @@ def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
 
 
 def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransaction, ...], int]:
-    """The Ethereum transactions that came after the cursor and still wait."""
+    """The Ethereum transactions that came after the cursor, also those in a block by now."""
     found: list[PlacedTransaction] = []
     cursor, room = polled.cursor, ctx.settings.evm_max_body_bytes
     while len(found) < _MOST_PENDING and room > 0:
-        arrived = ctx.backend.pending_after(cursor, _PENDING_SLICE)
+        arrived = ctx.backend.arrived_after(cursor, _PENDING_SLICE)
         if not arrived:
             break
         for _, raw in arrived:

@@ -81,6 +81,22 @@ def test_a_pending_filter_tells_what_comes_to_wait(chain: EmbeddedChain, ask: As
     assert told[0]["blockHash"] is None
 
 
+def test_a_pending_filter_tells_what_a_block_took_at_once(
+    chain: EmbeddedChain, ask: Ask
+) -> None:
+    hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
+    chain.submit(transfer(0))
+    chain.submit(transfer(1))
+    chain.produce()
+    chain.submit(transfer(2))
+
+    wanted = [data(keccak(transfer(nonce))) for nonce in (0, 1, 2)]
+    assert ask("getFilterChanges", hashes) == wanted
+    assert [tx["hash"] for tx in ask("getFilterChanges", whole)] == wanted
+    chain.produce()
+    assert ask("getFilterChanges", hashes) == []
+
+
 def test_ids_are_hex_without_zeros_in_front(ask: Ask) -> None:
     ids = {ask("newBlockFilter") for _ in range(50)}
 
