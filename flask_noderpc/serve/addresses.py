@@ -30,9 +30,12 @@ class Address:
 
     def url(self, scheme: str) -> str:
         """As a client on this machine writes it."""
-        shown = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}
-        host = shown.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
-        return f"{scheme}://{host}:{self.port}"
+        here = self.host in ("0.0.0.0", "::", "127.0.0.1")
+        return (replace(self, host="localhost") if here else self).as_url(scheme)
+
+    def as_url(self, scheme: str) -> str:
+        """The address itself."""
+        return str(self).replace("tcp", scheme, 1)
 
     def on_loopback(self) -> Address:
         """The same port, for callers on this machine alone."""
@@ -60,8 +63,17 @@ def _one(text: str, setting: str) -> Address:
     return Address(host.strip("[]") or "0.0.0.0", int(port))
 
 
-def listen(address: Address) -> socket.socket:
-    """A socket that listens; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+def listen(bound: socket.socket) -> None:
+    """Let clients connect; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    try:
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(f"{bound.getsockname()}: {error.strerror or error}") from None
+
+
+def bind(address: Address) -> socket.socket:
+    """A socket that has the address, and does not listen yet; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     try:
         return _unix(address.path) if address.path else _tcp(address)
     except OSError as error:
@@ -77,7 +89,6 @@ def _tcp(address: Address) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(where)
-        made.listen(_BACKLOG)
     except OSError:
         made.close()
         raise
@@ -89,7 +100,6 @@ def _unix(path: str) -> socket.socket:
     try:
         _remove_dead(path)
         made.bind(path)
-        made.listen(_BACKLOG)
     except OSError:
         made.close()
         raise

@@ -18,7 +18,11 @@ def read_config(home: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror}; --home names a folder that may be read and written to"
+        ) from None
+    except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from None
     known = {row.name for row in SETTINGS}
     for name in found:

@@ -10,9 +10,6 @@ from .. import json
 VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""
 
-END = b"\0"
-"""What follows a sentence that a process writes to its parent."""
-
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -30,8 +27,7 @@ class Plan:
     """One process: where its app is from, what it serves, and whether it makes blocks."""
 
     watched: int
-    """A socket whose other end is the parent's: it ends with the parent, and takes the
-    sentence that says why the process can't start."""
+    """A socket whose other end is the parent's: it ends with the parent, and takes reports."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
     """Where the host's app is, as ``flask --app`` has it; empty for the node's own."""
@@ -40,6 +36,9 @@ class Plan:
     """Of the node's own app, by their names."""
     folder: str = ""
     """Where that keeps its chain."""
+    restarted: bool = False
+    """Whether one before it was ready: it serves also where the node can't start now, to say
+    so."""
 
     def encode(self) -> str:
         """As it is handed on."""

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from flask import Flask
 
     from ..backend.base import ChainBackend
-    from ..errors import NodeRPCError
+    from ..mount import Mount
     from .lane import Lane
     from .plan import Listener, Plan
     from .server import Limits, NodeServer
 
 log = logging.getLogger("flask_noderpc.serve")
+
+# Between two tries to start what could not be started.
+_PAUSE_S = 1.0
 
 _ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
 
@@ -53,6 +57,7 @@ def main() -> None:
     from ..errors import NodeRPCError
     from ..transports.collisions import leave_to_host
     from .plan import VARIABLE, Plan
+    from .reports import report_ready, report_refusal
 
     plan = Plan.decode(os.environ.pop(VARIABLE))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
@@ -67,9 +72,12 @@ def main() -> None:
         # Its parent has said which they are.
         leave_to_host(app, lambda _: None)
         servers = list(_servers(app, plan))
-        _start(app, servers, ended)
+        _start(app, servers, plan.restarted, ended)
     except NodeRPCError as error:
-        sys.exit(_refused(error, plan))
+        # All processes have the same settings, and their parent says it once.
+        report_refusal(plan.watched, str(error))
+        sys.exit(os.EX_CONFIG)
+    report_ready(plan.watched)
     gc.freeze()
     gc.enable()
     ended.wait()
@@ -162,21 +170,32 @@ def _path(app: Flask, endpoint: str) -> str:
     return next(rule.rule for rule in app.url_map.iter_rules(endpoint))
 
 
-def _start(app: Flask, servers: list[NodeServer], ended: threading.Event) -> None:
+def _start(
+    app: Flask, servers: list[NodeServer], restarted: bool, ended: threading.Event
+) -> None:
+    from ..errors import NodeRPCError
     from ..extension import mounts
+    from .addresses import listen
 
     for mount in mounts(app).values():
-        mount.start()
-    for mount in mounts(app).values():
-        _wait_for_first_block(mount.backend, mount.settings.broadcast_timeout, ended)
+        try:
+            mount.start()
+            _wait_for_first_block(mount.backend, mount.settings.broadcast_timeout, ended)
+        except NodeRPCError as error:
+            if not restarted:
+                raise
+            # Clients know this node: they are told, and others of its processes may serve.
+            log.error("the node can't start, it is tried again: %s", error)
+            threading.Thread(target=_start_later, args=(mount,), daemon=True).start()
     for server in servers:
+        listen(server.socket)
         server.start()
 
 
 def _wait_for_first_block(
     backend: ChainBackend, seconds: float, ended: threading.Event
 ) -> None:
-    """Let a new chain begin before it is asked; who has connected is answered then.
+    """Let a new chain begin before it is asked.
 
     Clients of CometBFT take no status without a block.
     """
@@ -186,18 +205,16 @@ def _wait_for_first_block(
             return
 
 
-def _refused(error: NodeRPCError, plan: Plan) -> int:
-    """Say why nothing is served; the status to end with."""
-    from ..errors import ConfigurationError
-    from .plan import END
+def _start_later(mount: Mount) -> None:
+    """Start what could not be started, as soon as it can be."""
+    from ..errors import NodeRPCError
 
-    if not isinstance(error, ConfigurationError):
-        print(f"noderpc: {error}", file=sys.stderr)
-        return 1
-    # All processes have the same settings, and their parent says it once.
-    os.write(plan.watched, str(error).encode() + END)
-    # What is set won't get better by another try.
-    return os.EX_CONFIG
+    while True:
+        time.sleep(_PAUSE_S)
+        with suppress(NodeRPCError):
+            mount.start()
+            log.warning("the node has started")
+            return
 
 
 def _stop(app: Flask, servers: list[NodeServer]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from ..backend.location import Location
 from ..backend.sqlite.identity import stored_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
-from .addresses import Address, listen, parse
+from .addresses import bind, parse
+from .banner import Place, banner
 from .config_file import default_database, read_config
 from .filesystem import refuse_network
 from .plan import Listener, Plan
@@ -37,21 +37,6 @@ _DEV = {
     "evm_api": "eth,net,web3,txpool,debug",
     "cors_origins": "*",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a surface is served."""
-
-    surface: str
-    address: Address
-    certificate: str
-    key: str
-
-    def url(self, bound: Address) -> str:
-        """As clients write it."""
-        scheme = "ws" if self.surface == "evm_ws" else "http"
-        return bound.url(f"{scheme}s" if self.certificate else scheme)
 
 
 def start_own(given: Mapping[str, Any], say: Say) -> None:
@@ -118,18 +103,19 @@ def _serve(
 ) -> None:
     places = tuple(_places(settings, given))
     with ExitStack() as stack:
-        sockets = [stack.enter_context(listen(place.address)) for place in places]
+        bound = [(place, stack.enter_context(bind(place.address))) for place in places]
         listeners = tuple(
             Listener(sock.fileno(), place.surface, place.certificate, place.key)
-            for sock, place in zip(sockets, places, strict=True)
+            for place, sock in bound
         )
-        _tell(settings, places, sockets, say, base)
         plans = tuple(_plans(replace(plan, listeners=listeners), settings))
         shared = ""
         if settings.metrics:
             # New each time: what former processes counted is of no use.
             shared = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
-        Supervisor(plans, say, shared).run()
+        Supervisor(
+            plans, say, lambda: say("\n".join(banner(settings, bound, base))), shared
+        ).run()
 
 
 def _plans(serving: Plan, settings: Settings) -> Iterator[Plan]:
@@ -146,7 +132,7 @@ def _plans(serving: Plan, settings: Settings) -> Iterator[Plan]:
         yield replace(serving, settings={**own, "produce": False})
 
 
-def _places(settings: Settings, given: Mapping[str, Any]) -> Iterator[_Place]:
+def _places(settings: Settings, given: Mapping[str, Any]) -> Iterator[Place]:
     node = settings.tls_cert_file, settings.tls_key_file
     yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, given)
     if settings.json_rpc_enable:
@@ -162,7 +148,7 @@ def _at(
     tls: tuple[str, str],
     settings: Settings,
     given: Mapping[str, Any],
-) -> Iterator[_Place]:
+) -> Iterator[Place]:
     if bool(tls[0]) != bool(tls[1]):
         raise ConfigurationError("TLS needs both a certificate and its key")
     if all(tls):
@@ -171,29 +157,4 @@ def _at(
     for address in parse(text, f"NODERPC_{name.upper()}"):
         # What everybody's keys sign for is for this machine alone, unless it is said.
         own = address.on_loopback() if settings.dev and name not in given else address
-        yield _Place(surface, own, *tls)
-
-
-def _tell(
-    settings: Settings,
-    places: tuple[_Place, ...],
-    sockets: list[socket.socket],
-    say: Say,
-    base: str,
-) -> None:
-    """Say where everything is, and how to begin."""
-    titles = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
-    first = ""
-    for place, sock in zip(places, sockets, strict=True):
-        bound = place.address
-        if not bound.path:
-            bound = replace(bound, port=sock.getsockname()[1])
-        shown = str(bound) if bound.path else place.url(bound)
-        say(f"{titles[place.surface]:14} {shown}")
-        if place.surface == "node" and not bound.path:
-            first = first or place.url(bound)
-    say(f"{'chain':14} {settings.application}, dialect {settings.dialect}")
-    if settings.dialect == "document":
-        say(f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38")
-    if first:
-        say(f"{'try':14} curl {first}{base}/status")
+        yield Place(surface, own, *tls)

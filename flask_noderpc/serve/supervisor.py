@@ -12,37 +12,53 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
-from .plan import END, VARIABLE, Plan
+from .plan import VARIABLE, Plan
+from .reports import Reports
 
 _LOOK_S = 0.1
 # Longer than what a process takes to end in good order.
 _PATIENCE_S = 15.0
-# One that ends so soon, so often in a row, will not get better.
-_SOON_S, _MOST_FAILURES = 3.0, 5
-_MOST_TOLD_BYTES = 1 << 16
+# One that is killed so often in a row before it is ready will not get better.
+_MOST_FAILURES = 5
+_LONGEST_PAUSE_S = 10.0
 
 
 @dataclass(slots=True)
 class _Child:
     plan: Plan
     process: subprocess.Popen[bytes]
-    began: float
+    is_ready: bool = False
     failures: int = 0
+    """How many in a row ended before they were ready."""
+    again_at: float | None = None
+    """When another is started in the place of one that has ended."""
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether this process or one before it was ready."""
+        return self.is_ready or self.plan.restarted
 
 
 class Supervisor:
     """The parent of a node's processes; it serves nothing itself.
 
-    ``metrics`` is the folder in which they share their numbers, if they have any.
+    ``metrics`` is the folder in which they share their numbers, if they have any;
+    ``when_ready`` is called once, as soon as all of them are ready.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], say: Callable[[str], None], metrics: str = ""
+        self,
+        plans: Sequence[Plan],
+        say: Callable[[str], None],
+        when_ready: Callable[[], None],
+        metrics: str = "",
     ) -> None:
         self._say = say
+        self._when_ready: Callable[[], None] | None = when_ready
         self._metrics = metrics
         # Closed with this process, however it ends: then the others end as well.
         self._own, self._theirs = socket.socketpair()
+        self._reports = Reports(self._own)
         self._plans = [replace(plan, watched=self._theirs.fileno()) for plan in plans]
         self._children: list[_Child] = []
         self._ending = False
@@ -64,12 +80,12 @@ class Supervisor:
             for number in (signal.SIGUSR1, signal.SIGUSR2)
         }
         try:
-            self._children = [self._start(plan) for plan in self._plans]
+            self._children = [_Child(plan, self._start(plan)) for plan in self._plans]
             while not self._ending:
                 time.sleep(_LOOK_S)
                 for child in self._children:
-                    if child.process.poll() is not None:
-                        self._replace(child)
+                    self._look_at(child)
+                self._announce()
         finally:
             self._stop()
             for number, handler in before.items():
@@ -78,12 +94,12 @@ class Supervisor:
     def _end(self, *_: object) -> None:
         self._ending = True
 
-    def _start(self, plan: Plan) -> _Child:
+    def _start(self, plan: Plan) -> subprocess.Popen[bytes]:
         descriptors = [plan.watched, *(each.descriptor for each in plan.listeners)]
         environment = {**os.environ, VARIABLE: plan.encode()}
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
-        process = subprocess.Popen(
+        return subprocess.Popen(
             # What lies in the current folder is for a host's app alone.
             [sys.executable, *([] if plan.app else ["-P"]), "-m", f"{__package__}.process"],
             env=environment,
@@ -92,36 +108,48 @@ class Supervisor:
             # A terminal's Ctrl-C is for the parent, which ends them in its own time.
             start_new_session=True,
         )
-        return _Child(plan, process, time.monotonic())
 
-    def _replace(self, child: _Child) -> None:
-        if self._ending:
-            return
-        if child.process.returncode == os.EX_CONFIG:
-            raise ConfigurationError(self._told())
+    def _look_at(self, child: _Child) -> None:
+        has_ended = child.process.poll() is not None
+        # Read after that: nothing of a process comes once it has ended.
+        self._reports.read()
+        child.is_ready = child.is_ready or child.process.pid in self._reports.ready
+        if has_ended and not self._ending:
+            if child.again_at is None:
+                self._count(child)
+            elif time.monotonic() >= child.again_at:
+                self._replace(child)
+
+    def _count(self, child: _Child) -> None:
+        """Decide when another is started in its place, if it is."""
+        child.failures = 0 if child.is_ready else child.failures + 1
+        code = child.process.returncode
+        # By itself it would end in the same way again; who killed it may not.
+        if not child.was_ready and (code > 0 or child.failures >= _MOST_FAILURES):
+            raise ConfigurationError(
+                self._reports.refusal
+                or f"a process of the node ended with {code} before it was ready; what it"
+                " said is above"
+            )
+        self._say(f"process {child.process.pid} ended with {code}")
+        pause = min(_LONGEST_PAUSE_S, float(child.failures))
+        child.again_at = time.monotonic() + pause
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
             # What it had open is open no longer.
             mark_process_dead(child.process.pid, self._metrics)
-        lived = time.monotonic() - child.began
-        failures = child.failures + 1 if lived < _SOON_S else 0
-        if failures >= _MOST_FAILURES:
-            raise ConfigurationError(
-                f"a process of the node ended {failures} times as soon as it began, with"
-                f" {child.process.returncode}; what it said is above"
-            )
-        self._say(f"process {child.process.pid} ended with {child.process.returncode}")
-        fresh = self._start(child.plan)
-        child.process, child.began, child.failures = fresh.process, fresh.began, failures
 
-    def _told(self) -> str:
-        """Why a process can't start: what the first that knew wrote to its end."""
-        try:
-            told = self._own.recv(_MOST_TOLD_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return "the node can't start so; why is said above"
-        return told.partition(END)[0].decode(errors="replace")
+    def _replace(self, child: _Child) -> None:
+        self._reports.forget(child.process.pid)
+        child.plan = replace(child.plan, restarted=child.was_ready)
+        child.process = self._start(child.plan)
+        child.is_ready, child.again_at = False, None
+
+    def _announce(self) -> None:
+        if self._when_ready and all(child.is_ready for child in self._children):
+            self._when_ready()
+            self._when_ready = None
 
     def _stop(self) -> None:
         for child in self._children:

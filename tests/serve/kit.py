@@ -55,7 +55,7 @@ class Node:
 
         def said() -> bool:
             assert self._process.poll() is None, self.log.read_text()
-            found[:] = re.findall(rf"^{title} +(\S+)$", self.log.read_text(), re.MULTILINE)
+            found[:] = re.findall(rf"^{title} +(\S+)", self.log.read_text(), re.MULTILINE)
             return bool(found)
 
         until(said, f"the address of the {title}")
@@ -93,6 +93,10 @@ class Node:
         """Send it a signal, if it is there."""
         if self._process.poll() is None:
             self._process.send_signal(number)
+
+    def has_ended(self) -> bool:
+        """Whether its parent process has."""
+        return self._process.poll() is not None
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Tell it to end; its exit status."""

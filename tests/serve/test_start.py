@@ -53,7 +53,14 @@ def test_without_other_flags_they_are_those_of_the_interface(tmp_path: Path) -> 
             title: node.url(title) for title in ("node RPC", "EVM JSON-RPC", "EVM websocket")
         }
         listening = _listening(node.pid)
-    assert [url.rpartition(":")[2] for url in said.values()] == ["26657", "8545", "8546"]
+        banner = node.log.read_text()
+    assert said == {
+        "node RPC": "http://127.0.0.1:26657",
+        "EVM JSON-RPC": "http://0.0.0.0:8545",
+        "EVM websocket": "ws://0.0.0.0:8546",
+    }
+    assert "http://127.0.0.1:26657  (this machine only)" in banner
+    assert "http://0.0.0.0:8545  (every address of this machine" in banner
     assert listening == {("127.0.0.1", 26657), ("0.0.0.0", 8545), ("0.0.0.0", 8546)}
 
 

@@ -1,0 +1,56 @@
+"""What a node's processes tell their parent: that they are ready, or why they can't be."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from .. import json
+
+_END = b"\0"
+_MOST_BYTES = 1 << 16
+
+
+class _Report(json.Struct):
+    process: int
+    refusal: str = ""
+
+
+def report_ready(descriptor: int) -> None:
+    """Tell the parent that this process serves."""
+    os.write(descriptor, json.encode(_Report(os.getpid())) + _END)
+
+
+def report_refusal(descriptor: int, reason: str) -> None:
+    """Tell the parent why this process can't start."""
+    os.write(descriptor, json.encode(_Report(os.getpid(), reason)) + _END)
+
+
+class Reports:
+    """What came through a socket that all processes write to."""
+
+    def __init__(self, own: socket.socket) -> None:
+        self._own = own
+        self._buffer = b""
+        self.ready: set[int] = set()
+        """The processes that are."""
+        self.refusal = ""
+        """Why the first that knew can't start: all have the same settings."""
+
+    def read(self) -> None:
+        """Take what has come, without waiting for more."""
+        try:
+            self._buffer += self._own.recv(_MOST_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        *whole, self._buffer = self._buffer.split(_END)
+        for text in whole:
+            report = json.decode(text, _Report)
+            if report.refusal:
+                self.refusal = self.refusal or report.refusal
+            else:
+                self.ready.add(report.process)
+
+    def forget(self, process: int) -> None:
+        """Drop a process that has ended: another may get its number."""
+        self.ready.discard(process)

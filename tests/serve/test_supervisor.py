@@ -1,0 +1,114 @@
+"""``noderpc start`` where its node can't start: at first, and once it was ready."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import sys
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+from ..ports import free_port
+from .kit import COMMAND, PATIENCE, Node, refusal, started, until
+
+
+def has_listener(port: int) -> bool:
+    """Whether somebody listens at a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> None:
+    with started(tmp_path) as node:
+        node.until_up()
+        node.end()
+    port = free_port()
+    flags = ("--home", str(tmp_path), "--rpc.laddr", f"tcp://127.0.0.1:{port}")
+    with closing(sqlite3.connect(tmp_path / "data" / "noderpc.db")) as other:
+        # It is waited for, longer than most starts take.
+        other.execute("BEGIN IMMEDIATE")
+        again = Node(tmp_path, command=[*COMMAND, *flags], log="again.log")
+        try:
+            looks = 0
+            while not again.has_ended():
+                assert not has_listener(port)
+                looks += 1
+            assert looks > 1
+            assert again.end() == os.EX_CONFIG
+        finally:
+            again.kill()
+    (said,) = again.log.read_text().splitlines()
+    assert said.startswith("Error: ")
+    assert "another program holds the write lock" in said
+
+
+def test_a_file_that_is_no_store_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "noderpc.db").write_bytes(b"no database" * 500)
+
+    (said,) = refusal("--home", str(tmp_path)).splitlines()
+
+    assert said.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'}: the file is no SQLite")
+
+
+def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "hosts.py").write_text(
+        "import pathlib, sys\n"
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC\n"
+        f"loads = pathlib.Path({str(tmp_path / 'loads')!r})\n"
+        "with loads.open('a') as file:\n"
+        "    file.write('x')\n"
+        # Not in the parent, which loads it first.
+        "if len(loads.read_text()) > 1:\n"
+        "    sys.exit(3)\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, database={str(tmp_path / 'chain.db')!r}, rpc_laddr='tcp://127.0.0.1:0')\n"
+    )
+    app = str(tmp_path / "hosts.py")
+
+    said = refusal(command=[sys.executable, "-m", "flask", "--app", app, "noderpc", "start"])
+
+    assert "a process of the node ended with 3 before it was ready" in said
+    assert (tmp_path / "loads").read_text() == "xx"
+
+
+def answered(url: str) -> tuple[int, str]:
+    """Status and text of the answer to a GET; 0 where nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def test_a_node_that_was_ready_stays_and_says_why_it_is_not(tmp_path: Path) -> None:
+    store, aside = tmp_path / "data", tmp_path / "aside"
+    with started(tmp_path) as node:
+        node.until_up()
+        (child,) = node.children()
+        store.rename(aside)
+        store.mkdir()
+        (store / "noderpc.db").write_bytes(b"no database" * 500)
+        os.kill(child, signal.SIGKILL)
+        until(lambda: answered(node.url() + "/readyz")[0] == 503, "that it says why")
+
+        assert "the file is no SQLite database" in answered(node.url() + "/readyz")[1]
+        assert answered(node.url() + "/health")[0] == 200
+        assert '"code":-32603' in answered(node.url() + "/status")[1].replace(" ", "")
+        assert node.children() not in ([], [child])
+
+        (store / "noderpc.db").unlink()
+        for path in aside.iterdir():
+            path.rename(store / path.name)
+        until(lambda: answered(node.url() + "/readyz")[0] == 200, "that it is ready again")
+        assert node.end() == 0
