@@ -6,7 +6,7 @@ request that a process answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from .errors import ConfigurationError
 from .mount import Mount, View
 from .node.table import NODE_ROUTES
 from .rpc.guard import Authorize
-from .rpc.route import RouteTable
+from .rpc.route import Route
 from .settings import Settings, read_settings
 from .transports.collisions import check_request, refuse_overlap, refuse_taken_names
 from .wire.dialects import dialect_named
@@ -30,7 +30,7 @@ class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
     ``backend`` answers the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` adds rows of your own to those of the node. ``authorize`` is
+    instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
     asked with the name of a method for every call, and only ``True`` lets it go on. Further
     keywords are settings of this mount alone, such as ``dialect`` or ``max_batch``.
     """
@@ -42,7 +42,7 @@ class NodeRPC:
         backend: ChainBackend | None = None,
         name: str = "noderpc",
         url_prefix: str | None = None,
-        routes: RouteTable = NODE_ROUTES,
+        routes: Iterable[Route[Any]] = (),
         authorize: Authorize | None = None,
         **settings: Any,
     ) -> None:
@@ -51,7 +51,7 @@ class NodeRPC:
         self._url_prefix = url_prefix
         self._settings = settings
         self._backend = backend
-        self._routes = routes
+        self._routes = NODE_ROUTES.with_own(routes)
         if app is not None:
             self.init_app(app)
 

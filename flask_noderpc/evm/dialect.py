@@ -46,7 +46,7 @@ class EvmDialect(Dialect):
             dict: self._object,
             object: self._any,
         }
-        return plain | super()._dumps
+        return super()._dumps | plain
 
     def described(self, result: type, components: Components) -> Json:
         """The JSON Schema of a kind of result, which may be null where something is missing."""

@@ -156,7 +156,7 @@ class Dispatcher:
         self._cures = cures or {}
         most = context.settings.cache_bytes
         self._kept = KeptAnswers(most) if most else None
-        self._loaders: dict[tuple[type[Params], tuple[str, ...]], ParamLoader[Any]] = {}
+        self._loaders: dict[tuple[type[Any], tuple[str, ...]], ParamLoader[Any]] = {}
         self._names = {route.name for route in routes}
         self._endpoints = {
             route.name: self._made(route) for route in routes if guard.has(route.name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from ..errors import (
-    BackendError,
     CallFailed,
     ConfigurationError,
     InternalError,
+    NodeRPCError,
     RPCError,
     StoreError,
 )
@@ -22,10 +22,10 @@ def to_rpc_error(error: Exception) -> RPCError:
         case StoreError():
             # Where the store lies is for the operator alone.
             log.error("%s", error)
-        case RPCError() | BackendError():
-            pass
         case ConfigurationError():
             log.error("the node can't start: %s", error)
+        case NodeRPCError():
+            pass
         case _:
             log.error("a call failed", exc_info=error)
     return as_rpc_error(error)
@@ -38,9 +38,9 @@ def as_rpc_error(error: Exception) -> RPCError:
             return error
         case StoreError():
             return CallFailed(error.reason)
-        case BackendError():
-            return CallFailed(error.text, error.cure)
         case ConfigurationError():
             return InternalError("the node can't start; the server's log says why")
+        case NodeRPCError():
+            return CallFailed(error.text, error.cure)
         case _:
             return InternalError("the call failed; the server's log says why")

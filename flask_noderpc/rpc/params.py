@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
-from ..errors import InvalidParams
+from ..errors import ConfigurationError, InvalidParams
 from ..wire.param_rules import ParamRules
-from ..wire.params import ParamField
+from ..wire.params import Bytes, Flag, Int64, ParamField, Text, Texts
 from .query import values_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class Params:
     """Base of every parameter class; field order is the positional order."""
 
 
-P = TypeVar("P", bound=Params)
+P = TypeVar("P", bound="DataclassInstance")
 
 DOCUMENT_RULES = ParamRules()
 
@@ -47,19 +51,53 @@ class ParamSpec:
     doc: str
 
 
-def specs(params: type[Params]) -> tuple[ParamSpec, ...]:
-    """The parameters of a class, in positional order."""
-    return tuple(
-        ParamSpec(
-            name=row.name,
-            wire=row.metadata["wire"] or row.name,
-            kind=row.metadata["kind"],
-            required=row.default is MISSING,
-            default=None if row.default is MISSING else row.default,
-            doc=row.metadata["doc"],
-        )
-        for row in fields(params)
+# By the annotation of a field that is not declared with param().
+_KINDS: Mapping[Any, ParamField] = {
+    str: Text(),
+    int: Int64(),
+    bool: Flag(),
+    bytes: Bytes(),
+    tuple[str, ...]: Texts(),
+}
+
+
+def specs(params: type[DataclassInstance]) -> tuple[ParamSpec, ...]:
+    """The parameters of a dataclass, in positional order.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field whose kind is not known.
+    """
+    return tuple(_spec(params, row) for row in fields(params))
+
+
+def _spec(params: type[DataclassInstance], row: Field[Any]) -> ParamSpec:
+    default = row.default
+    if row.default_factory is not MISSING:
+        default = row.default_factory()
+    return ParamSpec(
+        name=row.name,
+        wire=row.metadata.get("wire") or row.name,
+        kind=row.metadata.get("kind") or _kind_of(params, row.name),
+        required=default is MISSING,
+        default=None if default is MISSING else default,
+        doc=row.metadata.get("doc", ""),
     )
+
+
+def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
+    try:
+        hint = get_type_hints(params)[name]
+    except NameError as error:
+        raise ConfigurationError(f"{params.__name__}.{name}: {error}") from None
+    # A type, or one that may be None.
+    others = [one for one in get_args(hint) if one is not NoneType]
+    if NoneType in get_args(hint) and len(others) == 1:
+        hint = others[0]
+    if hint not in _KINDS:
+        raise ConfigurationError(
+            f"{params.__name__}.{name}: no parameter is read as {hint}; annotate it as str,"
+            " int, bool, bytes or tuple[str, ...], or declare it with rpc.params.param()"
+        )
+    return _KINDS[hint]
 
 
 class ParamLoader(Generic[P]):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from inspect import getdoc
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, get_origin
 
 from ..errors import ConfigurationError
 from .context import Context
-from .params import Params
-
-P = TypeVar("P", bound=Params)
+from .params import P, Params, specs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,36 @@ class RouteTable(tuple[Route[Any], ...]):
             seen.add(route.name)
         return table
 
+    def with_own(self, more: Iterable[Route[Any]]) -> RouteTable:
+        """This table with rows of a host's own, of which those that it has are none.
+
+        Raise :exc:`ConfigurationError` for a row that can't be served.
+        """
+        if isinstance(more, Route):
+            more = (more,)
+        return self + [_checked(route) for route in more if route not in self]
+
     def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]
         return RouteTable((*self, *more))
 
     def by_name(self) -> dict[str, Route[Any]]:
         """The routes by their names."""
         return {route.name: route for route in self}
+
+
+def _checked(route: object) -> Route[Any]:
+    if not isinstance(route, Route):
+        raise ConfigurationError(f"routes: {route!r} is no Route")
+    if not (isinstance(route.params, type) and is_dataclass(route.params)):
+        raise ConfigurationError(
+            f"route {route.name!r}: its parameters are a dataclass, not {route.params!r};"
+            " rpc.params.NoParams is that of none"
+        )
+    if route.of_chain and route.params.__hash__ is None:
+        raise ConfigurationError(
+            f"route {route.name!r}: with of_chain, answers are kept by their parameters:"
+            f" make {route.params.__name__} a dataclass(frozen=True)"
+        )
+    specs(route.params)
+    # As of dict[str, int].
+    return replace(route, result=get_origin(route.result) or route.result)

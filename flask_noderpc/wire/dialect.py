@@ -22,6 +22,17 @@ from .json_schema import Components
 from .param_rules import ParamRules
 from .schema import Choice, Dump, WireSchema, compiled
 
+_JSON: Mapping[type, Json] = {
+    dict: {"type": "object"},
+    list: {"type": "array"},
+    tuple: {"type": "array"},
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+"""What JSON itself has, with its JSON Schema."""
+
 SchemaChoice = type[WireSchema] | Choice
 """The schema of a result, or those of which it is one."""
 
@@ -89,8 +100,8 @@ class Dialect:
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
         shapes = {result: _dump(choice) for result, choice in self.schemas.items()}
-        # A document that was written elsewhere.
-        return {json.Raw: _itself, **shapes}
+        # A document that was written elsewhere, or JSON of a host's own route.
+        return dict.fromkeys((json.Raw, *_JSON), _itself) | shapes
 
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
@@ -102,19 +113,25 @@ class Dialect:
         for route, result in results.items():
             if result not in self._dumps:
                 raise ConfigurationError(
-                    f"dialect {self.name} has no shape for {result.__name__} of {route}"
+                    f"dialect {self.name} has no shape for {_name(result)} of {route}:"
+                    f" a route of your own answers with {', '.join(map(_name, _JSON))}"
                 )
 
     def described(self, result: type, components: Components) -> Json:
         """The JSON Schema of a kind of result."""
         # Of a document that was written elsewhere nothing is known.
-        return {} if result is json.Raw else components.of(self.schemas[result])
+        if result is json.Raw:
+            return {}
+        return _JSON.get(result) or components.of(self.schemas[result])
 
     def encode(self, result: object) -> bytes:
         """The result as JSON; no result is null."""
         if result is None:
             return b"null"
-        return json.encode(self._dumps[type(result)](result))
+        dump = self._dumps.get(type(result))
+        if dump is None:
+            raise TypeError(f"dialect {self.name} has no shape for {_name(type(result))}")
+        return json.encode(dump(result))
 
     @property
     def failures(self) -> set[HTTPStatus]:
@@ -124,6 +141,10 @@ class Dialect:
     def status_of(self, error: Exception) -> HTTPStatus:
         """The status of a GET that failed."""
         return nearest(self.statuses, error)
+
+
+def _name(kind: object) -> str:
+    return getattr(kind, "__name__", repr(kind))
 
 
 def _itself(value: Any) -> Any:

@@ -12,19 +12,14 @@ import pytest
 from flask import Blueprint, Flask
 
 from flask_noderpc import (
-    NODE_ROUTES,
     ConfigurationError,
     EmbeddedChain,
     MemoryBackend,
     NodeRPC,
-    Route,
     get_backend,
     noderpc_bp,
 )
-from flask_noderpc.domain.answers import Empty
 from flask_noderpc.extension import mounts
-from flask_noderpc.rpc.context import Context
-from flask_noderpc.rpc.params import NoParams
 from flask_noderpc.testing import SampleChain, make_chain
 
 from .conftest import MakeApp
@@ -207,29 +202,6 @@ def test_a_backend_is_asked_for_by_the_name_of_its_mount(make_app: MakeApp) -> N
             match="'noderpc'; mounted are: 'archive'",
         ):
             get_backend()
-
-
-def test_routes_of_one_s_own_stand_beside_those_of_the_node(make_app: MakeApp) -> None:
-    def ping(ctx: Context, params: NoParams) -> Empty:
-        """Answers."""
-        return Empty()
-
-    app = make_app()
-    own = (Route("ping", ping, NoParams, Empty),)
-    NodeRPC(app, backend=memory(), routes=NODE_ROUTES + own)
-
-    assert app.test_client().get("/ping").get_json()["result"] == {}
-    assert app.test_client().post("/", json={"id": 1, "method": "ping"}).status_code == 200
-    assert 'href="/ping"' in app.test_client().get("/").text
-
-
-def test_a_route_whose_answer_has_no_shape_is_refused_at_once(make_app: MakeApp) -> None:
-    def odd(ctx: Context, params: NoParams) -> int:
-        return 1
-
-    own = (Route("odd", odd, NoParams, int),)
-    with pytest.raises(ConfigurationError, match="no shape for int of odd"):
-        NodeRPC(make_app(), backend=memory(), routes=NODE_ROUTES + own)
 
 
 @pytest.mark.parametrize("backend", [MemoryBackend, "chain.db", object(), {}])

@@ -107,5 +107,5 @@ def test_a_dialect_is_found_by_its_name() -> None:
 
 
 def test_a_result_without_a_shape_is_named_with_its_route() -> None:
-    with pytest.raises(ConfigurationError, match="no shape for int of odd"):
-        DOCUMENT.require({"odd": int})
+    with pytest.raises(ConfigurationError, match="no shape for object of odd"):
+        DOCUMENT.require({"odd": object})
