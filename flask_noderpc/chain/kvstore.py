@@ -52,6 +52,7 @@ class KVStore(PairApplication):
     answers to ``/val`` and the version in ``abci_info`` are those of that CometBFT.
     """
 
+    name = "kvstore"
     is_of_chain = True
 
     def __init__(self, state: AppState, version: str = DEFAULT_VERSION) -> None:
