@@ -134,7 +134,7 @@ def _call(document: bytes) -> Call | BadCall:
         return BadCall(InvalidRequest("invalid request"))
     try:
         message = json.decode(document, Message)
-        method, version = _text(bytes(message.method)), _text(bytes(message.jsonrpc))
+        method, version = _text(bytes(message.method)), _version(bytes(message.jsonrpc))
     except json.NotJSON:
         return BadCall(ParseError("parse error"))
     own_id = bytes(message.id) or None
@@ -147,6 +147,11 @@ def _call(document: bytes) -> Call | BadCall:
         reason = f"method name too long: {size} > {_LONGEST_METHOD}"
         return BadCall(InvalidRequest(reason), own_id)
     return Call(method, bytes(message.params), own_id)
+
+
+def _version(raw: bytes) -> str:
+    # Evmos: its examples leave the member out, which geth refuses.
+    return _text(raw) if raw else _VERSION
 
 
 def _text(raw: bytes) -> str:

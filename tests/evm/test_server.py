@@ -189,3 +189,32 @@ def test_a_rule_of_the_host_for_the_layer_is_told_its_setting() -> None:
 
     with pytest.raises(ConfigurationError, match="NODERPC_JSON_RPC_ENABLE"):
         NodeRPC(host, backend=backend, json_rpc_enable=True)
+
+
+# Evmos: docs, JSON-RPC, examples.
+EVMOS = '{"id": 1, "method": "eth_chainId", "params": []}'
+
+
+def test_a_call_without_a_version_is_taken(client: FlaskClient) -> None:
+    answer = client.post("/evm", data=EVMOS, content_type="application/json").get_json()
+
+    assert answer == {"jsonrpc": "2.0", "id": 1, "result": "0x2328"}
+
+
+def test_calls_without_a_version_are_taken_in_a_batch(client: FlaskClient) -> None:
+    batch = f'[{EVMOS}, {CALL}, {{"id": 3}}, {{"id": 4, "method": 5}}]'
+
+    answers = client.post("/evm", data=batch, content_type="application/json").get_json()
+
+    assert [answer["id"] for answer in answers] == [1, 1, 3, 4]
+    assert [answer.get("result") for answer in answers] == ["0x2328", "0x2328", None, None]
+    assert {answer["error"]["code"] for answer in answers[2:]} == {-32600}
+
+
+@pytest.mark.parametrize("version", ['""', '"1.0"', "null", "2.0", "2", "{}"])
+def test_any_other_version_is_refused(client: FlaskClient, version: str) -> None:
+    call = f'{{"jsonrpc": {version}, "id": 1, "method": "eth_chainId"}}'
+
+    answer = client.post("/evm", data=call, content_type="application/json").get_json()
+
+    assert answer["error"]["code"] == -32600

@@ -92,6 +92,21 @@ def test_new_heads_are_those_of_the_blocks(
     assert all(one["hash"] == other["parentHash"] for one, other in pairwise(heads))
 
 
+@pytest.mark.parametrize("kind", ["newHeads", "logs", "newPendingTransactions", "syncing"])
+def test_options_may_be_empty_and_the_version_left_out(client: Client, kind: str) -> None:
+    client.text(json.dumps({"id": 1, "method": "eth_subscribe", "params": [kind, {}]}))
+
+    answer = client.json()
+
+    assert answer.keys() == {"jsonrpc", "id", "result"}, answer
+
+
+def test_options_of_pending_transactions_are_empty_or_a_flag(client: Client) -> None:
+    error = client.asked("eth_subscribe", ["newPendingTransactions", {"a": 1}])["error"]
+
+    assert error["code"] == -32602
+
+
 def test_logs_are_those_that_the_filter_wants(client: Client, chain: EmbeddedChain) -> None:
     every = subscribed(client, "logs", {})
     some = subscribed(client, "logs", {"topics": [None, f"0x{TOPIC_B.hex()}"]})
@@ -241,7 +256,7 @@ def test_what_was_subscribed_in_a_batch_can_end_in_it(client: Client) -> None:
         ({}, -32602, "non-array args"),
         (None, -32602, "non-array args"),
         (["logs"], -32602, "missing value for required argument 1"),
-        (["syncing", {}], -32602, "too many arguments, want at most 1"),
+        (["syncing", {}, {}], -32602, "too many arguments, want at most 2"),
         (["newHeads", {}, {}], -32602, "too many arguments, want at most 2"),
         (["logs", {"topics": [None] * 5}], -32602, "invalid argument 1: exceed max topics"),
         (["logs", {"fromBlock": "pending"}], -32602, "pending logs are not supported"),

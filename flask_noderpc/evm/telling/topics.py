@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ... import json
 from ...domain.ethereum import Block, Log, Receipt, Transaction
@@ -20,6 +21,17 @@ from ..forms.log_filter import FilterObject, LogFilter
 from ..forms.params import Anything, Bool, Tag, positional
 from ..forms.receipt_filter import ReceiptFilter
 from ..forms.views import HeadView
+
+# Ethermint: its clients give an empty object with every kind.
+_NO_EFFECT = "Has no effect."
+
+
+class BoolOrNoOptions(Bool):
+    """A flag, or an empty object of options, which is not set."""
+
+    def from_json(self, value: Any) -> bool:
+        """The flag."""
+        return False if value == {} else super().from_json(value)
 
 
 class TalkOfBlock:
@@ -145,8 +157,7 @@ class Wanted(Params):
 class WantedHeads(Wanted):
     """Of ``newHeads``."""
 
-    # Ethermint's clients give an empty object.
-    options: object = param(Anything(), doc="Has no effect.", default=None)
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
         """The one for all."""
@@ -181,7 +192,9 @@ class WantedReceipts(Wanted):
 class WantedPending(Wanted):
     """Of ``newPendingTransactions``."""
 
-    whole: bool = param(Bool(), doc="Whether whole transactions, or hashes.", default=False)
+    whole: bool = param(
+        BoolOrNoOptions(), doc="Whether whole transactions, or hashes.", default=False
+    )
 
     def topic(self) -> Topic:
         """By what is told of each."""
@@ -191,6 +204,8 @@ class WantedPending(Wanted):
 @dataclass(frozen=True, slots=True)
 class WantedSyncing(Wanted):
     """Of ``syncing``."""
+
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
         """The one for all."""
