@@ -90,6 +90,13 @@ class Transaction:
         return (self.max_fee_per_gas if self.gas_price is None else self.gas_price) or 0
 
     @property
+    def tip_cap(self) -> int:
+        """The most of that beyond the base fee; all of it where there is one price."""
+        return (
+            self.max_priority_fee_per_gas if self.gas_price is None else self.gas_price
+        ) or 0
+
+    @property
     def blob_gas(self) -> int | None:
         """What the blobs take; ``None`` for a type without any."""
         return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None

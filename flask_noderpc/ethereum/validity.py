@@ -103,15 +103,27 @@ def check_funds(tx: Transaction, account: Account) -> None:
         )
 
 
+def check_tip(tx: Transaction, base_fee: int) -> None:
+    """Refuse one that pays no tip and less than the next block's base fee: it would wait for a
+    fee that falls, and nobody had a reason to take it then. geth's pool takes none without a
+    tip, anvil's takes those that pay the base fee."""
+    if not tx.tip_cap:
+        _check_fee_cap(tx, base_fee)
+
+
 def check_fee(tx: Transaction, base_fee: int) -> None:
     """Refuse who would pay less than the base fee, and no blobs at all."""
-    if tx.fee_cap < base_fee:
-        raise InvalidTransaction(
-            f"max fee per gas less than block base fee: maxFeePerGas: {tx.fee_cap},"
-            f" baseFee: {base_fee}"
-        )
+    _check_fee_cap(tx, base_fee)
     if tx.type == BLOB and not tx.max_fee_per_blob_gas:
         raise InvalidTransaction("max fee per blob gas less than block blob gas fee")
+
+
+def _check_fee_cap(tx: Transaction, base_fee: int) -> None:
+    if tx.fee_cap < base_fee:
+        raise InvalidTransaction(
+            f"max fee per gas less than block base fee: address 0x{tx.sender.hex()},"
+            f" maxFeePerGas: {tx.fee_cap}, baseFee: {base_fee}"
+        )
 
 
 def check_message_form(message: Message) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
+from tests.ethereum.signing import transfer
 
 from .chain import ethereum_chain
 
@@ -71,13 +74,49 @@ def test_the_base_fee_follows_how_full_a_block_was(
     assert fee_after(header(fee, used, limit)) == following
 
 
-def test_a_price_is_the_next_base_fee_and_a_tip(chain: EmbeddedChain) -> None:
-    fee = int(ask(chain, "eth_baseFee"), 16)
-    tip = int(ask(chain, "eth_maxPriorityFeePerGas"), 16)
+def fees_of(chain: Any) -> tuple[int, int]:
+    """The base fee and the tip; the price is both together."""
+    names = "eth_baseFee", "eth_maxPriorityFeePerGas", "eth_gasPrice"
+    fee, tip, price = (int(ask(chain, name), 16) for name in names)
+    assert price == fee + tip
+    return fee, tip
+
+
+def test_without_tips_the_suggestion_goes_by_the_base_fee(tmp_path: Path) -> None:
+    with closing(EmbeddedChain(tmp_path / "chain.db", application=EthermintDouble)) as made:
+        made.produce()
+        fee, tip = fees_of(made)
 
     assert 0 < fee <= GWEI
     assert tip == fee // 8
-    assert int(ask(chain, "eth_gasPrice"), 16) == fee + tip
+
+
+def block_of_tips(chain: EmbeddedChain, first: int, *tips: int) -> None:
+    for nonce, tip in enumerate(tips, first):
+        fees: dict[str, Any] = {"maxPriorityFeePerGas": tip, "maxFeePerGas": 10**12 + tip}
+        chain.submit(transfer(nonce, **fees))
+    chain.produce()
+
+
+def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(EmbeddedChain(path, application=EthermintDouble, produce=False)) as made:
+        made.start()
+        # Of each block the three lowest count, and nothing below 2 wei.
+        block_of_tips(made, 0, 9 * GWEI, 3 * GWEI, 8 * GWEI, 1, 4 * GWEI)
+        assert fees_of(made)[1] == 4 * GWEI
+        block_of_tips(made, 5, 5 * GWEI, 6 * GWEI)
+        # Of 3, 4, 5, 6 and 8.
+        assert fees_of(made)[1] == 5 * GWEI
+        block_of_tips(made, 7, 600 * GWEI, 600 * GWEI, 600 * GWEI, 600 * GWEI)
+        assert fees_of(made)[1] == 8 * GWEI
+        for _ in range(19):
+            made.produce()
+        # geth: at most 500 gwei.
+        assert fees_of(made)[1] == 500 * GWEI
+        made.produce()
+        fee, tip = fees_of(made)
+        assert tip == fee // 8
 
 
 def test_without_a_fee_market_gas_costs_nothing() -> None:

@@ -59,6 +59,20 @@ def test_what_could_never_run_is_refused(node: Running) -> None:
     assert pool(node) == (0, 0)
 
 
+def test_one_without_a_tip_pays_the_base_fee_at_least(node: Running) -> None:
+    fee = node.number("eth_baseFee")
+    for cap in (0, 1, fee - 1):
+        assert node.refused(tx(maxFeePerGas=cap, maxPriorityFeePerGas=0)) == (
+            f"max fee per gas less than block base fee: address {ME}, maxFeePerGas: {cap},"
+            f" baseFee: {fee}"
+        )
+    # geth: one with a tip waits until the fee has fallen.
+    node.send(tx(1, maxFeePerGas=1, maxPriorityFeePerGas=1, gas=21_000))
+    (receipt,) = node.mine(tx(0, maxFeePerGas=fee, maxPriorityFeePerGas=0, gas=21_000))
+    assert receipt["status"] == "0x1"
+    assert nonces(node) == (1, 2)
+
+
 def test_large_ones(node: Running) -> None:
     data = bytes(131_072)
     oversized = tx(data=data, gas=5_000_000, maxFeePerGas=2 * GWEI)

@@ -111,7 +111,15 @@ class EvmApplication(Application):
         )
 
     def check_tx(self, tx: bytes) -> TxResult:
-        return self._check(tx, unsigned=False)
+        result = self._check(tx, unsigned=False)
+        if result.code:
+            return result
+        try:
+            # What waits already keeps its place while the base fee rises.
+            validity.check_tip(self._decode(tx), self._head().next_base_fee)
+        except InvalidTransaction as error:
+            return _refusal(str(error))
+        return result
 
     def recheck_tx(self, tx: bytes) -> TxResult:
         if self._dev and is_patch(tx):
@@ -138,14 +146,13 @@ class EvmApplication(Application):
         if is_patch(tx):
             return None
         found = self._decode(tx)
-        price = found.gas_price
         return Slot(
             hash=found.hash,
             sender=found.sender,
             nonce=found.nonce,
             next_nonce=self._account(self._head(), found.sender).nonce,
             fee_cap=found.fee_cap,
-            tip=(found.max_priority_fee_per_gas or 0) if price is None else price,
+            tip=found.tip_cap,
         )
 
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:

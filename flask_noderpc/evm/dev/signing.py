@@ -14,12 +14,14 @@ from ...errors import PlaceTaken
 from ...ethereum.keys import DEV_KEYS, Key, personal_digest
 from ...ethereum.transactions import decode, in_the_name_of, signed
 from ...ethereum.typed_data import typed_digest
+from ...ethereum.validity import check_tip
 from ...rpc.context import Context
 from ...rpc.params import NoParams, Params, param
 from ...wire.param_forms import typed
 from ...wire.params import ParamField
 from ..errors import EvmError
 from ..forms.params import Address, Anything, Bool, Data
+from ..reading import fees
 from ..running.filling import ToFill, filled, pending_nonce
 from ..running.sending import check_fee, hand_in
 from ..running.settling import settle
@@ -96,6 +98,7 @@ def send(ctx: Context, params: ToFill) -> bytes:
     own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
     own.check(sender)
     tx = filled(ctx, params.args)
+    check_tip(tx, fees.base_fee(ctx, NoParams()))
     if params.args.nonce is None:
         tx = _placed(ctx, tx)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +25,36 @@ from .logs import turn
 _MOST_BLOCKS = 1024
 _MOST_PERCENTILES = 100
 
+# geth: eth/gasprice/gasprice.go, and the settings of a full node.
+_SAMPLED_BLOCKS, _SAMPLED_TXS, _PERCENTILE = 20, 3, 60
+_LEAST_TIP, _HIGHEST_TIP = 2, 500 * 10**9
+
 
 def gas_price(ctx: Context, params: NoParams) -> int:
     """The base fee of the next block and a tip; 0 on a chain without a fee market."""
-    fee = base_fee(ctx, params)
-    return fee + _tip(fee)
+    return base_fee(ctx, params) + priority_fee(ctx, params)
 
 
 def priority_fee(ctx: Context, params: NoParams) -> int:
-    """A tip that is worth taking."""
-    return _tip(base_fee(ctx, params))
+    """A tip that is worth taking, by those of the latest blocks or else by the base fee."""
+    tips = sorted(_latest_tips(ctx))
+    if not tips:
+        return _tip(base_fee(ctx, params))
+    return min(tips[(len(tips) - 1) * _PERCENTILE // 100], _HIGHEST_TIP)
+
+
+def _latest_tips(ctx: Context) -> Iterator[int]:
+    """Of each block the lowest few."""
+    chain = reader(ctx)
+    latest = chain.latest
+    for height in range(
+        max(ctx.backend.base_height(), latest - _SAMPLED_BLOCKS + 1), latest + 1
+    ):
+        block = chain.at(height)
+        if block is not None:
+            fee = block.header.base_fee or 0
+            tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
+            yield from sorted(tip for tip in tips if tip >= _LEAST_TIP)[:_SAMPLED_TXS]
 
 
 def base_fee(ctx: Context, params: NoParams) -> int:

@@ -39,6 +39,15 @@ def test_the_node_signs_and_fills_what_is_sent(chain: EmbeddedChain, w3: Any) ->
     assert w3.eth.get_balance(to) == before + 5
 
 
+def test_the_node_sends_none_without_a_tip_that_pays_less_than_the_base_fee(w3: Any) -> None:
+    tx = {"from": FIRST, "to": FIRST, "maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x0"}
+    error = asked(w3, "eth_sendTransaction", tx)["error"]
+    assert error["code"] == -32000
+    assert error["message"].startswith(
+        "max fee per gas less than block base fee: address 0xf39f"
+    )
+
+
 @pytest.mark.parametrize(
     "fees",
     [
