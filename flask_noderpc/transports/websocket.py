@@ -11,6 +11,7 @@ import binascii
 import errno
 import logging
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
@@ -33,6 +34,16 @@ Handler = Callable[[socket.socket], None]
 _RETRY = {"Retry-After": "1"}
 
 
+_SERVERS = (
+    "`noderpc start`, gunicorn with -k gevent or --threads, gevent.pywsgi and `flask run` have"
+    " websockets"
+)
+_ONE_THREAD = (
+    "the server's process has one thread, which would serve nobody else: give gunicorn"
+    " --threads 64 or -k gevent, and `flask run` its threads"
+)
+
+
 class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
@@ -44,6 +55,9 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
         self, admits: Callable[[], bool], place: Callable[[], AbstractContextManager[None]]
     ) -> None:
         super().__init__()
+        if "hypercorn.app_wrappers" in sys.modules:
+            # It answers handshakes by itself: nothing can be said there.
+            log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
         self._admits = admits
         self._place = place
 
@@ -78,10 +92,14 @@ def _serve(handler: Handler) -> Response:
         return refusal
     sock = _socket(request.environ)
     if sock is None:
-        return _failed("this server gives its websockets no socket")
+        name = request.environ.get("SERVER_SOFTWARE") or "this server"
+        return _failed(f"{name} gives its apps no socket: {_SERVERS}")
     if _is_gevent() and not is_patched():
         # One socket would stop the whole server.
         return _failed("gevent without monkey.patch_all(): patch before everything else")
+    if not (request.environ["wsgi.multithread"] or is_patched()):
+        # Of gunicorn's sync workers and of `flask run --without-threads`.
+        return _failed(_ONE_THREAD, HTTPStatus.SERVICE_UNAVAILABLE)
     key = request.headers["Sec-WebSocket-Key"].encode()
     sock.settimeout(None)
     sock.sendall(
@@ -109,11 +127,9 @@ def _refusal() -> Response | None:
     return None
 
 
-def _failed(reason: str) -> Response:
+def _failed(reason: str, status: HTTPStatus = HTTPStatus.NOT_IMPLEMENTED) -> Response:
     log.error("no websocket: %s", reason)
-    return Response(
-        "no websockets here; the server's log says why\n", HTTPStatus.NOT_IMPLEMENTED
-    )
+    return Response(f"no websocket: {reason}\n", status, mimetype="text/plain")
 
 
 def _is_gevent() -> bool:

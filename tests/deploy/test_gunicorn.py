@@ -108,6 +108,17 @@ def _can_connect(way: Way, stack: ExitStack) -> bool:
     return True
 
 
+def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
+    """What gunicorn has unless told otherwise."""
+    with serving("sync", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
+        with pytest.raises(InvalidStatus) as refused, way.websocket():
+            pass
+        assert refused.value.response.status_code == 503
+        assert b"--threads 64 or -k gevent" in (refused.value.response.body or b"")
+        assert way.get("/health") == {}
+        assert int(way.get('/broadcast_tx_commit?tx="a=1"')["height"]) > 0
+
+
 def test_one_thread_is_for_requests_alone(tmp_path: Path) -> None:
     """What -k gthread has unless told otherwise."""
     with serving("gthread", tmp_path, "--workers", "1", "--threads", "1") as (_, way):

@@ -1,0 +1,92 @@
+"""Servers that have no websockets, or one thread: handshakes are refused with a remedy."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from http.server import HTTPServer
+from pathlib import Path
+from types import ModuleType
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import pytest
+import werkzeug.serving
+from flask import Flask
+
+from flask_noderpc import NodeRPC, noderpc_bp
+from flask_noderpc.extension import mounts
+
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode(),
+}
+
+
+class Silent(WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Flask]:
+    made = Flask("host", instance_path=str(tmp_path))
+    NodeRPC(made, produce=False)
+    yield made
+    mounts(made)["noderpc"].backend.close()
+
+
+@contextmanager
+def running(server: HTTPServer) -> Iterator[int]:
+    """The port of a server that answers in a thread."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def asked(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Status and text of the answer to a GET."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("GET", path, headers=headers or {})
+        with connection.getresponse() as answer:
+            return answer.status, answer.read().decode()
+
+
+def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask) -> None:
+    # Python's own, as waitress and uWSGI.
+    with running(make_server("127.0.0.1", 0, app, handler_class=Silent)) as port:
+        status, text = asked(port, "/websocket", HANDSHAKE)
+    assert status == 501
+    assert re.search("^no websocket: WSGIServer.* no socket: `noderpc start`, gunicorn", text)
+
+
+def test_a_server_of_one_thread_keeps_it_for_requests(app: Flask) -> None:
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    with running(werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=False)) as port:
+        status, text = asked(port, "/websocket", HANDSHAKE)
+        assert asked(port, "/health")[0] == 200
+    assert status == 503
+    assert "has one thread, which would serve nobody else: give gunicorn --threads" in text
+
+
+def test_under_hypercorn_the_log_says_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypercorn.app_wrappers", ModuleType("app_wrappers"))
+    Flask("host").register_blueprint(noderpc_bp)
+    (said,) = caplog.messages
+    assert said.startswith(
+        "hypercorn refuses websockets without asking the app: `noderpc start`"
+    )
