@@ -1,7 +1,8 @@
 """The messages of a committed block, in a fixed order, derived from what the store has.
 
-CometBFT 0.38 publishes the block's messages in this order, after those of its round. The
-round's own messages are derived from the commit: its precommits are the Vote messages.
+CometBFT 0.38 publishes the block's messages in this order, after those of its round and before
+the step to the next height. The round's own messages are derived from the commit: its
+precommits are the Vote messages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ..domain.validator import Validator
 from ..ethereum.aliases import with_aliases
 
 # CometBFT: names of consensus steps.
-_NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
+_NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
+    "RoundStepNewHeight",
     "RoundStepNewRound",
     "RoundStepPropose",
     "RoundStepPrevote",
@@ -49,7 +51,9 @@ def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:
 
     The backend is asked now, and the messages are made one by one as they are wanted.
     """
-    told_of = chain(tuple(_of_round(backend, height)), _of_block(backend, height))
+    told_of = chain(
+        tuple(_of_round(backend, height)), _of_block(backend, height), _of_next(height)
+    )
     return (
         Message(height, position, category, value, {"tm.event": [category], **keys})
         for position, (category, value, keys) in enumerate(told_of)
@@ -92,6 +96,11 @@ def _votes(commit: Commit) -> Iterator[_Draft]:
         # An absent vote keeps its position: the commit that the next block carries may have
         # it, and what follows must stay where it is.
         yield "Vote", None if absent else told.VoteCast(commit_vote(commit, index)), {}
+
+
+def _of_next(height: int) -> Iterator[_Draft]:
+    # CometBFT: consensus/state.go, updateToState, after the block's own events.
+    yield "NewRoundStep", told.RoundState(height + 1, 0, _NEW_HEIGHT), {}
 
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:

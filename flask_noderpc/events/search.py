@@ -70,6 +70,9 @@ def _search(query: Query, height_key: str) -> Search | None:
     others = [c for c in query.conditions if c.key != height_key]
     try:
         low, high = _heights(on_height)
+        # CometBFT 0.38: alone it is compared as the text that the index has.
+        if height_key == TX_HEIGHT and not others and low == high:
+            _require_plain(on_height[0])
         return Search((*_terms(others), *_ranges(others)), low, high)
     except _NothingMatches:
         return None
@@ -126,6 +129,11 @@ def _one_height(condition: Condition) -> tuple[int, int]:
         raise _NothingMatches
     height = int(condition.text)
     return height, height
+
+
+def _require_plain(condition: Condition) -> None:
+    if condition.operator is Kind.EQ and condition.text != str(int(condition.text)):
+        raise _NothingMatches
 
 
 def _height_range(condition: Condition) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import pytest
 
 from flask_noderpc import MemoryBackend
 from flask_noderpc.domain.abci import Event, EventAttribute
+from flask_noderpc.domain.events import RoundState
 from flask_noderpc.events.messages import keys_of, messages_at
 from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.document import DOCUMENT
@@ -21,7 +22,24 @@ def categories(height: int) -> list[str]:
 
 
 def test_a_block_tells_of_its_round_and_then_of_itself() -> None:
-    assert categories(2) == [*ROUND, "NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx", "Tx"]
+    block = ["NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx", "Tx"]
+
+    assert categories(2) == [*ROUND, *block, "NewRoundStep"]
+
+
+def test_a_block_has_five_steps_of_which_the_last_is_to_the_next_height() -> None:
+    told = [m.value for m in messages_at(BACKEND, 2) if m.category == "NewRoundStep"]
+
+    assert told == [
+        RoundState(height, 0, f"RoundStep{step}")
+        for height, step in (
+            (2, "Propose"),
+            (2, "Prevote"),
+            (2, "Precommit"),
+            (2, "Commit"),
+            (3, "NewHeight"),
+        )
+    ]
 
 
 def test_evidence_and_validator_updates_are_told() -> None:
@@ -39,7 +57,7 @@ def test_positions_count_from_zero_at_each_height() -> None:
 
 
 def test_a_transaction_has_its_hash_its_height_and_its_events_as_keys() -> None:
-    *_, message = messages_at(BACKEND, 2)
+    *_, message = (m for m in messages_at(BACKEND, 2) if m.category == "Tx")
 
     assert message.keys["tm.event"] == ["Tx"]
     assert message.keys["tx.height"] == ["2"]

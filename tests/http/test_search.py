@@ -67,6 +67,11 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("tx.height = 1 AND tx.height = 4", ["name", "n1"]),
         ("tx.height = 1 AND tx.height > 3", ["n5", "same"]),
         ("tx.height = '1'", []),
+        # Alone it is compared as a text, beside others as a number.
+        ("tx.height = 01", []),
+        ("tx.height = 01 AND app.key = 'n1'", ["n1"]),
+        ("tx.height = 1 AND tx.height = 04", ["name", "n1"]),
+        ("tx.height >= 01 AND tx.height <= 01", ["name", "n1"]),
         # Equality is of texts.
         ("app.key = 'satoshi'", ["name"]),
         ("app.key = 10", ["n1"]),
