@@ -10,6 +10,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -31,6 +32,24 @@ _PATCHED_FIRST = is_patched()
 def is_patched_late() -> bool:
     """Whether locks may have been made before gevent replaced them: they stop the hub."""
     return is_patched() and not _PATCHED_FIRST
+
+
+# libev: of what is due in one iteration of the loop, each is called once.
+IN_EACH_ITERATION = 2
+"""The priority with which ``gevent.idle()`` comes back in the loop's next iteration."""
+
+
+def next_turn() -> None:
+    """Let everybody else have a turn: other threads, or greenlets and whose socket is ready.
+
+    gevent's ``sleep(0)`` comes back before sockets are looked at, up to fifty times.
+    """
+    if is_patched():
+        from gevent import idle
+
+        idle(IN_EACH_ITERATION)
+    else:
+        time.sleep(0)
 
 
 def native_lock() -> threading.Lock:

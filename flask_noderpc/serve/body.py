@@ -14,6 +14,7 @@ from typing import Any
 import gevent
 from gevent.pywsgi import Input, _InvalidClientInput
 
+from ..concurrency import IN_EACH_ITERATION
 from .framing import read_trailers
 
 # Go: net/http/internal/chunked.go. Nothing but a line's end may hold a CR or an LF: others
@@ -40,7 +41,7 @@ class InTurns(RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         """Read into the buffer; how many bytes came."""
         if self.has_read:
-            gevent.sleep(0)
+            gevent.idle(IN_EACH_ITERATION)
         self.has_read = True
         return self._raw.readinto(buffer)
 

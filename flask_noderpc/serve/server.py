@@ -21,6 +21,7 @@ import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIHandler, WSGIServer
 
+from ..concurrency import IN_EACH_ITERATION
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
@@ -198,7 +199,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     def _yield(self) -> None:
         self._sent = []
         self.awaits, self.apart = Awaits.NOTHING, 0
-        gevent.sleep(0)
+        gevent.idle(IN_EACH_ITERATION)
         self._bytes.has_read = False
 
     def _sendall(self, data: bytes) -> None:

@@ -23,11 +23,14 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError
 
+from ..concurrency import next_turn
 from . import send_buffer
+from .frames import TOO_MANY_SMALL, SizeLimit, SmallFrames
 
-# Read in one go: small enough that others wait some milliseconds, even when it is seven
-# hundred empty frames.
+# Read in one go.
 _READ = 4096
+# Others wait so long while what was read is answered, and one answer more.
+_TURN_S = 0.0005
 # Written in one go.
 _WRITE = 65536
 
@@ -72,8 +75,8 @@ class Connection:
         self._pull: Callable[[], Iterator[bytes]]
         self._cancel: Callable[[], Iterable[bytes]]
         self._timing = timing
-        self._max_message = max_message
-        self._protocol = Protocol(ConnectionType.SERVER)
+        self._protocol = Protocol(ConnectionType.SERVER, [SizeLimit(max_message)])
+        self._small = SmallFrames()
         self._frames: list[bytes] = []
         self._pong = b""
         self._lock = threading.Lock()
@@ -189,13 +192,14 @@ class Connection:
         message = bytearray()
         while self._protocol.state in _TALKING and not self._has_ended:
             for event in self._events():
+                if self._small.are_too_many(event):
+                    self._refuse(CloseReason.POLICY_VIOLATION, TOO_MANY_SMALL)
+                    break
                 if not isinstance(event, TextMessage | BytesMessage):
                     self._answer(event)
                 elif self._protocol.state is not ConnectionState.OPEN:
                     # We have said goodbye: nothing is kept of what still comes.
                     message.clear()
-                elif len(message) + len(event.data) > self._max_message:
-                    self.close(CloseReason.MESSAGE_TOO_BIG, "the message is too large")
                 else:
                     message += _bytes(event.data)
                     if event.message_finished:
@@ -215,9 +219,17 @@ class Connection:
         self._read_by = inf
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
-            yield from self._protocol.events()
+            yield from self._in_turns(self._protocol.events())
         # Under gevent a socket that has more to read lets nobody else run.
-        time.sleep(0)
+        next_turn()
+
+    def _in_turns(self, events: Iterable[Event]) -> Iterator[Event]:
+        ends = time.monotonic() + _TURN_S
+        for event in events:
+            yield event
+            if time.monotonic() >= ends:
+                next_turn()
+                ends = time.monotonic() + _TURN_S
 
     def _answer(self, event: Event) -> None:
         if isinstance(event, Ping):
@@ -226,10 +238,19 @@ class Connection:
                 self._pong = self._protocol.send(event.response())
             self._wakeup.set()
         elif isinstance(event, CloseConnection):
-            # wsproto makes one of a broken frame, with the code that says what is broken;
-            # what comes after such a frame can't be understood, and would pile up.
-            self._is_broken = self._protocol.state in _TALKING
-            self.close(event.code, event.reason or "")
+            # wsproto makes one of a broken frame, with the code that says what is broken.
+            # gorilla/websocket gives no reason for a message that is too big.
+            reason = "" if event.code == CloseReason.MESSAGE_TOO_BIG else event.reason or ""
+            if self._protocol.state in _TALKING:
+                self._refuse(event.code, reason)
+            else:
+                self.close(event.code, reason)
+
+    def _refuse(self, code: int, reason: str) -> None:
+        """Close, and read no more frames: what comes after a broken one can't be understood,
+        and after too many it is not wanted."""
+        self._is_broken = True
+        self.close(code, reason)
 
     # Writing.
 

@@ -18,8 +18,8 @@ from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 
 
 class Client:
-    """Connects, from an address of its ``own``, and reads text messages; ``closed`` is the code
-    of the Close it was sent."""
+    """Connects, from an address of its ``own``, and reads text messages; ``closed`` and
+    ``reason`` are those of the Close it was sent."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Client:
         if tls is not None:
             self.sock = tls.wrap_socket(self.sock, server_hostname=parts.hostname)
         self.closed: int | None = None
+        self.reason: str | None = None
         self.pongs: list[bytes] = []
         self._texts: list[str] = []
         self._partial = ""
@@ -107,7 +108,7 @@ class Client:
                     self._partial = ""
             elif isinstance(event, CloseConnection):
                 # As a client does: it has nothing more to say, if anybody is there to hear it.
-                self.closed = event.code
+                self.closed, self.reason = event.code, event.reason
                 with suppress(OSError):
                     self.sock.shutdown(socket.SHUT_WR)
             elif isinstance(event, Pong):
