@@ -29,7 +29,7 @@ def explorer(message: str = "") -> str:
     chain = get_backend()
     latest = chain.latest_height()
     metas = chain.block_metas(max(1, latest - SHOWN + 1), latest) if latest else ()
-    txs = [(tx.height, tx.tx.decode(errors="replace")) for tx in chain.latest_txs(SHOWN)]
+    txs = [(tx.height, decoded(tx.tx)) for tx in chain.latest_txs(SHOWN)]
     return render_template(
         "explorer.html",
         blocks=metas,
@@ -38,6 +38,7 @@ def explorer(message: str = "") -> str:
         shown=SHOWN,
         longest=LONGEST,
         has_ethereum=has_ethereum(),
+        has_pairs=has_pairs(),
     )
 
 
@@ -49,6 +50,17 @@ def ethereum() -> str:
     return render_template("ethereum.html", shown=SHOWN)
 
 
+def decoded(tx: bytes) -> str:
+    """A transaction as its text, or as hex where it is none."""
+    text = tx.decode(errors="replace")
+    return text if text.isprintable() and "\ufffd" not in text else f"0x{tx.hex()}"
+
+
+def has_pairs() -> bool:
+    """Whether transactions are ``name=value``, and not Ethereum's."""
+    return bool(current_app.config.get("NODERPC_APPLICATION") != "evm")
+
+
 def has_ethereum() -> bool:
     """Whether the node's EVM layer is served."""
     return "noderpc.evm" in current_app.view_functions
@@ -57,6 +69,8 @@ def has_ethereum() -> bool:
 @explorer_bp.post("/explorer")
 def send() -> str:
     """Send ``name=value`` to the chain."""
+    if not has_pairs():
+        abort(404)
     if not may_write():
         # As the node itself refuses it: the form of another site's page.
         abort(403)

@@ -50,6 +50,7 @@ function transactionRow(tx, receipt) {
   ]);
   const details = row.querySelector("details");
   const input = document.createElement("p");
+  input.className = "input";
   input.textContent = `input ${tx.input}`;
   details.append(input, ...receipt.logs.map(logTable));
   return row;

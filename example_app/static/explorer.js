@@ -3,6 +3,7 @@
 const { websocket, shown, longest } = document.body.dataset;
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 30_000;
+const PRINTABLE = /^(?:[^\p{C}\p{Z}]| )*$/u;
 
 // Each list is a table, and the subscription of the same name.
 const LISTS = {
@@ -36,10 +37,13 @@ function filledRow(list, ...values) {
   return row;
 }
 
-// As Python's decode(errors="replace"), which keeps a byte order mark.
+// Text where it is some, as Python's isprintable says, and hex of all else.
 function decoded(base64) {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  // What is not UTF-8 has become this character.
+  if (PRINTABLE.test(text) && !text.includes("\uFFFD")) return text;
+  return `0x${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 // As Jinja's truncate, which counts code points.
@@ -137,5 +141,6 @@ async function send(event) {
   }
 }
 
-document.querySelector("form").addEventListener("submit", send);
+// A chain of Ethereum has none.
+document.querySelector("form")?.addEventListener("submit", send);
 follow();

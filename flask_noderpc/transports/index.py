@@ -1,4 +1,7 @@
-"""The page at ``GET /``: every endpoint as a link that works."""
+"""The page at ``GET /``: every endpoint, those that only read as links that work.
+
+What changes state is no link: crawlers, prefetching browsers and curious readers follow links.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ class Link:
     doc: str
     parameters: str
     href: str | None
-    """``None`` while the chain has nothing that the link could show."""
+    """``None`` of what changes state, and while the chain has nothing that it could show."""
+    note: str = ""
+    """Why there is no link."""
 
 
 def index_page(
@@ -71,14 +76,20 @@ def _plain_link(start: str, params: type[Params], ignored: tuple[str, ...]) -> s
 
 
 def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> Link:
-    values = examples.get(route.name, {})
-    href = None
-    if values is not None:
-        # A url_prefix may have variables, which the links keep.
-        values = {**(request.view_args or {}), **values}
-        href = url_for(f"{request.blueprint}.{route.name}", **values)
-    names = ", ".join(spec.wire for spec in specs(route.params))
-    return Link(route.name, route.doc, names, href)
+    found = specs(route.params)
+    names = ", ".join(spec.wire for spec in found)
+    if route.writes:
+        return Link(route.name, route.doc, names, None, "changes state")
+    # For a route of the host's own there is no example.
+    needs_more = any(spec.required for spec in found)
+    values = examples.get(route.name, None if needs_more else {})
+    if values is None:
+        return Link(route.name, route.doc, names, None, "nothing to show")
+    # A url_prefix may have variables, which the links keep.
+    values = {**(request.view_args or {}), **values}
+    return Link(
+        route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)
+    )
 
 
 def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
@@ -104,11 +115,5 @@ def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
         "tx_search": {"query": '"tx.height>0"'},
         "block_search": {"query": '"block.height>0"'},
         "check_tx": {"tx": '"name=satoshi"'},
-        # Each its own: the mempool takes a transaction once.
-        "broadcast_tx_sync": {"tx": f'"sync{latest}=satoshi"'},
-        "broadcast_tx_async": {"tx": f'"async{latest}=satoshi"'},
-        "broadcast_tx_commit": {"tx": f'"commit{latest}=satoshi"'},
-        # What proves an offence can't be made up.
-        "broadcast_evidence": None,
         "abci_query": {"data": '"name"'},
     }

@@ -83,3 +83,41 @@ def test_transactions_their_receipts_and_logs_are_shown(shown: Shown) -> None:
     assert TOPIC.hex() in details
     assert DATA.hex() in details
     assert address in details
+
+
+# Whether the page scrolls sideways, what is wider than its cell, how wide each column is, and
+# how high the row.
+_LAYOUT = """
+const row = document.querySelector("#transactions > tbody > tr");
+const cells = [...row.cells];
+return {
+  overflows: document.documentElement.scrollWidth > document.documentElement.clientWidth,
+  spilling: cells.map((cell) => cell.scrollWidth > cell.clientWidth),
+  columns: cells.map((cell) => Math.round(cell.getBoundingClientRect().width)),
+  high: row.getBoundingClientRect().height > 3 * innerHeight,
+};
+"""
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_long_calldata_leaves_the_layout_as_it_is(shown: Shown, width: int) -> None:
+    log = log_calldata(EmittedLog((TOPIC, TOPIC), b"data" * 2_000))
+    to = "0x" + log_contract().hex()
+    raw = transfer(1, to=to, data=log, value=0, gas=2_000_000)
+    assert shown.chain.submit(raw).code == 0
+    shown.chain.produce()
+    shown.until_rows(2)
+    driver = shown.driver
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        before = driver.execute_script(_LAYOUT)
+        driver.find_element(By.CSS_SELECTOR, "#transactions summary").click()
+        after = driver.execute_script(_LAYOUT)
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    assert after == before
+    assert (after["overflows"], any(after["spilling"]), after["high"]) == (False, False, False)
+    # A phone shows the page in its own width.
+    assert "width=device-width" in driver.page_source

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account import Account
 from flask import Flask
 
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.ethereum.keys import DEV_KEYS
 from flask_noderpc.extension import mounts
+
+from ..ethereum.signing import transfer
 
 
 @pytest.fixture
@@ -193,3 +197,37 @@ def test_blocks_are_made_without_anyone_s_help(
     assert height >= 1
     assert chain_of(app).wait_for_height(height, 10) > height
     chain_of(app).close()
+
+
+@pytest.mark.parametrize("path", ["/", "/explorer", "/explorer/ethereum"])
+def test_every_page_is_as_wide_as_the_screen(app: Flask, path: str) -> None:
+    page = app.test_client().get(path)
+
+    assert page.status_code == 200
+    assert '<meta name="viewport" content="width=device-width' in page.text
+
+
+def test_what_is_no_text_is_shown_as_hex(app: Flask) -> None:
+    grown(app, b"raw=\x02\xf8\x70", b"line=\n", b"text=\xc3\xa9")
+
+    shown = [code for row in rows(app, "txs") for code in re.findall("<code>(.*?)<", row)]
+
+    assert shown == ["text=\u00e9", "0x" + b"line=\n".hex(), "0x" + b"raw=\x02\xf8\x70".hex()]
+
+
+def test_a_chain_of_ethereum_has_no_form_for_pairs(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("FLASK_NODERPC_APPLICATION", "evm")
+    environment.setenv("FLASK_NODERPC_DEV", "true")
+    made = create_app()
+    client = made.test_client()
+    try:
+        page = client.get("/explorer").text
+        raw = transfer(0, Account.from_key(DEV_KEYS[0].secret))
+        chain_of(made).submit(raw)
+        chain_of(made).produce()
+
+        assert "<form" not in page
+        assert client.post("/explorer", data={"name": "a", "value": "b"}).status_code == 404
+        assert f"0x{raw.hex()}"[:90] in client.get("/explorer").text
+    finally:
+        chain_of(made).close()
