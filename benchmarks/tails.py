@@ -36,10 +36,10 @@ PROBES, EVERY_S = 20, 0.1
 TXS, BATCH = 2_000, 100
 HELD_S = 0.6
 SLOW, IDLE = 200, 10_000
-HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOWLY = (
-    b"GET /status HTTP/1.1\r\nHost: x",
-    b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n",
+    b"GET /status HTTP/1.1\r\nHost: localhost",
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n",
 )
 
 
@@ -72,7 +72,7 @@ async def _probe(port: int, seconds: float) -> list[float]:
 
 async def _ask(peer: Peer) -> None:
     reader, writer = peer
-    writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 "), head
     await reader.readexactly(int(head.lower().split(b"length:")[1].split(b"\r")[0]))

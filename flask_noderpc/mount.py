@@ -39,7 +39,7 @@ from .transports.cors import Cors
 from .transports.evm_http import answer_evm
 from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
-from .transports.origin import ANY, PROGRAM, TELLING, Origins, Standing
+from .transports.origin import ANY, LOOPBACK, PROGRAM, TELLING, Origins, Standing
 from .transports.pages import own_pages
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
@@ -127,7 +127,7 @@ class Mount:
         )
         self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
         self._origins = Origins(
-            settings.read_origins, settings.write_origins, settings.allowed_hosts
+            settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
         )
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
@@ -230,7 +230,7 @@ class Mount:
 
     @property
     def refuses_hosts(self) -> bool:
-        """Whether there are hosts that are not served."""
+        """Whether there may be hosts that are not served."""
         return ANY not in self.settings.allowed_hosts
 
     @property
@@ -249,7 +249,7 @@ class Mount:
         """What the sender of the current request may do, beside signing."""
         if request.environ.keys().isdisjoint(TELLING):
             return PROGRAM
-        return self._origins.standing(request.headers, request.host)
+        return self._signer()
 
     def _signer(self) -> Standing:
         return self._origins.standing(request.headers, request.host, request.remote_addr or "")
@@ -271,7 +271,11 @@ class Mount:
 
     def refuse_host(self) -> Response | None:
         """The answer to a request for a host that is not served, before anything else."""
-        if self._origins.serves(request.host):
+        if LOOPBACK in request.environ:
+            is_served = self._origins.serves_on_loopback(request.environ.get("HTTP_HOST"))
+        else:
+            is_served = self._origins.serves(request.host)
+        if is_served:
             return None
         # geth: node/rpcstack.go.
         return Response(f"{HostRefused()}\n", HTTPStatus.FORBIDDEN, mimetype="text/plain")

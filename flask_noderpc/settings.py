@@ -282,9 +282,11 @@ class Settings:
     )
     workers: int = setting(1, _whole(1), "Processes that serve, beside the one that produces.")
     allowed_hosts: tuple[str, ...] = setting(
-        ("*",),
+        (),
         _names,
-        "Hosts that requests may name, without ports; ``*`` stands for any part of a name.",
+        "Hosts that requests may name, without ports; ``*`` stands for any part of a name. When"
+        " not given all, but at loopback addresses of ``noderpc start`` only ``localhost`` and"
+        " IP addresses, which are served there whatever is listed.",
     )
     allow_methods: tuple[str, ...] = setting(
         ("*",), _names, "Methods that are there; ``*`` stands for any part of a name."

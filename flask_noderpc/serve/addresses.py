@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
+from ..transports.origin import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
 _BACKLOG = 1024
@@ -78,6 +79,13 @@ def bind(address: Address) -> socket.socket:
         return _unix(address.path) if address.path else _tcp(address)
     except OSError as error:
         raise ConfigurationError(f"{address}: {error.strerror or error}") from None
+
+
+def is_on_loopback(sock: socket.socket) -> bool:
+    """Whether only this machine reaches a socket that listens."""
+    if sock.family == socket.AF_UNIX:
+        return False
+    return is_loopback(sock.getsockname()[0])
 
 
 def _tcp(address: Address) -> socket.socket:

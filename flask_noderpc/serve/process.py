@@ -139,31 +139,36 @@ def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     most = settings.cache_bytes // 4 // max(1, len(plan.listeners))
     has_lane = most > 0 and not reason_against(app)
     for listener in plan.listeners:
-        yield _server(listener, app, plan.mount, limits, Lane(most) if has_lane else None)
+        yield _server(listener, app, plan, limits, Lane(most) if has_lane else None)
 
 
 def _server(
-    listener: Listener, app: Flask, mount: str, limits: Limits, lane: Lane | None
+    listener: Listener, app: Flask, plan: Plan, limits: Limits, lane: Lane | None
 ) -> NodeServer:
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from ..extension import mounts
+    from ..transports.origin import LOOPBACK
+    from .addresses import is_on_loopback
     from .evm_root import EvmRoot
     from .server import NodeServer
     from .tls import tls_context
 
     sock = socket.socket(fileno=listener.descriptor)
-    tls: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if listener.certificate:
-        tls = {"ssl_context": tls_context(listener.certificate, listener.key)}
+        options["ssl_context"] = tls_context(listener.certificate, listener.key)
     wsgi: Any = app
-    settings = mounts(app)[mount].settings
+    settings = mounts(app)[plan.mount].settings
+    # A host's app decides itself which names it has, and a proxy passes on its own.
+    if not plan.app and not settings.trusted_proxies and is_on_loopback(sock):
+        options["environ"] = {LOOPBACK: True}
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
         wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
     if listener.surface != "node":
-        wsgi = EvmRoot(wsgi, _path(app, f"{mount}.{_ENDPOINTS[listener.surface]}"))
-    return NodeServer(sock, wsgi, limits, lane, **tls)
+        wsgi = EvmRoot(wsgi, _path(app, f"{plan.mount}.{_ENDPOINTS[listener.surface]}"))
+    return NodeServer(sock, wsgi, limits, lane, **options)
 
 
 def _path(app: Flask, endpoint: str) -> str:

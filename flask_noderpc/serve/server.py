@@ -262,10 +262,10 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         app: WSGI,
         limits: Limits,
         lane: Lane | None = None,
-        **tls: Any,
+        **options: Any,
     ) -> None:
         # A pool can be waited for.
-        super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **tls)
+        super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **options)
         self.limits = limits
         self.lane = lane
         self.ending = False

@@ -9,6 +9,7 @@ Only programs of this machine may have its keys sign, and pages that may send tr
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
@@ -33,20 +34,47 @@ PROGRAM = Standing(may_read=True, may_write=True)
 TELLING = ("HTTP_SEC_FETCH_SITE", "HTTP_ORIGIN", "HTTP_REFERER")
 """Where browsers say whose page it is, as an environ has it; who says nothing is a program."""
 
+LOOPBACK = "noderpc.loopback"
+"""Set in the environ by a server whose address only this machine reaches, and no proxy."""
+
 # What proxies say of those they stand for: these are not of this machine.
 _FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+
+# RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
+_HOST = r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?"
+_ORIGIN = re.compile(rf"(https?)://{_HOST}")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+# Their pages are programs that this browser's owner installed.
+_EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Whose pages may read, and whose may change state; those of this site always may."""
+    """Whose pages may read, and whose may change state; those of this site always may.
+
+    With ``dev``, pages of this machine and browser extensions change state and have its keys
+    sign, where they come from this machine.
+    """
 
     readers: tuple[str, ...] = (ANY,)
     writers: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = (ANY,)
+    hosts: tuple[str, ...] = ()
+    dev: bool = False
 
     def serves(self, host: str) -> bool:
-        """Whether requests may name this host; a name of another site may lead here."""
+        """Whether the list, if there is one, has the host that a request names."""
+        return not self.hosts or self._has(host)
+
+    def serves_on_loopback(self, host: str | None) -> bool:
+        """The same for addresses that only this machine reaches: without a list, names that
+        are not its own lead here by another site's DNS."""
+        # geth 1.16: virtualHostHandler. A browser always names a host.
+        if not host:
+            return True
+        name = _name(f"//{host}") or ""
+        return name == "localhost" or _is_ip(name) or self._has(host)
+
+    def _has(self, host: str) -> bool:
         if ANY in self.hosts:
             return True
         name = _name(f"//{host}") or ""
@@ -56,13 +84,14 @@ class Origins:
         """What the sender of these headers to this host may do; who has no address, ``peer``,
         may not sign."""
         is_local = bool(peer) and _is_of_this_machine(headers, host, peer)
-        if not _is_of_another_site(headers, host):
+        relation = _relation(headers, host)
+        if relation == "same-origin":
             return Standing(may_read=True, may_write=True, may_sign=is_local)
         origin = headers.get("Origin", "")
         may_write = _lists(self.writers, origin)
-        return Standing(
-            may_write or _lists(self.readers, origin), may_write, may_write and is_local
-        )
+        may_write |= self.dev and is_local and _is_for_development(origin)
+        may_read = may_write or relation == "same-site" or _lists(self.readers, origin)
+        return Standing(may_read, may_write, may_write and is_local)
 
 
 def _bare(host: str) -> str:
@@ -77,15 +106,27 @@ def _lists(allowed: tuple[str, ...], origin: str) -> bool:
 def _is_of_this_machine(headers: Headers, host: str, peer: str) -> bool:
     # geth: --http.vhosts. A site may give its own name this machine's address, and its page
     # is then of the same site.
-    name = _name(f"//{host}")
     return (
-        _is_loopback(peer)
+        is_loopback(peer)
         and not any(header in headers for header in _FORWARDED)
-        and (name == "localhost" or _is_loopback(name))
+        and _is_local_name(_name(f"//{host}"))
     )
 
 
-def _is_loopback(address: str | None) -> bool:
+def _is_local_name(name: str | None) -> bool:
+    return name == "localhost" or is_loopback(name)
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(address: str | None) -> bool:
+    """Whether it is an IP address of this machine alone."""
     try:
         found = ip_address(address or "")
     except ValueError:
@@ -93,17 +134,45 @@ def _is_loopback(address: str | None) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
-def _is_of_another_site(headers: Headers, host: str) -> bool:
+def _is_for_development(origin: str) -> bool:
+    if origin.startswith(_EXTENSIONS):
+        return True
+    return bool(_ORIGIN.fullmatch(origin)) and _is_local_name(_name(origin))
+
+
+def _relation(headers: Headers, host: str) -> str:
+    """How the sender's page stands to this site, in the words of ``Sec-Fetch-Site``."""
     relation = headers.get("Sec-Fetch-Site")
-    if relation is not None:
-        return relation == "cross-site"
-    # Browsers say less to addresses that are neither https nor local.
-    sender = headers.get("Origin") or headers.get("Referer")
-    if sender is None:
+    if relation in ("same-origin", "none"):
+        return "same-origin"
+    if relation == "cross-site":
+        return relation
+    sender = headers.get("Origin")
+    if relation is None and sender is None:
+        # Browsers say less to addresses that are neither https nor local.
+        page = headers.get("Referer")
+        if page is None:
+            return "same-origin"
+        sender = _origin_of(page)
+    if _is_same_origin(sender or "", host):
+        return "same-origin"
+    # Of a request without Origin, such as an image's, only the site is known.
+    return "same-site" if relation == "same-site" else "cross-site"
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    """Whether an origin, as a whole, is that of the host; a proxy with TLS may not tell of
+    the scheme."""
+    sent, own = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
+    if sent is None or own is None:
         return False
-    name = _name(sender)
-    # "null" is of no site, nor of one whose Host can't be read.
-    return name is None or name != _name(f"//{host}")
+    standard = _DEFAULT_PORTS[sent[1]]
+    return (sent[2], sent[3] or standard) == (own[1], own[2] or standard)
+
+
+def _origin_of(page: str) -> str:
+    scheme, _, rest = page.partition("://")
+    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
 
 
 def _name(url: str) -> str | None:

@@ -9,12 +9,12 @@ from contextlib import suppress
 from ..serve.kit import Node, connect
 
 HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health"}'
-GET = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def post(*lines: str, body: bytes = b"") -> bytes:
     """A request with headers of its own."""
-    head = "\r\n".join(["POST / HTTP/1.1", "Host: x", *lines, "", ""])
+    head = "\r\n".join(["POST / HTTP/1.1", "Host: localhost", *lines, "", ""])
     return head.encode() + body
 
 

@@ -21,8 +21,9 @@ CROWD = 900 if is_long() else 60
 # Longer than a test waits: it is not a deadline that makes room.
 SLOW = ("--read-timeout", "600", "--write-timeout", "600", "--idle-timeout", "600")
 SHAKE = (
-    b"GET /websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    b"GET /websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+    b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 HOG, GUEST = "127.0.0.2", "127.0.0.3"
 

@@ -60,7 +60,7 @@ class LightClient:
         """What its proxy answers, verified; raise :exc:`Refused`."""
         with closing(_Local(self.address, timeout=PATIENCE)) as connection:
             connection.request(
-                "GET", f"/{route}?{urlencode(params)}", headers={"Host": "light"}
+                "GET", f"/{route}?{urlencode(params)}", headers={"Host": "localhost"}
             )
             answer = json.loads(connection.getresponse().read())
         if "error" in answer:

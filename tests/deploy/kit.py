@@ -234,7 +234,9 @@ def says_ready(path: Path) -> bool:
         sock.settimeout(PATIENCE)
         try:
             sock.connect(str(path))
-            sock.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            sock.sendall(
+                b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
             return sock.recv(100).startswith(b"HTTP/1.1 200")
         except OSError:
             return False

@@ -179,6 +179,13 @@ def test_pages_of_the_site_itself_may_write(behind: Behind) -> None:
     assert "result" in own.post(body)
 
 
+@pytest.mark.parametrize("behind", ["start"], indirect=True)
+def test_names_that_are_not_listed_are_refused(behind: Behind) -> None:
+    refused = replace(behind.way, host="evil.example").asked("/health")
+    assert refused[0] == 403
+    assert "NODERPC_ALLOWED_HOSTS" in refused[1]
+
+
 def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> None:
     nginx()
     port = free_port()

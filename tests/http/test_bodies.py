@@ -183,7 +183,7 @@ def test_a_body_over_the_limit_is_refused_and_names_the_setting(
 def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, bytes]:
     """The answer to bytes that no honest client sends."""
     with socket.create_connection(address, timeout=30) as peer:
-        peer.sendall(f"POST / HTTP/1.0\r\nHost: x\r\n{head}\r\n\r\n".encode() + body)
+        peer.sendall(f"POST / HTTP/1.0\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body)
         peer.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: peer.recv(65536), b""))
     top, _, content = answer.partition(b"\r\n\r\n")

@@ -28,14 +28,29 @@ FOREIGN = (
     {"Origin": "null"},
     {"Referer": "http://evil.example/page"},
     {"Origin": "http://[broken"},
+    # An origin is its host and its port, to the last letter.
+    {"Origin": "http://localhost:26657.evil.example"},
+    {"Origin": "http://localhost:3000"},
+    {"Origin": "http://localhost"},
+    {"Origin": "http://localhost:26657/"},
+    {"Origin": "http://user@localhost:26657"},
+    {"Referer": "http://localhost:26657.evil.example/localhost:26657"},
+    {"Referer": "http://localhost:3000/page"},
+    {"Origin": "http://localhost:26657", "Sec-Fetch-Site": "cross-site"},
 )
 OWN: tuple[dict[str, str], ...] = (
     {},
-    {"Origin": "http://localhost:3000"},
-    {"Referer": "http://localhost/explorer"},
+    {"Origin": "http://localhost:26657"},
+    {"Origin": "https://LOCALHOST:26657"},
+    {"Referer": "http://localhost:26657/explorer?to=http://evil.example"},
     {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
-    {"Origin": "https://app.example", "Sec-Fetch-Site": "same-site"},
     {"Sec-Fetch-Site": "none"},
+)
+# Of the same site as the browser says, such as from another port.
+BESIDE: tuple[dict[str, str], ...] = (
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "same-site", "Referer": "http://localhost:26657/"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"},
 )
 
 
@@ -49,6 +64,60 @@ def test_who_is_of_another_site(headers: dict[str, str], host: str) -> None:
 def test_who_is_not(headers: dict[str, str]) -> None:
     narrow = Origins(readers=(), writers=())
     assert narrow.standing(Headers(headers), "localhost:26657") == Standing(True, True)
+
+
+@pytest.mark.parametrize("headers", BESIDE)
+def test_pages_beside_this_site_read_and_do_not_write(headers: dict[str, str]) -> None:
+    narrow = Origins(readers=(), writers=())
+    assert narrow.standing(Headers(headers), "localhost:26657") == Standing(True, False)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://node.example", "node.example"),
+        ("https://node.example", "node.example:443"),
+        ("http://node.example:80", "node.example"),
+        ("http://[::1]:26657", "[::1]:26657"),
+        ("http://[::1]", "[::1]"),
+    ],
+)
+def test_the_port_of_a_scheme_need_not_be_named(origin: str, host: str) -> None:
+    standing = Origins(readers=()).standing(Headers({"Origin": origin}), host)
+    assert standing == Standing(True, True)
+
+
+DEVELOPMENT = (
+    "http://localhost:3000",
+    "https://localhost",
+    "http://127.0.0.1:5173",
+    "http://[::1]:8080",
+    "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn",
+    "moz-extension://0a1b2c3d-0000-4000-8000-000000000000",
+)
+STRANGERS = (
+    "https://evil.example",
+    "http://localhost.evil.example:3000",
+    "http://localhost:3000.evil.example",
+    "http://192.0.2.1:3000",
+    "https://evil.example/chrome-extension://",
+    "null",
+    "",
+)
+
+
+@pytest.mark.parametrize("relation", [{}, {"Sec-Fetch-Site": "cross-site"}])
+def test_in_development_pages_of_this_machine_write_and_sign(relation: dict[str, str]) -> None:
+    def standing(origin: str, peer: str = "127.0.0.1", dev: bool = True) -> Standing:
+        headers = Headers({"Origin": origin, **relation})
+        return Origins(dev=dev).standing(headers, "127.0.0.1:8545", peer)
+
+    for origin in DEVELOPMENT:
+        assert standing(origin) == Standing(True, True, True), origin
+        assert standing(origin, peer="192.0.2.1") == Standing(True, False), origin
+        assert standing(origin, dev=False) == Standing(True, False), origin
+    for origin in STRANGERS:
+        assert standing(origin) == Standing(True, False), origin
 
 
 def test_origins_may_be_allowed_and_readers_narrowed() -> None:

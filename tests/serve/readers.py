@@ -40,7 +40,9 @@ class Readers(Thread):
         super().__init__(daemon=True)
         parts = urlsplit(url)
         self._at = parts.hostname or "", parts.port or 80
-        self._requests = [f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for path in paths]
+        self._requests = [
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths
+        ]
         self._connections = connections
         self._stopping = False
         self.open = 0

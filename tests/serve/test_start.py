@@ -97,7 +97,7 @@ def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
 
 
 def test_what_one_address_answered_is_not_told_at_another(node: Node) -> None:
-    request = b"GET /genesis HTTP/1.1\r\nHost: x\r\n\r\n"
+    request = b"GET /genesis HTTP/1.1\r\nHost: localhost\r\n\r\n"
     statuses = {"node RPC": b"200", "EVM JSON-RPC": b"404", "EVM websocket": b"404"}
     for title, status in statuses.items():
         for _ in range(3):
@@ -320,8 +320,8 @@ def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
     with started(tmp_path, *impatient) as node, ExitStack() as stack:
         node.until_up()
         slow = {
-            "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow",
-            "body": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+            "headers": b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow",
+            "body": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
             "nothing": b"",
         }
         socks = {name: stack.enter_context(connect(node.url())) for name in slow}
@@ -345,7 +345,7 @@ def _received(sock: socket.socket) -> bytes:
 def test_the_longest_idle_connection_makes_room(tmp_path: Path) -> None:
     with started(tmp_path, "--max-open-connections", "5") as node, ExitStack() as stack:
         node.until_up()
-        request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
         socks = []
         for _ in range(8):
             sock = stack.enter_context(connect(node.url()))

@@ -43,7 +43,7 @@ class Client:
         self._partial = ""
         self._frames = Connection(ConnectionType.CLIENT)
         try:
-            self._shake(path, headers or {})
+            self._shake(path, {"Host": parts.netloc, **(headers or {})})
         except OSError:
             self.close()
             raise
@@ -52,7 +52,7 @@ class Client:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.sock.sendall(
-            f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {path} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{lines}\r\n".encode()
         )
         head = b""

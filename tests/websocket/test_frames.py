@@ -23,7 +23,7 @@ PING = b"\x89\x80\0\0\0\0"
 def handshake(node: Node, *lines: str) -> bytes:
     parts = urlsplit(node.url)
     with socket.create_connection((parts.hostname, parts.port or 80), 10) as sock:
-        head = "\r\n".join(["GET /websocket HTTP/1.1", "Host: x", *lines, "", ""])
+        head = "\r\n".join(["GET /websocket HTTP/1.1", "Host: localhost", *lines, "", ""])
         sock.sendall(head.encode())
         return sock.recv(4096).split(b"\r\n", 1)[0]
 

@@ -41,8 +41,7 @@ def test_nobody_but_this_machine_has_its_keys_sign(
     elsewhere = client.post("/evm", json=call, environ_base={"REMOTE_ADDR": "192.0.2.1"})
     batch = client.post("/evm", json=[call], headers={"X-Forwarded-For": "192.0.2.1"})
     page = client.post("/evm", json=call, headers={"Sec-Fetch-Site": "cross-site"})
-    # Its handshake names another host than this machine.
-    websocket = Client(url, path="/evm/ws")
+    websocket = Client(url, path="/evm/ws", headers={"Host": "node.example"})
     told = websocket.asked(method, params)
     websocket.close()
 
