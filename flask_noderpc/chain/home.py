@@ -54,7 +54,9 @@ def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"")
     """
     config = folder / "config"
     try:
-        config.mkdir(parents=True, exist_ok=True)
+        # CometBFT 0.38: DefaultDirPerm.
+        for made in (folder, config):
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_missing(folder, chain_id, now, app_state)
     except OSError as error:
         raise ConfigurationError(

@@ -56,7 +56,8 @@ def start_own(given: Mapping[str, Any], say: Say) -> None:
     settings = read_settings({}, given)
     # It may be named by a URI.
     store = Location(str(settings.database))
-    _make(store.folder)
+    for made in (folder, store.folder):
+        _make(made)
     refuse_network(store.file)
     _check_store(store.path, settings.application, settings.chain_id)
     _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)
@@ -74,7 +75,7 @@ def _home(named: str | None, given: Mapping[str, Any]) -> Path:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"{folder}: {error.strerror}; --home names a folder that can be written to"

@@ -65,7 +65,7 @@ def test_what_the_container_copies_is_there() -> None:
 
 
 def test_the_container_s_command_serves_is_healthy_and_ends(tmp_path: Path) -> None:
-    told, way = instructions(), Way(free_port())
+    told, way = instructions(), Way(free_port(), host="localhost")
     # Lists, so that no shell keeps SIGTERM for itself.
     entry, extra = json.loads(told["ENTRYPOINT"][0]), json.loads(told["CMD"][0])
     check = json.loads(told["HEALTHCHECK"][0].partition("CMD ")[2])

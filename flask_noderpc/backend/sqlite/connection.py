@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import threading
 import time
 from collections import deque
@@ -106,6 +107,22 @@ def _cause(error: sqlite3.Error) -> str:
     return f"{advice} ({error})" if advice else str(error)
 
 
+def _make_private(file: Path) -> None:
+    """Make a file that its owner alone reads, where there is none; SQLite's files beside it
+    get the same mode."""
+    # SQLite says better what is wrong with the file.
+    with suppress(OSError):
+        if file.exists():
+            return
+        handle, draft = tempfile.mkstemp(dir=file.parent)
+        # By a link: to close the file itself would free the locks that this process has on it.
+        os.close(handle)
+        try:
+            os.link(draft, file)
+        finally:
+            os.unlink(draft)
+
+
 class Store(Location):
     """Opens connections to one file, and makes its folder and tables when needed."""
 
@@ -157,7 +174,8 @@ class Store(Location):
     def open_writer(self) -> Connection:
         """The connection that writes; the tables are there when it returns."""
         if not self.read_only:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
@@ -179,6 +197,7 @@ class Store(Location):
         draft = target.with_name(target.name + ".part")
         with translated(str(target)):
             draft.unlink(missing_ok=True)
+            _make_private(draft)
             try:
                 with (
                     closing(sqlite3.connect(draft)) as copy,
