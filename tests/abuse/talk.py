@@ -18,7 +18,7 @@ def post(*lines: str, body: bytes = b"") -> bytes:
     return head.encode() + body
 
 
-CLOSING = GET.replace(b"x\r", b"x\r\nConnection: close\r")
+CLOSING = GET.replace(b"localhost\r", b"localhost\r\nConnection: close\r")
 UNFINISHED = {
     "headers": GET[:-10],
     "body": post("Content-Length: 100", body=b"{"),
