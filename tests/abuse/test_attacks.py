@@ -8,7 +8,7 @@ import pytest
 
 from ..serve.kit import Node, started
 from .attacks import TINY_CHUNKS, TRAILERS, UNREAD_BODY, Attack, requests, timed_health, under
-from .talk import GET, HEALTH, answers, post
+from .talk import CLOSING, GET, HEALTH, answers, post
 
 ANSWERS, MOST_BYTES = 5, 300_000_000
 # More than the two sockets take that nobody reads.
@@ -78,15 +78,13 @@ def chunks(size: int, extension: bytes = b"") -> bytes:
 def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
     node: Node, body: bytes, status: int
 ) -> None:
-    closing = GET.replace(b"x\r", b"x\r\nConnection: close\r")
     # What is behind a broken body is no request.
     wanted = [200, 200] if status == 200 else [400]
-    assert answers(node, post(CHUNKED, body=body + closing)) == wanted
+    assert answers(node, post(CHUNKED, body=body + CLOSING)) == wanted
 
 
 def test_a_body_beside_an_upgrade_is_not_read_twice(node: Node) -> None:
-    closing = GET.replace(b"x\r", b"x\r\nConnection: close\r")
     length = f"Content-Length: {len(HEALTH)}"
     asking = post("Upgrade: websocket", length, body=HEALTH)
     # Each as long as the body: one would be lost unseen.
-    assert answers(node, asking + GET + GET + closing) == [200] * 4
+    assert answers(node, asking + GET + GET + CLOSING) == [200] * 4
