@@ -17,6 +17,7 @@ from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .errors import ConfigurationError
+from .kept import CacheMemory
 from .mount import Mount, View
 from .node.table import NODE_ROUTES
 from .rpc.guard import Authorize
@@ -73,7 +74,8 @@ class NodeRPC:
         backend = options.pop("backend", self._backend)
         settings = read_settings(app.config, {**self._settings, **options})
         dialect = dialect_named(settings.dialect)
-        backend = _embedded(app, settings) if backend is None else backend
+        memory = _cache_memory(app, settings.cache_bytes)
+        backend = _embedded(app, settings, memory) if backend is None else backend
         if not isinstance(backend, ChainBackend):
             raise ConfigurationError(
                 f"backend is {backend!r}: an instance of a subclass of ChainBackend is needed"
@@ -84,7 +86,7 @@ class NodeRPC:
             and dialect.rules.proves_each_block
         ):
             backend.prove_blocks()
-        mount = Mount(backend, self._routes, settings, dialect, self._authorize)
+        mount = Mount(backend, self._routes, settings, dialect, self._authorize, memory)
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
@@ -165,7 +167,15 @@ def _mount(name: str) -> Mount:
     return mount
 
 
-def _embedded(app: Flask, settings: Settings) -> EmbeddedChain:
+def _cache_memory(app: Flask, wanted: int) -> CacheMemory:
+    """What all mounts of an app have for caches: as much as the one that wants the most."""
+    found = [mount.memory for mount in mounts(app).values()]
+    memory = found[0] if found else CacheMemory(wanted)
+    memory.limit = max(memory.limit, wanted)
+    return memory
+
+
+def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedChain:
     """The app's embedded chain; mounts with the same database share it."""
     folder = Path(app.instance_path)
     path = chain_path(settings, folder)
@@ -178,7 +188,7 @@ def _embedded(app: Flask, settings: Settings) -> EmbeddedChain:
                     " give this one a NODERPC_DATABASE of its own, or the same settings"
                 )
             return mount.backend
-    return chain_from_settings(settings, folder)
+    return chain_from_settings(settings, folder, memory)
 
 
 def _differ(name: str, one: Settings, other: Settings) -> bool:

@@ -9,6 +9,7 @@ from flask import Response
 
 from .backend.base import ChainBackend
 from .errors import ConfigurationError
+from .kept import CacheMemory
 from .rpc.context import Context
 from .rpc.guard import Guard
 
@@ -29,7 +30,7 @@ def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmL
     return EvmLayer(context, start, guard)
 
 
-def metrics_page(backend: ChainBackend) -> Callable[[], Response]:
+def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:
     """Counts what happens on a backend; gives the page that shows it.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
@@ -40,5 +41,5 @@ def metrics_page(backend: ChainBackend) -> Callable[[], Response]:
         raise ConfigurationError(
             f"NODERPC_METRICS: {error}; pip install 'flask-noderpc[metrics]'"
         ) from None
-    count(backend)
-    return lambda: page(backend)
+    count(backend, memory)
+    return lambda: page(backend, memory)

@@ -16,6 +16,7 @@ from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCErro
 from .events.feed import Feed, Heights
 from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
+from .kept import CacheMemory
 from .node.table import UNSAFE_ROUTES
 from .rpc.context import Context
 from .rpc.describe import DISCOVER, with_discover
@@ -83,7 +84,9 @@ class Mount:
         settings: Settings,
         dialect: Dialect,
         authorize: Authorize | None = None,
+        memory: CacheMemory | None = None,
     ) -> None:
+        self.memory = memory or CacheMemory(settings.cache_bytes)
         if settings.unsafe:
             routes += UNSAFE_ROUTES
         self.backend = backend
@@ -109,6 +112,7 @@ class Mount:
             seats=self._seats,
             turns=Turns(settings.search_timeout),
             propagates=_propagates,
+            memory=self.memory,
         )
         self._evm = None
         if settings.json_rpc_enable:
@@ -148,7 +152,7 @@ class Mount:
             backend,
             self._described,
             dialect,
-            metrics_page(backend) if settings.metrics else None,
+            metrics_page(backend, self.memory) if settings.metrics else None,
         )
         self._guard.check_names(
             {*routes.by_name(), *_OTHER_METHODS, *(self._evm.methods if self._evm else ())},

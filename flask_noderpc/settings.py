@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigurationError
+from .kept import DEFAULT_BYTES
 
 PREFIX = "NODERPC_"
 
@@ -238,9 +239,11 @@ class Settings:
         1_000, _whole(1), "Latest blocks whose events the method ``events`` can go back to."
     )
     cache_bytes: int = setting(
-        64 * 1024 * 1024,
+        DEFAULT_BYTES,
         _whole(0),
-        "Bytes of encoded answers that a process keeps for each mount; 0 keeps none.",
+        "Bytes of memory that a process has for all its caches: answers, Ethereum's blocks and"
+        " transactions, the EVM's state; the largest of an app's mounts counts. 0 keeps no"
+        " answers.",
     )
     genesis_chunk_bytes: int = setting(
         16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."

@@ -11,6 +11,7 @@ from typing import Any
 from ..backend.application import Application, AppState
 from ..backend.sqlite import MempoolLimits
 from ..errors import ConfigurationError
+from ..kept import CacheMemory
 from ..settings import Settings
 from .embedded import EmbeddedChain
 from .kvstore import DEFAULT_VERSION, VERSIONS, KVStore
@@ -20,13 +21,13 @@ from .pacemaker import Pace
 Make = Callable[[AppState], Application]
 
 
-def _kvstore(settings: Settings, path: Path) -> Make:
+def _kvstore(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     # The dialect's node has one of its own version; that of the document is 0.38.
     version = settings.dialect.removeprefix("comet-")
     return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)
 
 
-def _evm(settings: Settings, path: Path) -> Make:
+def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     try:
         # Needs the extra, which only this application does.
         from .evm.application import EvmApplication
@@ -46,15 +47,15 @@ def _evm(settings: Settings, path: Path) -> Make:
     )
     return lambda state: EvmApplication(
         state,
-        Machine(state, str(path), limits),
+        Machine(state, str(path), limits, memory),
         settings.evm_chain_id,
         dev=settings.dev,
     )
 
 
-APPLICATIONS: dict[str, Callable[[Settings, Path], Make]] = {
+APPLICATIONS: dict[str, Callable[[Settings, Path, CacheMemory], Make]] = {
     "kvstore": _kvstore,
-    "merkle": lambda settings, path: MerkleKV,
+    "merkle": lambda settings, path, memory: MerkleKV,
     "evm": _evm,
 }
 """The applications that NODERPC_APPLICATION names."""
@@ -105,15 +106,19 @@ def chain_path(settings: Settings, folder: Path) -> Path:
     return Path(settings.database or folder / "noderpc.db")
 
 
-def chain_from_settings(settings: Settings, folder: Path) -> EmbeddedChain:
-    """The chain, not yet opened; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+def chain_from_settings(
+    settings: Settings, folder: Path, memory: CacheMemory | None = None
+) -> EmbeddedChain:
+    """The chain, not yet opened, with its caches in ``memory``; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     if settings.application not in APPLICATIONS:
         known = ", ".join(APPLICATIONS)
         raise ConfigurationError(
             f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
         )
     path = chain_path(settings, folder)
-    application = APPLICATIONS[settings.application](settings, path)
+    memory = memory or CacheMemory(settings.cache_bytes)
+    application = APPLICATIONS[settings.application](settings, path, memory)
     return EmbeddedChain(
         path,
         home=settings.home,

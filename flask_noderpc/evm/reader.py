@@ -9,7 +9,7 @@ from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
 from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..ethereum.execution import ethereum_transactions
-from ..kept import Kept
+from ..kept import CacheMemory, Kept
 from ..rpc.context import Context
 from .errors import PrunedHistory
 from .forms.params import ByHash, Height, Tag
@@ -31,7 +31,7 @@ def reader(ctx: Context) -> Reader:
     """The reader of a mount."""
     if _MEMO not in ctx.memo:
         # Two threads may each make one; only the first is kept.
-        ctx.memo.setdefault(_MEMO, Reader(ctx.backend))
+        ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
     found: Reader = ctx.memo[_MEMO]
     return found
 
@@ -39,12 +39,13 @@ def reader(ctx: Context) -> Reader:
 class Reader:
     """Reads blocks of a backend; those it has made lately are at hand."""
 
-    def __init__(self, backend: ChainBackend) -> None:
+    def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
-        self._blocks = Kept[bytes, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight)
+        memory = memory or CacheMemory()
+        self._blocks = Kept[bytes, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight, memory)
         # By the node transaction's own bytes, of which nothing else can be made.
         self._decoded = Kept[bytes, tuple[Transaction, ...]](
-            _KEPT_WAITING, _KEPT_WAITING_BYTES, _weight_decoded
+            _KEPT_WAITING, _KEPT_WAITING_BYTES, _weight_decoded, memory
         )
         self._genesis: Block | None = None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..backend.base import ChainBackend
+from ..kept import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Rules
 from .seats import Seats, Turns
@@ -41,5 +42,7 @@ class Context:
     """Whether exceptions that nobody raised on purpose go on to the server, or the test."""
     client: str = ""
     """Who calls, where something is shared out among clients."""
+    memory: CacheMemory = field(default_factory=CacheMemory)
+    """What the process has for caches."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What is made once for a mount: documents that never change, readers of the backend."""

@@ -34,7 +34,7 @@ from .context import ANYBODY, Context, Sender
 from .failures import as_rpc_error, to_rpc_error
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
-from .params import P, ParamLoader, Params, remembering
+from .params import P, ParamLoader, Params, Remembered
 from .route import Route, RouteTable
 from .sight import SharedSight, Sight
 
@@ -155,7 +155,8 @@ class Dispatcher:
         self._ready = ready
         self._cures = cures or {}
         most = context.settings.cache_bytes
-        self._kept = KeptAnswers(most) if most else None
+        self._kept = KeptAnswers(most, context.memory) if most else None
+        self._remembered = Remembered()
         self._loaders: dict[tuple[type[Any], tuple[str, ...]], ParamLoader[Any]] = {}
         self._names = {route.name for route in routes}
         self._endpoints = {
@@ -166,7 +167,9 @@ class Dispatcher:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
         # What is kept is found by its parameters: those are plain values.
         readers = (loader.from_query, loader.from_json)
-        from_query, from_json = map(remembering, readers) if route.of_chain else readers
+        from_query, from_json = (
+            map(self._remembered.reader, readers) if route.of_chain else readers
+        )
         error_member = route.result in self._dialect.error_member
         return Endpoint(route, loader, from_query, from_json, error_member)
 

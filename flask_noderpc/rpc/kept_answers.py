@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
 
 from ..backend.version import ChainVersion
-from ..kept import Kept
+from ..kept import CacheMemory, Kept
 from .params import Params
 from .route import Cache
 
-# Beside its bytes: the key, the entry, and what Python needs for them.
-_OVERHEAD_BYTES = 500
+# The key, the entry and its objects, beside the bytes of the answer and the parameters.
+_OVERHEAD_BYTES = 1_000
 _MOST = 1_000_000
 
 
@@ -51,21 +50,16 @@ def _weight(entry: Encoded) -> int:
     return len(entry.result) + entry.asked + _OVERHEAD_BYTES
 
 
-class _Head(NamedTuple):
-    """What was told while the chain stood at one version."""
-
-    version: ChainVersion | None
-    answers: _Answers
-
-
 class KeptAnswers:
     """The results of one mount, settled or of the head, bounded in bytes."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, memory: CacheMemory | None = None) -> None:
+        memory = memory or CacheMemory(most_bytes)
         # A quarter for the head: one block's time is too short to ask for more.
-        self._head_bytes = most_bytes // 4
-        self._settled: _Answers = Kept(_MOST, most_bytes - self._head_bytes, _weight)
-        self._head = self._new_head(None)
+        head_bytes = most_bytes // 4
+        self._settled: _Answers = Kept(_MOST, most_bytes - head_bytes, _weight, memory)
+        self._head: _Answers = Kept(_MOST, head_bytes, _weight, memory)
+        self._version: ChainVersion | None = None
 
     def find(
         self, name: str, cache: Cache, params: Params, version: ChainVersion
@@ -75,8 +69,7 @@ class KeptAnswers:
             settled = self._settled.get((name, params, version.history))
             if settled is not None:
                 return settled
-        head = self._head
-        return head.answers.get((name, params)) if head.version == version else None
+        return self._head.get((name, params, version)) if self._version == version else None
 
     def keep(
         self,
@@ -97,11 +90,8 @@ class KeptAnswers:
         entry = Encoded(result, encoded.cacheable, etag, version, reply, len(repr(params)))
         if encoded.cacheable:
             return self._settled.keep((name, params, version.history), entry)
-        head = self._head
-        if head.version != version:
+        if self._version != version:
             # What was told of another head is not asked for again: it would only take room.
-            head = self._head = self._new_head(version)
-        return head.answers.keep((name, params), entry)
-
-    def _new_head(self, version: ChainVersion | None) -> _Head:
-        return _Head(version, Kept(_MOST, self._head_bytes, _weight))
+            self._version = version
+            self._head.clear()
+        return self._head.keep((name, params, version), entry)

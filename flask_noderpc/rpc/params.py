@@ -176,11 +176,17 @@ class ParamLoader(Generic[P]):
         return self._params(**given)
 
 
-# Longer ones are seldom sent twice, and would take room.
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 256
+# Longer ones are seldom sent twice, and would take room: with these, 2 MB for a dispatcher.
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 1_024
 
 
-def remembering(read: Callable[[bytes], P]) -> Callable[[bytes], P]:
-    """A reader that remembers what it made of the latest short texts."""
-    remembered = lru_cache(_MOST_REMEMBERED)(read)
-    return lambda raw: remembered(raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)
+class Remembered:
+    """What readers of parameters made of the latest short texts."""
+
+    def __init__(self) -> None:
+        self._made = lru_cache(_MOST_REMEMBERED)(lambda read, raw: read(raw))
+
+    def reader(self, read: Callable[[bytes], P]) -> Callable[[bytes], P]:
+        """The same reader, which is not asked twice for one text."""
+        made = self._made
+        return lambda raw: made(read, raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from flask import Flask, request_finished, request_started, request_tearing_down
 
 from ..extension import mounts
-from ..kept import Kept
+from ..kept import CacheMemory, Kept
 from ..mount import Mount
 from ..rpc.dispatch import Told
 from ..transports.collisions import check_request
@@ -127,10 +127,10 @@ class _Sent:
 
 
 class Lane:
-    """What was sent, by what was asked; bounded in bytes."""
+    """What was sent, by what was asked; bounded in bytes, also as a part of ``memory``."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._sent: Kept[bytes, _Sent] = Kept(_MOST, most_bytes, _weight)
+    def __init__(self, most_bytes: int, memory: CacheMemory | None = None) -> None:
+        self._sent: Kept[bytes, _Sent] = Kept(_MOST, most_bytes, _weight, memory)
         self._fields: dict[bytes, bytes] = {}
         self._second = 0
 

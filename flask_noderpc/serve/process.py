@@ -139,7 +139,8 @@ def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:
     most = settings.cache_bytes // 4 // max(1, len(plan.listeners))
     has_lane = most > 0 and not reason_against(app)
     for listener in plan.listeners:
-        yield _server(listener, app, plan, limits, Lane(most) if has_lane else None)
+        lane = Lane(most, mounts(app)[plan.mount].memory) if has_lane else None
+        yield _server(listener, app, plan, limits, lane)
 
 
 def _server(

@@ -6,9 +6,11 @@ They are in the process's own registry, so that a host that shows that has them 
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from flask import Response, request
 from prometheus_client import (
@@ -18,12 +20,16 @@ from prometheus_client import (
     Gauge,
     Histogram,
 )
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from .. import signals
 from ..backend.base import ChainBackend
 from ..errors import NodeRPCError
+from ..kept import CacheMemory
 
 _CALLS = Counter(
     "noderpc_calls", "Calls that were answered.", ["method", "outcome", "transport"]
@@ -39,6 +45,39 @@ _WAITING = Gauge(
 _HEIGHT = Gauge(
     "noderpc_height", "The latest height.", ["chain"], multiprocess_mode="mostrecent"
 )
+_CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
+_CACHE_LIMIT = Gauge(
+    "noderpc_cache_limit_bytes",
+    "Most memory in caches (NODERPC_CACHE_BYTES).",
+    multiprocess_mode="liveall",
+)
+_MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class _Resident(Collector):
+    """The resident size of each process, where the system is one that tells it."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The sizes now, by process id."""
+        found = GaugeMetricFamily("noderpc_resident_bytes", "Resident memory.", labels=["pid"])
+        for pid in _pids():
+            with suppress(OSError):
+                pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+                found.add_metric([pid], int(pages) * mmap.PAGESIZE)
+        yield found
+
+
+def _pids() -> list[str]:
+    """The processes that count together."""
+    folder = os.environ.get(_MULTIPROCESS)
+    if folder is None:
+        return [str(os.getpid())]
+    # mark_process_dead removes those of processes that ended.
+    names = Path(folder).glob("gauge_liveall_*.db")
+    return sorted(name.stem.rpartition("_")[2] for name in names)
+
+
+REGISTRY.register(_Resident())
 
 
 def _called(
@@ -72,8 +111,15 @@ def _one_waits_less(sender: object) -> None:
     _WAITING.dec()
 
 
-def count(backend: ChainBackend) -> None:
+def _show_cache(memory: CacheMemory) -> None:
+    _CACHE.set(memory.used)
+    _CACHE_LIMIT.set(memory.limit)
+
+
+def count(backend: ChainBackend, memory: CacheMemory) -> None:
     """Count what happens from now on; once for each backend, however many mounts it has."""
+    memory.watch = _show_cache
+    _show_cache(memory)
     for signal, receiver in (
         (signals.rpc_called, _called),
         (signals.websocket_opened, _one_more_websocket),
@@ -86,15 +132,17 @@ def count(backend: ChainBackend) -> None:
         signal.connect(receiver, sender=backend)
 
 
-def page(backend: ChainBackend) -> Response:
+def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     """What Prometheus reads; without the height where the store can't be read."""
     with suppress(NodeRPCError):
         backend.start()
         _HEIGHT.labels(backend.genesis().chain_id).set(backend.latest_height())
+    _show_cache(memory)
     registry = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+    if _MULTIPROCESS in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
+        registry.register(_Resident())
     encode, content_type = _encoder(request.headers.get("Accept", ""))
     return Response(encode(registry), headers={"Vary": "Accept"}, content_type=content_type)
 

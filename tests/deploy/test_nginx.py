@@ -206,8 +206,9 @@ def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> Non
             running(nginx_command(tmp_path, site), tmp_path / "nginx.log")
         )
         proxy.until_answered(lambda: way.asked("/health"))
-        for name, each in nodes.items():
+        for name in nodes:
             until(lambda s=name: says_ready(tmp_path / s), name)  # type: ignore[misc]
+        for name, each in nodes.items():
             before = int(way.get("/status")["sync_info"]["latest_block_height"])
             assert each.stop() == 0
 

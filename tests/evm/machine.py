@@ -14,6 +14,7 @@ from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.ethereum.execution import created_address
 from flask_noderpc.ethereum.hexadecimal import to_checksum
 from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.kept import CacheMemory
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, sender, signed
@@ -75,7 +76,7 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     own = Settings(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,
-        application=APPLICATIONS["evm"](own, path),
+        application=APPLICATIONS["evm"](own, path, CacheMemory()),
         app_state=app_state({sender(ACCOUNT): RICH}),
         produce=False,
     )

@@ -160,7 +160,7 @@ def started(home: Path, *flags: str) -> Iterator[tuple[str, int]]:
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().split()[-1], process.pid
+            yield process.stdout.readline().split()[2], process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=PATIENCE)
@@ -195,6 +195,30 @@ def test_the_processes_of_a_node_count_together(
 def children(parent: int) -> list[int]:
     found = Path(f"/proc/{parent}/task/{parent}/children").read_text()
     return [int(number) for number in found.split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
+def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
+    flags = ("--metrics", "--workers", "2", "--cache-bytes", "100000", "--empty-blocks")
+    with started(tmp_path, *flags) as (url, parent):
+        until(lambda: len(children(parent)) == 3)
+        owners = {f'{{pid="{pid}"}}' for pid in children(parent)}
+
+        def shown() -> dict[str, dict[str, float]]:
+            found: dict[str, dict[str, float]] = {}
+            for height in range(1, 6):
+                fetched(f"{url}/genesis?x={height}")
+            for name, value in numbers(fetched(f"{url}/metrics")).items():
+                bare, _, labels = name.partition("{")
+                found.setdefault(bare, {})["{" + labels] = value
+            return found
+
+        # Each process tells of its own as it begins.
+        until(lambda: owners <= set(shown().get("noderpc_resident_bytes", ())))
+        found = shown()
+        assert all(found["noderpc_resident_bytes"][one] > 20_000_000 for one in owners)
+        assert {found["noderpc_cache_limit_bytes"][one] for one in owners} == {100_000}
+        assert 0 < max(found["noderpc_cache_bytes"].values()) <= 100_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")

@@ -42,7 +42,7 @@ def asked(url: str, path: str = "/health", body: Any = None, **headers: str) -> 
 
 def urls(node: Node) -> list[str]:
     """Where the node RPC is, in the order of its addresses."""
-    return re.findall(r"^node RPC +(\S+)$", node.log.read_text(), re.MULTILINE)
+    return re.findall(r"^node RPC +(\S+)", node.log.read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,9 @@ class EvmApplication(Application):
     ) -> None:
         self._state, self._machine, self._chain_id = state, machine, chain_id
         self._dev = dev
-        self._decoded = Kept[bytes, Transaction](_KEPT_DECODED, _KEPT_DECODED_BYTES, _weight)
+        self._decoded = Kept[bytes, Transaction](
+            _KEPT_DECODED, _KEPT_DECODED_BYTES, _weight, machine.memory
+        )
         self._caution = Caution()
 
     def evm(self) -> Evm:

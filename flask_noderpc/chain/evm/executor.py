@@ -1,6 +1,7 @@
 """A process that runs code: ``python -m flask_noderpc.chain.evm.executor``.
 
-Its arguments are the store, how much it gives way to other processes, and its socket.
+Its arguments are the store, the bytes that it may take for caches, how much it gives way to
+other processes, and its socket.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from ...backend.sqlite import SQLiteBackend
 from ...engine.child import serve
 from ...engine.pyevm import PyEvm
 from ...errors import BlockNotFound, HeightNotAvailable
+from ...kept import CacheMemory
 from .records import KeptRecords
 
 
 class StoredRecords(KeptRecords):
     """What a store keeps of the state and of its blocks."""
 
-    def __init__(self, store: SQLiteBackend) -> None:
-        super().__init__(store.get)
+    def __init__(self, store: SQLiteBackend, cache_bytes: int) -> None:
+        super().__init__(store.get, CacheMemory(cache_bytes))
         self._store = store
 
     def block_hash(self, height: int) -> bytes | None:
@@ -31,5 +33,7 @@ class StoredRecords(KeptRecords):
 
 
 if __name__ == "__main__":
-    os.nice(int(sys.argv[2]))
-    serve(PyEvm(StoredRecords(SQLiteBackend(sys.argv[1]))), int(sys.argv[3]))
+    store, cache_bytes, niceness, descriptor = sys.argv[1:]
+    os.nice(int(niceness))
+    records = StoredRecords(SQLiteBackend(store), int(cache_bytes))
+    serve(PyEvm(records), int(descriptor))

@@ -12,6 +12,7 @@ from ...backend.evm_state import Evm
 from ...engine.base import Job
 from ...engine.executors import Executors
 from ...errors import ResultNotFound
+from ...kept import CacheMemory
 from .head import INITIAL_BASE_FEE, head_at
 from .records import KeptRecords
 
@@ -43,16 +44,24 @@ class Machine(Evm):
 
     initial_base_fee = INITIAL_BASE_FEE
 
-    def __init__(self, state: AppState, store: str, limits: ExecutionLimits) -> None:
+    def __init__(
+        self,
+        state: AppState,
+        store: str,
+        limits: ExecutionLimits,
+        memory: CacheMemory | None = None,
+    ) -> None:
         self._state, self._limits = state, limits
+        self.memory = memory or CacheMemory()
         # It finds what this process finds.
         path = ("-P",) if sys.flags.safe_path else ()
         command = (sys.executable, *path, "-m", f"{__package__}.executor", _absolute(store))
+        command += (str(self.memory.limit),)
         self._calls = Executors(
             (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
         )
         self._blocks = Executors((*command, "0"), 1, 1)
-        self._records = KeptRecords(state.get)
+        self._records = KeptRecords(state.get, self.memory)
 
     def root(self, height: int) -> bytes:
         found = head_at(self._state, height)

@@ -1,0 +1,166 @@
+"""What the caches of an app take in memory together is bounded by one setting."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import NodeRPC
+from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.extension import mounts
+from flask_noderpc.kept import CacheMemory, Kept
+
+BLOCKS, LIMIT = 150, 600_000
+# What parameters are remembered, by count, and small caches of other libraries.
+FIXED = 500_000
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
+    folder: Path = tmp_path_factory.mktemp("chain")
+    made = EmbeddedChain(folder / "c.db", clock=ManualClock(), produce=False, dev=True)
+    made.start()
+    for number in range(BLOCKS):
+        made.submit(b"k%d=v" % number)
+        made.produce()
+    yield made
+    made.close()
+
+
+def app_with_mounts(chain: EmbeddedChain, cache_bytes: int) -> Flask:
+    app = Flask("host")
+    for name, dialect in (("one", "document"), ("two", "comet-0.38")):
+        NodeRPC(
+            app,
+            backend=chain,
+            name=name,
+            url_prefix=f"/{name}",
+            dialect=dialect,
+            cache_bytes=cache_bytes,
+            json_rpc_enable=True,
+            metrics=name == "one",
+        )
+    return app
+
+
+@contextmanager
+def growth() -> Iterator[Callable[[], int]]:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+
+        def grown() -> int:
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0] - before
+
+        yield grown
+    finally:
+        tracemalloc.stop()
+
+
+def asks(app: Flask) -> None:
+    """Ask each mount for so many answers that are kept."""
+    client = app.test_client()
+    for prefix in ("/one", "/two"):
+        for height in range(1, BLOCKS):
+            assert client.get(f"{prefix}/block?height={height}").status_code == 200
+            call = {"id": 1, "jsonrpc": "2.0", "method": "eth_getBlockByNumber"}
+            for full in (True, False):
+                body = {**call, "params": [hex(height), full]}
+                assert "result" in (client.post(f"{prefix}/evm", json=body).json or {})
+            client.get(f'{prefix}/abci_query?path="x{height}"')
+
+
+def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
+    # What is made once, whatever is kept.
+    asks(app_with_mounts(chain, LIMIT))
+    app = app_with_mounts(chain, LIMIT)
+    app.test_client().get("/one/health")
+    (memory,) = {id(mount.memory): mount.memory for mount in mounts(app).values()}.values()
+    with growth() as grown:
+        asks(app)
+        taken = grown()
+    # It was full, and what Python takes beside the bytes is counted.
+    assert LIMIT * 0.8 < memory.used <= LIMIT
+    assert taken < LIMIT + FIXED
+
+
+def test_what_is_counted_is_what_is_taken(chain: EmbeddedChain) -> None:
+    app = app_with_mounts(chain, 1 << 30)
+    asks(app)
+    # Again, with empty caches and everything else as it is then.
+    app = app_with_mounts(chain, 1 << 30)
+    memory = next(iter(mounts(app).values())).memory
+    app.test_client().get("/one/health")
+    before = memory.used
+    with growth() as grown:
+        asks(app)
+        taken = grown()
+    assert taken < (memory.used - before) * 1.1
+    assert memory.used < taken * 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for memory")
+def test_the_page_of_numbers_shows_both(chain: EmbeddedChain) -> None:
+    app = app_with_mounts(chain, LIMIT)
+    asks(app)
+    memory = next(iter(mounts(app).values())).memory
+    text = app.test_client().get("/one/metrics").text
+    shown = dict(re.findall(r"^(noderpc_\S+) (\S+)$", text, re.MULTILINE))
+    assert float(shown["noderpc_cache_bytes"]) == memory.used > 0
+    assert float(shown["noderpc_cache_limit_bytes"]) == LIMIT
+    resident = float(shown[f'noderpc_resident_bytes{{pid="{os.getpid()}"}}'])
+    assert memory.used < resident
+
+
+def test_the_largest_mount_counts_and_zero_keeps_no_answers(chain: EmbeddedChain) -> None:
+    app = Flask("host")
+    for name, size in (("one", 0), ("two", LIMIT)):
+        NodeRPC(app, backend=chain, name=name, url_prefix=f"/{name}", cache_bytes=size)
+    memory = mounts(app)["one"].memory
+    assert memory.limit == LIMIT
+    client = app.test_client()
+    client.get("/one/block?height=1")
+    assert memory.used == 0
+    client.get("/two/block?height=1")
+    assert memory.used > 0
+
+
+def of_size(memory: CacheMemory) -> Kept[int, bytes]:
+    return Kept(1_000_000, memory.limit, len, memory)
+
+
+def test_the_largest_cache_makes_room() -> None:
+    memory = CacheMemory(10_000)
+    large, small = of_size(memory), of_size(memory)
+    for number in range(20):
+        large.keep(number, bytes(500))
+    small.keep(0, bytes(500))
+    assert memory.used <= 10_000
+    for number in range(20):
+        small.keep(number, bytes(500))
+    # By and by each has as much as the other.
+    assert abs(large.bytes - small.bytes) < 2 * 700
+    assert small.get(19) is not None
+    large.clear()
+    assert memory.used == small.bytes
+
+
+def test_an_entry_larger_than_all_room_is_the_only_one() -> None:
+    memory = CacheMemory(10_000)
+    one, other = of_size(memory), of_size(memory)
+    one.keep(1, bytes(100))
+    other.keep(1, bytes(20_000))
+    assert (one.count, other.count) == (0, 1)
+    one.keep(2, bytes(100))
+    assert (one.count, other.count) == (1, 0)
