@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .transports.client import request_cost
     from .wire.dialects import DIALECTS
 
+    __version__: str
+
 # Where each public name lives. They are loaded when they are asked for: pytest and flask
 # import this package in every run, for its plugins, whether it is used or not.
 _HOMES = {
@@ -65,6 +67,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("flask-noderpc")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -17,8 +17,8 @@ from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
-from .serve.config_file import database_of
-from .settings import PREFIX, SETTINGS, no_setting
+from .serve.config_file import DEV_DEFAULTS, NODE_DEFAULTS, database_of
+from .settings import PREFIX, SETTINGS, Setting, no_setting
 
 if TYPE_CHECKING:
     from .backend.sqlite import SQLiteBackend
@@ -232,20 +232,46 @@ def start_app(context: click.Context, mount: str) -> None:
 
 
 @click.group()
+@click.version_option(package_name="flask-noderpc")
 def main() -> None:
     """Work on a node's home or store without an app."""
+
+
+# Where an app has them in its instance folder.
+_PLACES = {
+    "database": "SQLite file of the chain.  [default: data/noderpc.db in the home]",
+    "home": "Folder of configuration and chain.  [default: ~/.noderpc; with --dev:"
+    " ~/.noderpc/dev-evm]",
+}
+
+
+def _help(row: Setting) -> str:
+    """A setting's sentence and its defaults under ``noderpc start``."""
+    if row.name in _PLACES:
+        return _PLACES[row.name]
+    names = {
+        "default": NODE_DEFAULTS.get(row.name, row.default),
+        "with --dev": DEV_DEFAULTS.get(row.name, row.default),
+    }
+    if names["default"] == names["with --dev"]:
+        del names["with --dev"]
+    shown = "; ".join(
+        f"{name}: {','.join(value) if isinstance(value, tuple) else value}"
+        for name, value in names.items()
+        if value not in (None, "", ())
+    )
+    return row.doc.replace("``", "") + (f"  [{shown}]" if shown else "")
 
 
 def _flags(command: Callable[..., None]) -> Callable[..., None]:
     """An option for each setting; what is not given is left to the environment."""
     for row in reversed(SETTINGS):
-        shown = "" if row.default in (None, "", ()) else f"  [default: {row.default}]"
         command = click.option(
             *row.flags,
             row.name,
             default=None,
             envvar=[row.key, f"FLASK_{row.key}"],
-            help=row.doc.replace("``", "") + shown,
+            help=_help(row),
             # A switch may stand alone.
             is_flag=False,
             flag_value="true" if row.type == "bool" else None,

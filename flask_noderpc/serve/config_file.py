@@ -1,4 +1,5 @@
-"""The settings in a home: ``config/noderpc.toml``, each by its name in small letters."""
+"""The settings of ``noderpc start`` that nobody gives: its own defaults, and those in a home's
+``config/noderpc.toml``, each by its name in small letters."""
 
 from __future__ import annotations
 
@@ -8,6 +9,25 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..settings import SETTINGS
+
+# As CometBFT's node, it makes blocks all the time.
+NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
+"""The defaults of a node of its own, where they are not those of an app."""
+
+DEV_DEFAULTS: dict[str, Any] = {
+    "application": "evm",
+    "json_rpc_enable": True,
+    "evm_api": "eth,net,web3,txpool,debug",
+    "cors_origins": "*",
+}
+"""Those with ``--dev``."""
+
+
+def default_home(application: str | None = None) -> Path:
+    """The folder of a node, or that of a chain of tests with an application: it never gets the
+    chain of others."""
+    folder = Path.home() / ".noderpc"
+    return folder / f"dev-{application}" if application else folder
 
 
 def read_config(home: Path) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import bind, parse
 from .banner import Place, banner
-from .config_file import default_database, read_config
+from .config_file import (
+    DEV_DEFAULTS,
+    NODE_DEFAULTS,
+    default_database,
+    default_home,
+    read_config,
+)
 from .filesystem import refuse_network
 from .plan import Listener, Plan
 from .supervisor import Supervisor
@@ -26,17 +32,6 @@ if TYPE_CHECKING:
     from ..mount import Mount
 
 Say = Callable[[str], None]
-
-
-# The defaults of a node of its own: as CometBFT's, it makes blocks all the time.
-_NODE = {"empty_blocks": True}
-# What a chain of tests is, unless something else is said.
-_DEV = {
-    "application": "evm",
-    "json_rpc_enable": True,
-    "evm_api": "eth,net,web3,txpool,debug",
-    "cors_origins": "*",
-}
 
 
 def start_own(given: Mapping[str, Any], say: Say) -> None:
@@ -50,7 +45,7 @@ def start_own(given: Mapping[str, Any], say: Say) -> None:
     given = {
         "home": str(folder),
         "database": str(default_database(folder)),
-        **(_DEV if read_settings({}, given).dev else _NODE),
+        **(DEV_DEFAULTS if read_settings({}, given).dev else NODE_DEFAULTS),
         **given,
     }
     settings = read_settings({}, given)
@@ -64,13 +59,12 @@ def start_own(given: Mapping[str, Any], say: Say) -> None:
 
 
 def _home(named: str | None, given: Mapping[str, Any]) -> Path:
-    """The folder that is named, or the default: a chain of tests never gets that of others."""
+    """The folder that is named, or the default."""
     if named is not None:
         return Path(named).absolute()
-    folder = Path.home() / ".noderpc"
-    if read_settings({}, given).dev:
-        return folder / f"dev-{given.get('application', _DEV['application'])}"
-    return folder
+    if not read_settings({}, given).dev:
+        return default_home()
+    return default_home(given.get("application", DEV_DEFAULTS["application"]))
 
 
 def _make(folder: Path) -> None:

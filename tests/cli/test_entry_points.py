@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import flask_noderpc
 from flask_noderpc import EmbeddedChain, SQLiteBackend
 from flask_noderpc.chain.evm.head import EvmHead
 from flask_noderpc.chain.pacemaker import Pace
@@ -79,6 +80,21 @@ def test_a_bad_setting_is_told_by_its_key(tmp_path: Path) -> None:
 
     assert found.returncode != 0
     assert "NODERPC_BLOCK_INTERVAL = 'soon'" in found.stderr
+
+
+def test_noderpc_tells_its_version() -> None:
+    found = run("noderpc", "--version")
+
+    assert found.stdout == f"noderpc, version {flask_noderpc.__version__}\n"
+
+
+def test_the_defaults_of_start_are_those_that_it_has() -> None:
+    said = " ".join(run("noderpc", "start", "--help").stdout.split())
+
+    assert "[default: data/noderpc.db in the home]" in said
+    assert "[default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm]" in said
+    assert "[default: True; with --dev: False]" in said
+    assert "instance folder" not in said
 
 
 def test_noderpc_makes_a_home(tmp_path: Path) -> None:

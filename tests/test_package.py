@@ -1,0 +1,93 @@
+"""What is built of this repository, and which Pythons take it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import flask_noderpc
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = (".ci", "benchmarks", "deploy", "docs", "example_app", "flask_noderpc", "tests")
+FILES = ("CHANGES.md", "CONTRIBUTING.md", "LICENSE", "README.md", "setup.cfg", "tox.ini")
+# Made here, or by npm.
+_OTHERS = shutil.ignore_patterns("node_modules", "__pycache__", "_build", "*.db", "*.db-*")
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """This interpreter in a folder, by the sources that are there."""
+    # A terminal of pytest's own has its own options.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV_"))}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def files_in(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for name in FOLDERS
+        for path in (folder / name).rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """The contents of a source distribution, and what it was made of."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, source / name, ignore=_OTHERS)
+    for name in (*FILES, "MANIFEST.in", "pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, source)
+    before = files_in(source)
+    build = "from setuptools import build_meta; build_meta.build_sdist('dist')"
+    built = run("-c", build, folder=source)
+    assert built.returncode == 0, built.stderr
+    (archive,) = (source / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as found:
+        found.extractall(target, filter="data")
+    (folder,) = target.iterdir()
+    return folder, before
+
+
+def test_the_source_distribution_has_all_that_is_here(unpacked: tuple[Path, set[str]]) -> None:
+    folder, source = unpacked
+    assert source - files_in(folder) == set()
+    assert [name for name in FILES if not (folder / name).is_file()] == []
+
+
+def test_the_tests_of_the_source_distribution_run(unpacked: tuple[Path, set[str]]) -> None:
+    folder, _ = unpacked
+    found = run(
+        "-m",
+        "pytest",
+        "-q",
+        "tests/test_docs.py",
+        "tests/example_app/test_example_app.py",
+        folder=folder,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    where = run("-c", "import flask_noderpc as m; print(m.__file__)", folder=folder)
+    assert where.stdout.strip() == str(folder / "flask_noderpc" / "__init__.py")
+
+
+def test_a_python_that_is_too_old_is_told_before_anything_is_pulled() -> None:
+    as_if_older = (
+        "import runpy, sys; sys.version_info = (3, 10, 13);"
+        " runpy.run_path('setup.py', run_name='__main__')"
+    )
+    found = run("-c", as_if_older, folder=ROOT)
+    assert found.returncode == 1
+    assert found.stderr == "flask-noderpc needs Python 3.11 or later; this is Python 3.10\n"
+
+
+def test_the_package_tells_its_version() -> None:
+    declared = (ROOT / "setup.cfg").read_text()
+    assert f"\nversion = {flask_noderpc.__version__}\n" in declared
