@@ -129,6 +129,8 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
         (["--dialect", "comet-9"], "comet-9"),
         (["--rpc.tls_cert_file", "/nowhere.pem"], "TLS needs both"),
         (["--workers", "0"], "a whole number of at least 1"),
+        (["--deny-methods", "staus"], "no method 'staus'; did you mean 'status'?"),
+        (["--write-origins", "wallet.example"], "'wallet.example' is no origin"),
         (["--dev", "--application", "kvstore"], "NODERPC_APPLICATION is 'kvstore'"),
     ],
 )
