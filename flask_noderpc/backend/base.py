@@ -65,6 +65,10 @@ class ChainBackend(
         blocks are made that should be."""
         self.latest_height()
 
+    def check_room(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.BackendError` where the store is full, so that no
+        block can take what waits; the default knows of none."""
+
     def awaits_first_block(self) -> bool:
         """Whether the first block is not there, and is made without a transaction."""
         return False

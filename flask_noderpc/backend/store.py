@@ -13,6 +13,9 @@ from ..domain.genesis import Genesis
 from .application import AppState, Changes, InitChain, Room
 from .base import ChainBackend
 
+FULL = "the disk or the page limit is full, nothing was written"
+"""How the reason begins for which a full store refuses a write."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedBlock:

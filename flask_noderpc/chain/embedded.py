@@ -14,6 +14,7 @@ from ..backend.application import Application, AppState, InitChain
 from ..backend.control import Control
 from ..backend.identity import check_identity
 from ..backend.sqlite import MempoolLimits, SQLiteBackend
+from ..backend.store import FULL
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
@@ -208,6 +209,16 @@ class EmbeddedChain(SQLiteBackend):
             reason = why_no_blocks(self.lease_state(), self._pacemaker, time.time_ns())
             if reason:
                 raise NotReady(reason)
+
+    def check_room(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.StoreError` where blocks can't be written, here
+        or by the process that makes them."""
+        if self._is_copy:
+            return
+        own = self._pacemaker.complaint if self._pacemaker else ""
+        complaint = own or self.lease_state().complaint
+        if complaint.startswith(FULL):
+            raise StoreError(complaint, self.path)
 
     def awaits_first_block(self) -> bool:
         """As the base; not while something keeps it from being made."""

@@ -155,7 +155,7 @@ def _wait_for(ctx: Context, seat: Seat, own: bytes, before: int) -> TxRecord:
                 f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
                 " waits longer",
             )
-        seen = seat.wait_for_height(ctx.backend, seen, remaining)
+        seen = seat.wait_for_block(ctx.backend, seen, remaining)
 
 
 def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..backend.base import ChainBackend
@@ -23,14 +23,27 @@ class Seat:
         self.lost = ""
         """Why it may wait no longer."""
 
-    def wait_for_height(self, backend: ChainBackend, after: int, seconds: float) -> int:
-        """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when it must rise."""
+    def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
+        """As :meth:`wait_for_height`, of one whose transaction waits; raise also where the
+        store has no room for the block."""
+        return self.wait_for_height(backend, after, seconds, backend.check_room)
+
+    def wait_for_height(
+        self,
+        backend: ChainBackend,
+        after: int,
+        seconds: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> int:
+        """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when it must rise, and
+        what ``check`` raises while there is no new height."""
         deadline = time.monotonic() + seconds
         while not self.lost:
             remaining = deadline - time.monotonic()
             height = backend.wait_for_height(after, max(0.0, min(remaining, _LOOK_S)))
             if height > after or remaining <= _LOOK_S:
                 return height
+            check()
         raise Busy(self.lost)
 
 

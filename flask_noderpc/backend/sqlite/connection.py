@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from ...errors import ConfigurationError, StoreError
 from ..location import Location
+from ..store import FULL
 from ..version import ChainVersion
 from . import evm_index
 from . import lease as leases
@@ -97,7 +98,7 @@ def _cause(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) or 0
     advice = {
         sqlite3.SQLITE_BUSY: "another program holds the write lock",
-        sqlite3.SQLITE_FULL: "the disk or the page limit is full, nothing was written",
+        sqlite3.SQLITE_FULL: FULL,
         sqlite3.SQLITE_READONLY: "the database is read-only",
         sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
         sqlite3.SQLITE_NOTADB: "the file is no SQLite database",

@@ -108,5 +108,5 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                     code=_NOT_IN_TIME,
                     data=f"0x{tx_hash.hex()}",
                 )
-            seen = seat.wait_for_height(ctx.backend, seen, remaining)
+            seen = seat.wait_for_block(ctx.backend, seen, remaining)
     return found

@@ -1,0 +1,51 @@
+"""A call that waits for a block is told at once that the store has no room for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.testing.node import app_for
+
+FULL = "the disk or the page limit is full, nothing was written"
+# With it there is room for a transaction that waits, and not for its block.
+SPARE_PAGES, TX = 80, b"key=" + b"x" * 200_000
+# Nobody waits so long.
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture
+def nearly_full(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    path = tmp_path / "chain.db"
+    with closing(EmbeddedChain(path)) as chain:
+        chain.start()
+    with closing(sqlite3.connect(path)) as store:
+        (pages,) = store.execute("PRAGMA page_count").fetchone()
+    made = EmbeddedChain(path, max_pages=pages + SPARE_PAGES, pace=Pace(0.2))
+    with closing(made) as chain:
+        yield chain
+
+
+def waiting_call(chain: EmbeddedChain) -> str:
+    """What a caller is told whose transaction gets into no block."""
+    client = app_for(chain, broadcast_timeout=TIMEOUT_S).test_client()
+    return client.get(f"/broadcast_tx_commit?tx=0x{TX.hex()}").get_data(as_text=True)
+
+
+def test_a_call_that_waits_where_blocks_are_made(nearly_full: EmbeddedChain) -> None:
+    nearly_full.start()
+
+    assert FULL in waiting_call(nearly_full)
+    assert nearly_full.pending_count().total == 1
+
+
+def test_a_call_that_waits_in_another_process(nearly_full: EmbeddedChain) -> None:
+    nearly_full.start()
+    with closing(EmbeddedChain(nearly_full.path, produce=False)) as other:
+        assert FULL in waiting_call(other)
