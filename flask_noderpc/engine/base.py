@@ -36,6 +36,8 @@ class Frame(Protocol):
     value: int
     gas: int
     data: bytes
+    refund: int
+    """Gas that is given back however it ends (EIP-7702)."""
 
 
 class Step(Protocol):

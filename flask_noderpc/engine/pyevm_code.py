@@ -9,7 +9,6 @@ from typing import Any
 from eth import exceptions
 from eth.constants import CREATE_CONTRACT_ADDRESS
 from eth.exceptions import Halt, VMError
-from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
@@ -17,14 +16,19 @@ from eth_typing import Address
 
 from ..domain.evm import OUT_OF_GAS, REVERTED
 from .base import Tracer
-from .opcodes import name_of
+from .opcodes import SSTORE, name_of
+from .pyevm_precompiles import precompiles
 
 _SELFDESTRUCT = 0xFF
 _CREATE2 = 0xF5
 _CREATES = {0xF0: "CREATE", _CREATE2: "CREATE2"}
 _CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
 _PAYING = (0xF1, 0xF2)
+_LOOKED_AT = frozenset((*_CREATES, *_CALLS, SSTORE))
 _DEEPEST = 1024
+
+# EIP-2929: COLD_SLOAD_COST.
+_COLD_SLOT = 2_100
 
 # geth: core/vm/errors.go.
 _TEXTS: dict[type[VMError], str] = {
@@ -44,6 +48,7 @@ _OUT_OF_GAS = {
     "Write contract code": "contract creation code storage out of gas",
     "Contract init code size": "max initcode size exceeded",
 }
+_COLLISION = exceptions.ContractCreationCollision
 _OPCODE = re.compile(r"0x[0-9a-f]+")
 _NEEDED = re.compile(r"Out of gas: Needed (\d+)")
 
@@ -67,22 +72,6 @@ def _missing(error: VMError) -> int:
 
 
 _RIPEMD160 = Address((3).to_bytes(20))
-_MODEXP = Address((5).to_bytes(20))
-_pyevm_modexp = PragueComputation.get_precompiles()[_MODEXP]
-
-
-def _modexp(computation: Any) -> None:
-    """EIP-198; to py-evm whatever has an empty base is 0, also to the power of 0."""
-    _pyevm_modexp(computation)
-    data: bytes = computation.msg.data_as_bytes
-    base, exponent, size = extract_lengths(data)
-    start = 96 + exponent
-    if size and not base and not any(data[96:start]):
-        modulus = int.from_bytes(data[start : start + size].ljust(size, b"\0"))
-        computation.output = (modulus > 1).to_bytes(size)
-
-
-_PRECOMPILES = {**PragueComputation.get_precompiles(), _MODEXP: _modexp}
 
 
 def _own(code: int, opcode: Any) -> Any:
@@ -101,10 +90,12 @@ class Computation(PragueComputation):
     """py-evm's, except for what a message counts as its first, and for the tracer."""
 
     opcodes = _OPCODES
-    _precompiles = _PRECOMPILES
+    _precompiles = precompiles()
     step: _Step | None = None
     frame: Frame
     opcode = 0
+    offered = 0
+    """The gas that was left when it was last asked for: a CREATE gives all but a 64th."""
 
     @property
     def is_origin_computation(self) -> bool:
@@ -183,13 +174,37 @@ class Computation(PragueComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error), _missing(error))
+                self.settle(error_text(error), _missing(error) + self._unasked(error))
                 raise
             if self.step is not None and opcode in _CREATES:
-                # EIP-150: it would have been given all but a 64th.
-                gas = self._gas_meter.gas_remaining
-                self._refuse(self.step, gas - gas // 64, missing=gas - gas // 64)
+                self._refuse_creation(self.step)
             self.settle()
+
+    def get_gas_remaining(self) -> int:
+        """What is left, for itself or for a message that it begins."""
+        self.offered = super().get_gas_remaining()
+        return self.offered
+
+    def _unasked(self, error: VMError) -> int:
+        """The gas that py-evm asks for after what there was too little of.
+
+        geth adds up what an SSTORE costs before it asks.
+        """
+        step = self.step
+        if step is None or step.op != SSTORE or not _missing(error):
+            return 0
+        is_warm = self.state.is_storage_warm(self.msg.storage_address, step.words[-1])
+        return 0 if is_warm else _COLD_SLOT
+
+    def _refuse_creation(self, step: _Step) -> None:
+        left = self._gas_meter.gas_remaining
+        if self._why_not(_Refused(self, step, 0)) is _COLLISION:
+            # EIP-684: it was given the gas, which is gone.
+            self._refuse(step, self.offered - left)
+        else:
+            # EIP-150: it would have been given all but a 64th.
+            gas = left - left // 64
+            self._refuse(step, gas, missing=gas)
 
     # py-evm asks calls that stand in one another in one another: too deep for Python 3.12.
 
@@ -235,15 +250,16 @@ class Computation(PragueComputation):
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
         frame = _Refused(self, step, gas)
+        why = self._why_not(frame)
         tracer.enter(frame)
-        tracer.exit(frame, b"", 0, _TEXTS[self._why_not(frame)])
+        tracer.exit(frame, b"", gas if why is _COLLISION else 0, _TEXTS[why])
 
     def _why_not(self, frame: Frame) -> type[VMError]:
         if frame.depth > _DEEPEST:
             return exceptions.StackDepthLimit
         if frame.value > self.state.get_balance(self.msg.storage_address):
             return exceptions.InsufficientFunds
-        return exceptions.ContractCreationCollision
+        return _COLLISION
 
     def settle(self, error: str = "", missing: int = 0) -> None:
         """Tell what the instruction at hand took, or would have, unless it was told."""
@@ -324,9 +340,10 @@ class Frame:
     gas: int
     data: bytes
     kind: str
+    refund = 0
 
     def __init__(self, message: Any, parent: Any) -> None:
-        self.depth = message.depth
+        self.depth, self.refund = message.depth, int(message.refund)
         self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
         self.code_address = bytes(message.code_address or b"")
         self.value, self.gas = message.value, message.gas
@@ -369,8 +386,8 @@ class _Step:
         own.opcode = opcode
         self.pc = own.code.program_counter
         self.gas = own._gas_meter.gas_remaining
-        # For those alone that may begin a message: it is gone from the stack by then.
-        self.words = own.words() if opcode in _CALLS or opcode in _CREATES else []
+        # For those alone that are looked at when they have taken them from the stack.
+        self.words = own.words() if opcode in _LOOKED_AT else []
 
     @property
     def frame(self) -> Frame:

@@ -8,6 +8,7 @@ import subprocess
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,55 @@ def test_a_revert_is_told_with_its_data(
 ) -> None:
     error = node.error(method, {"to": REVERTS, "data": data})
     assert error == {"code": 3, "message": text, "data": data}
+
+
+_BN254 = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
+_BLS = int(
+    "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f624"
+    "1eabfffeb153ffffb9feffffffffaaab",
+    16,
+)
+# On the curve, and of order 3.
+_OF_ORDER_3 = bytes(64) + (2).to_bytes(64)
+_NO_POINT = b"\xc0" + bytes(47)
+_NO_BLOB = b"\1" + sha256(_NO_POINT).digest()[1:]
+# geth: core/vm/contracts.go and gnark.
+REFUSED_INPUTS = [
+    (0x06, (1).to_bytes(32) * 2, "point is not on curve"),
+    (0x06, _BN254.to_bytes(32), "invalid fp.Element encoding"),
+    (0x07, bytes(32) + _BN254.to_bytes(32), "invalid fp.Element encoding"),
+    (0x08, bytes(191), "bad elliptic curve pairing size"),
+    (0x08, bytes(64) + (1).to_bytes(32) * 4, "point is not on curve"),
+    (0x08, bytes(160) + _BN254.to_bytes(32), "invalid fp.Element encoding"),
+    (0x09, bytes(212), "invalid input length"),
+    (0x09, bytes(212) + b"\2", "invalid final flag"),
+    (0x0A, bytes(191), "invalid input length"),
+    (0x0A, bytes(192), "mismatched versioned hash"),
+    (
+        0x0A,
+        _NO_BLOB + bytes(32) + (1).to_bytes(32) + _NO_POINT * 2,
+        "error verifying kzg proof: can't verify opening proof",
+    ),
+    (0x0B, bytes(255), "invalid input length"),
+    (0x0B, (1).to_bytes(64) * 4, "invalid point: not on curve"),
+    (0x0B, b"\1" + bytes(255), "invalid field element top bytes"),
+    (0x0B, bytes(128) + _BLS.to_bytes(64) * 2, "invalid fp.Element encoding"),
+    (0x0C, _OF_ORDER_3 + bytes(32), "g1 point is not on correct subgroup"),
+    (0x0D, bytes(192) + _BLS.to_bytes(64) + bytes(256), "invalid fp.Element encoding"),
+    (0x0F, _OF_ORDER_3 + bytes(256), "g1 point is not on correct subgroup"),
+    (0x10, b"\1" + bytes(63), "invalid field element top bytes"),
+    (0x11, bytes(127), "invalid input length"),
+]
+
+
+@pytest.mark.parametrize(("number", "data", "text"), REFUSED_INPUTS)
+def test_what_a_precompiled_contract_refuses_is_told_in_geths_words(
+    node: Running, number: int, data: bytes, text: str
+) -> None:
+    call = {"to": at(number), "data": f"0x{data.hex()}"}
+    assert node.error("eth_call", call) == {"code": -32000, "message": text}
+    tree = node.ask("debug_traceCall", call, "latest", {"tracer": "callTracer"})
+    assert tree["error"] == text
 
 
 def test_other_failures(node: Running) -> None:

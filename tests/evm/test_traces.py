@@ -490,6 +490,52 @@ def test_code_that_an_account_borrows_is_traced_as_its_own(node: Node) -> None:
     listed = node.ask("eth_createAccessList", call_of_account)
     assert [entry["address"] for entry in listed["accessList"]] == [account]
 
+    # EIP-7702: half of what an authorization costs is given back where the account is known.
+    again = OTHER.sign_authorization(
+        {"chainId": CHAIN_ID, "address": to_checksum(SECOND), "nonce": 1}
+    )
+    (own,) = node.block(
+        {"type": 4, "to": FIRST, "data": calling("total"), "authorizationList": [again]}
+    )
+    steps = node.ask("debug_traceTransaction", own)["structLogs"]
+    assert {step["refund"] for step in steps} == {12_500}
+
+
+def test_a_creation_at_an_address_that_is_taken_burns_its_gas(node: Node) -> None:
+    # CREATE2 of nothing, POP, and the same once more.
+    (own,) = node.block({"data": bytes.fromhex("5f5f5f5ff5505f5f5f5ff55000")})
+    tree = node.ask("debug_traceTransaction", own, {"tracer": "callTracer"})
+    first, second = tree["calls"]
+    assert (first["gasUsed"], "error" in first) == ("0x0", False)
+    assert second["error"] == "contract address collision"
+    assert second["gas"] == second["gasUsed"]
+    before, after = _around(node, own, "CREATE2")
+    # EIP-150: all but a 64th, of what is left by the instruction itself.
+    left = before["gas"] - before["gasCost"]
+    assert int(second["gas"], 16) == left - left // 64
+    assert after["gas"] == left // 64
+
+
+def _around(node: Node, own: str, op: str) -> tuple[Any, Any]:
+    """The last step of an instruction, and the one behind it."""
+    steps = node.ask("debug_traceTransaction", own)["structLogs"]
+    place = max(place for place, step in enumerate(steps) if step["op"] == op)
+    return steps[place], steps[place + 1]
+
+
+def test_what_there_is_too_little_gas_for_is_not_done(node: Node) -> None:
+    # PUSH1 1, PUSH0, SSTORE: to a slot that is cold and empty.
+    (own,) = node.block({"data": bytes.fromhex("60015f55"), "gas": 63_000})
+    last = node.ask("debug_traceTransaction", own)["structLogs"][-1]
+    assert (last["op"], last["error"], last["gasCost"]) == ("SSTORE", "out of gas", 22_100)
+    options = {"tracer": "prestateTracer", "tracerConfig": {"includeEmpty": True}}
+    found = node.ask("debug_traceTransaction", own, options)
+    assert not any("storage" in account for account in found.values())
+    # BALANCE of a stranger, with less than a cold account costs.
+    (own,) = node.block({"data": bytes.fromhex("61dead31"), "gas": 54_000})
+    found = node.ask("debug_traceTransaction", own, options)
+    assert shown((0xDEAD).to_bytes(20)) not in found
+
 
 def test_a_trace_ends_with_the_time_of_a_call(tmp_path: Path) -> None:
     # Time enough for the others, also in a new process on a busy machine.

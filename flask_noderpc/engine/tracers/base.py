@@ -12,6 +12,9 @@ from ...domain.evm import Environment, Message, Outcome
 from ...errors import TraceStopped
 from ..base import Frame, Step, Tracer, World
 
+NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
+"""Errors of instructions before they are at work; geth tells its tracers of no others."""
+
 
 class Room:
     """How much an answer may still hold that grows in memory until its end."""

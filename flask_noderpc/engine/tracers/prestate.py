@@ -13,7 +13,7 @@ from ...ethereum.execution import created_address
 from ...ethereum.signatures import authority_of
 from .. import opcodes
 from ..base import Frame, Step, World
-from .base import Recipe, Recorder, Room, data, word
+from .base import NOT_BEGUN, Recipe, Recorder, Room, data, word
 
 _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
@@ -51,6 +51,8 @@ class _Prestate(Recorder):
         self._show, self._room = show, room
         self._seen: dict[bytes, _Seen] = {}
         self._ended: set[bytes] = set()
+        self._fresh: list[tuple[bytes, int | None]] = []
+        """What came up with the instruction at hand."""
         self._world: World
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
@@ -71,6 +73,7 @@ class _Prestate(Recorder):
             code = self._world.code(address) if self._show.code else b""
             self._room.take(_ACCOUNT_BYTES + 2 * len(code))
             self._seen[address] = _Seen(found.balance, found.nonce, found.code_hash, code, {})
+            self._fresh.append((address, None))
 
     def _see_slot(self, address: bytes, slot: int) -> None:
         self._see(address)
@@ -78,6 +81,7 @@ class _Prestate(Recorder):
         if self._show.storage and slot not in storage:
             self._room.take(_SLOT_BYTES)
             storage[slot] = self._world.storage(address, slot)
+            self._fresh.append((address, slot))
 
     def enter(self, frame: Frame) -> None:
         if frame.depth and frame.kind.startswith("CREATE"):
@@ -85,14 +89,24 @@ class _Prestate(Recorder):
 
     def step(self, step: Step) -> None:
         op = step.op
+        self._fresh.clear()
         if op in opcodes.OF_STORAGE and (stack := step.stack()):
             self._see_slot(step.frame.to, stack[-1])
         elif op in opcodes.OF_ACCOUNT and (stack := step.stack()):
             self._see(opcodes.address_of(stack[-1]))
-            if op == opcodes.SELFDESTRUCT:
-                self._ended.add(step.frame.to)
         elif op in opcodes.OF_CALL and len(stack := step.stack()) > 1:
             self._see(opcodes.address_of(stack[-2]))
+
+    def stepped(self, step: Step, cost: int, error: str) -> None:
+        if not error.startswith(NOT_BEGUN):
+            if step.op == opcodes.SELFDESTRUCT:
+                self._ended.add(step.frame.to)
+            return
+        for address, slot in reversed(self._fresh):
+            if slot is None:
+                del self._seen[address]
+            else:
+                del self._seen[address].storage[slot]
 
     def result(self, outcome: Outcome) -> Any:
         """The accounts, or both sides of their changes."""

@@ -12,10 +12,8 @@ from ... import json
 from ...domain.evm import Outcome
 from .. import opcodes
 from ..base import Frame, Step
-from .base import Recipe, Recorder, Room, data, word
+from .base import NOT_BEGUN, Recipe, Recorder, Room, data, word
 
-# geth tells of these alone: others come up while an instruction is at work already.
-_TOLD = ("out of gas", "stack underflow", "stack limit reached")
 _WORD = 32
 
 
@@ -86,11 +84,11 @@ class _StructLogger(Recorder):
         self._refunds.after(step)
         if self._open is not None:
             self._open["gasCost"] = cost
-            if error.startswith(_TOLD):
+            if error.startswith(NOT_BEGUN):
                 self._open["error"] = error
 
     def enter(self, frame: Frame) -> None:
-        self._refunds.enter()
+        self._refunds.enter(frame.refund)
         if frame.depth and frame.kind.startswith("CREATE") and self._open is not None:
             # geth: what the new contract is given is no cost of the instruction.
             self._open["gasCost"] -= frame.gas
@@ -131,8 +129,8 @@ class _Refunds:
     def _total(self) -> int:
         return sum(self._messages[-1]) if self._messages else 0
 
-    def enter(self) -> None:
-        self._messages.append((self._total, 0))
+    def enter(self, own: int) -> None:
+        self._messages.append((self._total + own, 0))
 
     def before(self, step: Step) -> int:
         return self._messages[-1][0] + step.refund
