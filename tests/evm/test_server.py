@@ -182,13 +182,19 @@ def test_a_page_that_may_not_read_is_refused_as_on_other_paths() -> None:
     assert "NODERPC_READ_ORIGINS" in answer.get_json()["error"]["message"]
 
 
-def test_a_rule_of_the_host_for_the_layer_is_told_its_setting() -> None:
+def test_a_rule_of_the_host_for_the_layer_wins_and_is_told_its_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     host = Flask("host")
     host.add_url_rule("/evm", "own", lambda: "own", methods=["POST"])
     backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
 
-    with pytest.raises(ConfigurationError, match="NODERPC_JSON_RPC_ENABLE"):
-        NodeRPC(host, backend=backend, json_rpc_enable=True)
+    NodeRPC(host, backend=backend, json_rpc_enable=True)
+
+    assert host.test_client().post("/evm").text == "own"
+    assert host.test_client().get("/evm").status_code == 200
+    assert caplog.text.count("POST /evm is answered by the app's own") == 1
+    assert "NODERPC_JSON_RPC_ENABLE" in caplog.text
 
 
 # Evmos: docs, JSON-RPC, examples.
