@@ -5,14 +5,20 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Protocol
 
 from flask import Response, current_app, request, url_for
 
 from .backend.base import ChainBackend
-from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCError
+from .errors import (
+    ConfigurationError,
+    HostRefused,
+    InvalidRequest,
+    NodeRPCError,
+    NotSupported,
+)
 from .events.feed import Feed, Heights
 from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
@@ -267,6 +273,13 @@ class Mount:
         client = sender_of(self.standing()).client
         with held(self.settings.threads), self._connections.place(client):
             yield
+
+    def prepare(self, *, serves: bool) -> None:
+        """Have started in the background what the first call, or the first block, waits for."""
+        if self._evm is None:
+            return
+        with suppress(NotSupported):
+            self.backend.evm().start(calls=serves, blocks=self.settings.produce)
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Have no more of them than a server with few files can hold."""

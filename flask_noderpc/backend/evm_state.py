@@ -34,6 +34,12 @@ class Evm(ABC):
         ``client`` is whose it is, where room is shared out among clients.
         """
 
+    def start(self, *, calls: bool, blocks: bool) -> None:
+        """Start in the background what runs code, before there is any to run.
+
+        The default has nothing to start.
+        """
+
 
 class EvmState:
     """Role: Ethereum's accounts. The default has none."""

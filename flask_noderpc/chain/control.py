@@ -13,11 +13,8 @@ from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
 from .clock import ShiftedClock
 from .evm.patches import patch_tx
-from .pacemaker import Pacemaker
+from .pacemaker import AT_ONCE_S, Pacemaker
 from .producer import Producer
-
-# How soon a block follows the last while somebody wants one for each transaction.
-_AT_ONCE_S = 0.001
 
 
 class Producing(Protocol):
@@ -127,10 +124,10 @@ class DevControl(Control):
         self._chain.pacemaker().producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:
-        self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or _AT_ONCE_S)
+        self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)
 
     def set_automine(self, on: bool) -> None:
-        self._set(by_hand=not on, empty_blocks=False, interval_s=_AT_ONCE_S)
+        self._set(by_hand=not on, empty_blocks=False, interval_s=AT_ONCE_S)
 
     def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
         pacemaker = self._pacemaker()

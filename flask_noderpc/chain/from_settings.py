@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..settings import Settings
 from .embedded import EmbeddedChain
 from .kvstore import DEFAULT_VERSION, VERSIONS, KVStore
 from .merkle_kv import MerkleKV
-from .pacemaker import Pace
+from .pacemaker import AT_ONCE_S, Pace
 
 Make = Callable[[AppState], Application]
 
@@ -101,6 +102,17 @@ def _dev(settings: Settings) -> dict[str, Any]:
     return {"app_state": dev.app_state(), "began": dev.announce, "dev": True}
 
 
+def _pace(settings: Settings) -> Pace:
+    pace = Pace(
+        interval_s=settings.block_interval,
+        empty_blocks=settings.empty_blocks,
+        proof_blocks=bool(settings.proof_blocks),
+        lease_s=settings.lease_seconds,
+    )
+    # As after evm_setAutomine: a transaction does not wait for the interval.
+    return replace(pace, interval_s=AT_ONCE_S) if settings.dev and pace.at_once else pace
+
+
 def chain_path(settings: Settings, folder: Path) -> Path:
     """The store: the one that is set, or one in the folder."""
     return Path(settings.database or folder / "noderpc.db")
@@ -127,12 +139,7 @@ def chain_from_settings(
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,
-        pace=Pace(
-            interval_s=settings.block_interval,
-            empty_blocks=settings.empty_blocks,
-            proof_blocks=bool(settings.proof_blocks),
-            lease_s=settings.lease_seconds,
-        ),
+        pace=_pace(settings),
         produce=settings.produce,
         limits=MempoolLimits(
             settings.max_tx_bytes,

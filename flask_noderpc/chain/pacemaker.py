@@ -20,6 +20,9 @@ _SOON_S = 0.1
 
 _BREATH_S = 0.001
 
+AT_ONCE_S = 0.0
+"""The interval of a chain that makes a block for each transaction."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:

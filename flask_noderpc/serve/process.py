@@ -193,6 +193,8 @@ def _start(
             # Clients know this node: they are told, and others of its processes may serve.
             log.error("the node can't start, it is tried again: %s", error)
             threading.Thread(target=_start_later, args=(mount,), daemon=True).start()
+        else:
+            mount.prepare(serves=bool(servers))
     for server in servers:
         listen(server.socket)
         server.start()

@@ -102,6 +102,16 @@ def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: Embedded
     assert chain.block(height)[1].txs == (transfer(0),)
 
 
+def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
+    chain.submit(transfer(0))
+    chain.produce()
+    own = chain.evm()
+    assert isinstance(own, Machine)
+    own.broken = ExecutorDied()
+    assert chain.produce() == 2
+    assert own.root(2) == own.root(1)
+
+
 def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) -> None:
     own = chain.evm()
     assert isinstance(own, Machine)

@@ -210,6 +210,10 @@ class EvmApplication(Application):
         )
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
+        if not block.txs and not self._caution.has_suspects():
+            # It has no system calls, rewards or withdrawals: the state stays as it is.
+            self._caution.done(block.txs)
+            return Executed(StateChange(job.root), ())
         try:
             executed = self._machine.execute(job)
         except Exception as error:

@@ -28,6 +28,10 @@ class Caution:
         """Whether a block of nothing else could not be executed, again and again."""
         return bool(self._blamed) and tx_hash(tx) in self._blamed
 
+    def has_suspects(self) -> bool:
+        """Whether a transaction failed of which the next block shows that it is to blame."""
+        return bool(self._strikes or self._blamed)
+
     def fewer(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
         """As many of a proposal's transactions as may be executed together."""
         return tuple(txs[: self._most])

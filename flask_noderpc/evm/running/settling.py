@@ -13,7 +13,7 @@ from ...rpc.context import Context
 from ..forms.params import Tag
 from . import state
 
-_LONGEST_WAIT_S = 2.0
+_LONGEST_WAIT_S = 10.0
 
 
 def settle(ctx: Context, tx: Transaction) -> None:

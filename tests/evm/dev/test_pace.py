@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backend.application import BlockExecution, BlockRequest
+from flask_noderpc.chain import pacemaker
 from flask_noderpc.testing.node import serve
 
 from .kit import FIRST, STRANGER, asked, chain_of, dev_app
@@ -49,6 +51,18 @@ def test_whoever_sends_finds_the_transaction_in_a_block_at_once(
         tx_hash = sent(w3)
         assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
         assert w3.eth.get_balance(STRANGER) == before + 1
+
+
+def test_a_transaction_does_not_wait_for_a_short_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No time goes by, so that an interval would never end.
+    monkeypatch.setattr(pacemaker, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    app = dev_app(tmp_path, produce=True, poll_interval=0.01, block_interval=0.1)
+    with serve(app) as url, closing(chain_of(app)):
+        w3 = Web3(HTTPProvider(f"{url}/evm"))
+        for _ in range(3):
+            assert w3.eth.wait_for_transaction_receipt(sent(w3), timeout=60)["status"] == 1
 
 
 def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
