@@ -111,7 +111,9 @@ class MerkleKV(PairApplication):
             return QueryResult(log=log if prove else "does not exist", key=key, height=height)
         value, proof = find(self._state, tree, place)
         ops = _steps(tree, key, proof) if prove else ()
-        return QueryResult(log="exists", key=key, value=value, proof_ops=ops, height=height)
+        return QueryResult(
+            log="exists", index=place, key=key, value=value, proof_ops=ops, height=height
+        )
 
     def _tree(self, height: int) -> TreeState | None:
         stored = self._state.get(_tree_key(height))

@@ -13,6 +13,7 @@ from . import common
 from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Dialect, Rules
 from .document_events import EVENT_SCHEMAS
+from .document_peers import NetInfo
 from .document_shapes import (
     TX_LOOKUP,
     TX_SEARCH,
@@ -57,7 +58,7 @@ DOCUMENT = Dialect(
     schemas={
         answers.Empty: common.Empty,
         answers.Status: Status,
-        network.NetInfo: common.NetInfo,
+        network.NetInfo: NetInfo,
         answers.BlockList: BlockList,
         answers.BlockAnswer: BlockAnswer,
         answers.HeaderAnswer: common.HeaderAnswer,

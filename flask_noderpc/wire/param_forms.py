@@ -29,6 +29,9 @@ def _like(pattern: str) -> Json:
 
 QUOTED = _like(f"{_QUOTED}|{_0X_HEX}")
 """A text or bytes in a URI."""
+TEXT = _like(rf'{_QUOTED}|{_0X_HEX}|[^"0][\s\S]*|0([^xX][\s\S]*)?')
+"""The same where quotes may be left out."""
+FLAG = {"type": ["boolean", "string"], "enum": [True, False, "true", "false"]}
 DIGITS = _like(_DIGITS)
 HEX = _like(_HEX)
 BASE64 = _like(_BASE64)

@@ -24,6 +24,7 @@ _DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
 _HASH_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _MAX_INTEGER_TEXT = 40
 _DURATION = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(|ms|s|m)", re.ASCII)
+_FLAGS = {"true": True, "false": False}
 _UNITS = {"": 1 / SECOND, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
@@ -114,24 +115,25 @@ class Flag(ParamField):
     """``true`` or ``false``."""
 
     json_type = "boolean"
-    takes = "true or false, without quotes,"
+    in_json = forms.FLAG
+    in_uri = forms.typed("boolean")
+    takes = "true or false"
 
     def from_json(self, value: Any) -> bool:
+        value = _FLAGS.get(value) if isinstance(value, str) else value
         if not isinstance(value, bool):
             raise self.refuse()
         return value
 
     def from_uri(self, text: str) -> bool:
-        if text not in ("true", "false"):
-            raise self.refuse()
-        return text == "true"
+        return self.from_json(_quoted(text, self) if text[:1] == '"' else text)
 
 
 class Text(ParamField):
-    """A text; in a URI in double quotes, or as the hex of its UTF-8 behind 0x."""
+    """A text; in a URI as it stands, in double quotes, or as the hex of its UTF-8 behind 0x."""
 
-    takes = 'a text in double quotes, such as "/store",'
-    in_uri = forms.QUOTED
+    takes = "a text, with both double quotes or none,"
+    in_uri = forms.TEXT
 
     def from_json(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -141,7 +143,7 @@ class Text(ParamField):
     def from_uri(self, text: str) -> str:
         if text[:2] in ("0x", "0X"):
             return text_of(_hex(text[2:]))
-        return _unquoted(text, self)
+        return _quoted(text, self) if text[:1] == '"' else text
 
 
 class Texts(ParamField):
@@ -177,6 +179,8 @@ class Filter(Text):
         return query
 
     def from_uri(self, text: str) -> str:
+        if text[:1] not in ("{", '"'):
+            return text
         try:
             return self.from_json(json.decode(text))
         except json.NotJSON:
@@ -224,11 +228,11 @@ class Duration(ParamField):
 
 
 class Bytes(ParamField):
-    """Bytes: in a URI hex behind 0x or text in double quotes, in JSON base64."""
+    """Bytes: in a URI hex behind 0x or a text, in double quotes or bare; in JSON base64."""
 
-    takes = 'hex behind 0x, or a text in double quotes, such as "name=satoshi",'
+    takes = "hex behind 0x, or a text with both double quotes or none,"
     in_json = forms.BASE64
-    in_uri = forms.QUOTED
+    in_uri = forms.TEXT
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
@@ -238,7 +242,8 @@ class Bytes(ParamField):
     def from_uri(self, text: str) -> bytes:
         if text[:2] in ("0x", "0X"):
             return _hex(text[2:])
-        return _unquoted(text, self).encode("utf-8", "replace")
+        bare = _quoted(text, self) if text[:1] == '"' else text
+        return bare.encode("utf-8", "replace")
 
 
 class Hash(Bytes):
@@ -312,7 +317,7 @@ def _base64(text: str) -> bytes:
         raise ValueError("base64 with its padding is needed") from None
 
 
-def _unquoted(text: str, field: ParamField) -> str:
+def _quoted(text: str, field: ParamField) -> str:
     try:
         value = json.decode(text)
     except json.NotJSON:

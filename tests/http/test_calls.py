@@ -172,7 +172,7 @@ def test_a_number_beyond_every_range_is_a_bad_parameter(
         ("tx", "hash", 5),
         ("tx", "hash", "not base64!"),
         ("tx", "hash", "0xzz"),
-        ("tx", "prove", "true"),
+        ("tx", "prove", "True"),
         ("tx", "prove", 1),
         ("genesis_chunked", "chunk", -1),
         ("broadcast_tx_sync", "tx", 5),
