@@ -58,7 +58,10 @@ _EVM = "evm"
 
 _OTHER_METHODS = {DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
 # Of the EVM layer, whose methods are not known where it is not served.
-_NAMESPACES = ("eth_", "web3_", "net_", "txpool_", "debug_", "evm_", "anvil_", "hardhat_")
+_NAMESPACES = tuple(
+    f"{name}_"
+    for name in ("eth", "web3", "net", "txpool", "debug", "evm", "anvil", "hardhat", "personal")
+)
 
 
 class Talker(Protocol):

@@ -123,7 +123,16 @@ def test_a_name_that_is_of_no_method_is_refused(
 
 
 @pytest.mark.parametrize(
-    "name", ["dial_seeds", "subscribe", "rpc.discover", "eth_getLogs", "debug_*", "*_tx_*"]
+    "name",
+    [
+        "dial_seeds",
+        "subscribe",
+        "rpc.discover",
+        "eth_getLogs",
+        "debug_*",
+        "personal_*",
+        "*_tx_*",
+    ],
 )
 def test_methods_that_are_not_served_now_may_be_denied(app: Flask, name: str) -> None:
     NodeRPC(app, deny_methods=[name])
