@@ -13,6 +13,7 @@ from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
+from ..serve.kit import started
 from . import do_without, require
 
 COSMJS = Path(__file__).parent / "cosmjs"
@@ -22,8 +23,9 @@ CLIENTS = {
     "comet-0.38": "Comet38Client",
     "comet-1.0": "Comet1Client",
 }
-# Of run.js; the last is that of a whole run.
+# Of run.js and idle.js; the last is that of a whole run.
 STEPS = 38
+IDLE_STEPS = 14
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +44,11 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made.close()
 
 
-def run(node: str, url: str, client: str) -> subprocess.CompletedProcess[str]:
+def run(
+    node: str, url: str, client: str, script: str = "run.js"
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [node, COSMJS / "run.js", url, client], capture_output=True, text=True, timeout=120
+        [node, COSMJS / script, url, client], capture_output=True, text=True, timeout=120
     )
 
 
@@ -84,3 +88,18 @@ def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None
 
     assert ended.returncode == 1
     assert "connectComet" in ended.stderr
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_cosmjs_finds_in_a_plain_node_what_its_own_tests_do(
+    node: str, tmp_path: Path, dialect: str
+) -> None:
+    # As long as nobody has sent anything, only a node that makes blocks has any.
+    wanted = {"idle.js": IDLE_STEPS, "run.js": STEPS}
+    quick = () if dialect == "comet-0.38" else ("--block-interval", "0.2")
+    with started(tmp_path, "--dialect", dialect, *quick) as plain:
+        for script, steps in wanted.items():
+            ended = run(node, plain.url(), CLIENTS[dialect], script)
+
+            assert ended.returncode == 0, ended.stderr
+            assert len(ended.stdout.splitlines()) == steps

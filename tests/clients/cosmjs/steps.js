@@ -1,0 +1,56 @@
+// What the scripts beside share: which node and client they are about, and how a step is told.
+//
+//     node SCRIPT URL CLIENT
+//
+// CLIENT is the class that connectComet() has to choose.
+"use strict";
+
+const assert = require("node:assert/strict");
+const { createHash } = require("node:crypto");
+const rpc = require("@cosmjs/tendermint-rpc");
+
+const [url, wanted] = process.argv.slice(2);
+const bytes = (text) => new TextEncoder().encode(text);
+const sha256 = (value) => new Uint8Array(createHash("sha256").update(value).digest());
+const Client = rpc[wanted];
+
+async function step(name, work) {
+  try {
+    const shown = await work();
+    console.log(JSON.stringify({ step: name, shown: shown === undefined ? "ok" : String(shown) }));
+    return shown;
+  } catch (error) {
+    console.error(`${wanted} ${name}: ${error && error.stack}`);
+    process.exit(1);
+  }
+}
+
+/** The first `count` values of a stream; rejects where they take too long. */
+function first(stream, count) {
+  return new Promise((resolve, reject) => {
+    const found = [];
+    const deadline = setTimeout(() => reject(new Error(`only ${found.length} came`)), 20_000);
+    const subscription = stream.subscribe({
+      next: (value) => {
+        found.push(value);
+        if (found.length === count) {
+          clearTimeout(deadline);
+          subscription.unsubscribe();
+          resolve(found);
+        }
+      },
+      error: reject,
+    });
+  });
+}
+
+/** Resolves once something holds. */
+async function until(holds, what) {
+  const deadline = Date.now() + 20_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not within 20 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+module.exports = { Client, bytes, first, rpc, sha256, step, until, url, wanted };
