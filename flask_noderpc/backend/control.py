@@ -66,6 +66,18 @@ class Control(ABC):
         """Change accounts by hand, in a block of its own."""
 
     @abstractmethod
+    def set_base_fee(self, fee: int) -> None:
+        """Give the block after the next a base fee; the next is made for it, and empty."""
+
+    @abstractmethod
+    def set_coinbase(self, address: bytes) -> None:
+        """Let an account have the tips of later blocks, in the same way."""
+
+    @abstractmethod
+    def set_gas_limit(self, limit: int) -> None:
+        """Let later blocks have a gas limit, in the same way."""
+
+    @abstractmethod
     def drop(self, txs: tuple[bytes, ...]) -> None:
         """Forget waiting transactions."""
 

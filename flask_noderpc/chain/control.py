@@ -12,7 +12,7 @@ from ..domain.evm import Overrides
 from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
 from .clock import ShiftedClock
-from .evm.patches import patch_tx
+from .evm.patches import Change, patch_tx
 from .pacemaker import AT_ONCE_S, Pacemaker
 from .producer import Producer
 
@@ -141,8 +141,22 @@ class DevControl(Control):
         return self._chain.pacemaker().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
+        self._patch(Change(overrides=overrides))
+
+    def set_base_fee(self, fee: int) -> None:
+        self._patch(Change(next_base_fee=fee))
+
+    def set_coinbase(self, address: bytes) -> None:
+        self._patch(Change(coinbase=address))
+
+    def set_gas_limit(self, limit: int) -> None:
         with self._lock:
-            producer, tx = self._producer(), patch_tx(overrides)
+            params = self._store.consensus_params(self._store.latest_height() + 1)
+            self._patch(Change(block=replace(params.block, max_gas=limit)))
+
+    def _patch(self, change: Change) -> None:
+        with self._lock:
+            producer, tx = self._producer(), patch_tx(change)
             check = self._store.submit_own(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)

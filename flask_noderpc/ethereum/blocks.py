@@ -58,7 +58,7 @@ def ethereum_block(
         # Of the state after the block, as Ethereum has it; the node's header has that before.
         state_root=_word(results.app_hash or header.app_hash),
         receipts_root=ordered_root([encode_receipt(receipt) for receipt in executed]),
-        miner=_miner(header.proposer_address),
+        miner=ethermint.coinbase(results) or _miner(header.proposer_address),
         gas_limit=_gas_limit(params),
         gas_used=ethermint.gas_used(results),
         timestamp=timestamp,

@@ -16,6 +16,8 @@ from .hexadecimal import from_hex
 
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
+# Of our own chains of tests; no module of a chain has it.
+COINBASE = "block_coinbase"
 # evmos: x/feemarket; the second name since version 20.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
 
@@ -118,6 +120,14 @@ def base_fee(results: BlockResults) -> int | None:
         if event.type in _FEE_MARKETS
     )
     return next((fee for fee in fees if fee is not None), None)
+
+
+def coinbase(results: BlockResults) -> bytes | None:
+    """The account that the block's tips went to, where that is not its proposer's."""
+    for event in results.begin_block_events:
+        if event.type == COINBASE:
+            return from_hex(_attributes(event).get(b"address", b"").decode(), 20)
+    return None
 
 
 def gas_used(results: BlockResults) -> int:

@@ -16,3 +16,9 @@ def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
     if gas_used > target:
         return fee + max(1, change)
     return fee - change if gas_used < target else fee
+
+
+def fee_of_empty_block_before(fee: int) -> int:
+    """The base fee of a block without any gas, after which the next has this one."""
+    whole, rest = divmod(fee, CHANGE_DENOMINATOR - 1)
+    return CHANGE_DENOMINATOR * whole + rest

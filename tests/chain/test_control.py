@@ -15,7 +15,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.evm.application import EvmApplication
 from flask_noderpc.chain.evm.genesis import app_state
 from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.chain.evm.patches import patch_tx
+from flask_noderpc.chain.evm.patches import Change, patch_tx
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
@@ -174,7 +174,7 @@ def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> Non
 def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) -> None:
     path = str(tmp_path / "chain.db")
     unsigned = in_the_name_of(SOMEBODY, replace(decode(transfer(0)), value=0))
-    change = patch_tx({SOMEBODY: AccountOverride(balance=10**20)})
+    change = patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**20)}))
     with closing(made(path, dev=True)) as chain:
         chain.start()
         chain.control().patch({SOMEBODY: AccountOverride(balance=10**19)})

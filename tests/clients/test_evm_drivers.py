@@ -60,10 +60,9 @@ def test_viem_drives_the_chain(ethereum_js: str, evm_base: str, mode: str) -> No
         "dropTransaction": [2, 1, 0, "success"],
         "setAutomine": [True, "success"],
         "setIntervalMining": [True, False],
-        "setBlockGasLimit": (
-            "evm_setBlockGasLimit is not supported: "
-            "the limit is max_gas of the genesis document"
-        ),
+        "setBlockGasLimit": 20_000_000,
+        "setNextBlockBaseFeePerGas": 2_000_000_001,
+        "setCoinbase": nobody.lower(),
         "reset": [0, 0],
     }
 

@@ -22,7 +22,14 @@ from ...backend.evm_state import Evm
 from ...canonical.hashes import tx_hash
 from ...domain.abci import AppInfo, Event, QueryResult, TxResult
 from ...domain.ethereum import Transaction
-from ...domain.evm import NO_STORAGE, Account, Environment, Outcome, StateChange
+from ...domain.evm import (
+    NO_STORAGE,
+    Account,
+    Environment,
+    Outcome,
+    Overrides,
+    StateChange,
+)
 from ...domain.genesis import Genesis
 from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...domain.time import SECOND
@@ -35,6 +42,7 @@ from ...errors import (
     StoreError,
 )
 from ...ethereum import accounts, validity
+from ...ethereum.ethermint import COINBASE
 from ...ethereum.ethermint_events import Layout, Run, event, tx_events
 from ...ethereum.transactions import decode
 from ...kept import Kept
@@ -42,7 +50,7 @@ from . import genesis as documents
 from .caution import Caution
 from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, undone, written
 from .machine import Machine
-from .patches import is_patch, overrides_of
+from .patches import OfLaterBlocks, change_of, is_patch
 from .pool import choose
 
 BLOCK_GAS = 15_000_000
@@ -175,17 +183,22 @@ class EvmApplication(Application):
         return self._caution.fewer(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        own = self._head()
+        own, patched = self._head(), OfLaterBlocks()
+        txs: list[bytes | Overrides] = []
+        for tx in block.txs:
+            if self._dev and is_patch(tx):
+                txs.append(patched.add(change_of(tx)))
+            else:
+                txs.append(tx)
         environment = Environment(
             chain_id=self._chain_id,
             number=block.height,
             timestamp=block.time // SECOND,
-            coinbase=block.proposer_address,
+            coinbase=own.coinbase or block.proposer_address,
             gas_limit=own.gas_limit,
-            base_fee=own.next_base_fee,
+            base_fee=patched.base_fee(own),
         )
-        txs = tuple(overrides_of(tx) if self._dev and is_patch(tx) else tx for tx in block.txs)
-        executed = self._executed(block, ExecuteBlock(own.root, environment, txs))
+        executed = self._executed(block, ExecuteBlock(own.root, environment, tuple(txs)))
         results: list[TxResult] = []
         count = 0
         for tx, found in zip(block.txs, executed.outcomes, strict=True):
@@ -199,13 +212,19 @@ class EvmApplication(Application):
             count += 1
         gas = sum(result.gas_used for result in results)
         made = EvmHead(
-            block.height, executed.change.root, environment.base_fee, gas, own.gas_limit
+            block.height,
+            executed.change.root,
+            environment.base_fee,
+            gas,
+            own.gas_limit if patched.block is None else patched.block.max_gas,
+            patched.coinbase or own.coinbase,
         )
         return BlockExecution(
             tx_results=tuple(results),
             app_hash=made.root,
-            begin_events=(event("fee_market", base_fee=str(environment.base_fee)),),
+            begin_events=_begin_events(own, environment),
             end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
+            consensus_param_updates=patched.updates(),
             changes={**executed.change.written, **written(made)},
         )
 
@@ -249,6 +268,13 @@ class EvmApplication(Application):
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
         return self._decoded.keep(raw, decode(raw, unsigned=True)) if found is None else found
+
+
+def _begin_events(own: EvmHead, environment: Environment) -> tuple[Event, ...]:
+    fee = event("fee_market", base_fee=str(environment.base_fee))
+    if not own.coinbase:
+        return (fee,)
+    return fee, event(COINBASE, address=f"0x{own.coinbase.hex()}")
 
 
 def _weight(tx: Transaction) -> int:

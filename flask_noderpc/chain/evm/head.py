@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...backend.application import AppState
 from ...ethereum import rlp
@@ -24,6 +24,8 @@ class EvmHead:
     base_fee: int
     gas_used: int
     gas_limit: int
+    coinbase: bytes = b""
+    """Who gets the tips of later blocks, where that was set by hand."""
 
     @property
     def next_base_fee(self) -> int:
@@ -32,9 +34,9 @@ class EvmHead:
 
     def encode(self) -> bytes:
         """As it is stored."""
-        return rlp.encode(
-            [self.height, self.root, self.base_fee, self.gas_used, self.gas_limit]
-        )
+        items: list[rlp.Item] = [self.height, self.root, self.base_fee]
+        items += self.gas_used, self.gas_limit
+        return rlp.encode([*items, self.coinbase] if self.coinbase else items)
 
     @classmethod
     def decode(cls, stored: bytes) -> EvmHead:
@@ -44,7 +46,8 @@ class EvmHead:
         def number() -> int:
             return int.from_bytes(items.string("number"))
 
-        return cls(number(), items.string("root"), number(), number(), number())
+        made = cls(number(), items.string("root"), number(), number(), number())
+        return made if items.done else replace(made, coinbase=items.string("coinbase"))
 
 
 LATEST = b"evm"

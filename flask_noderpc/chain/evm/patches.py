@@ -1,4 +1,4 @@
-"""Transactions that change accounts by hand, for chains of tests.
+"""Transactions that change accounts or later blocks by hand, for chains of tests.
 
 Such a change is in a block like any other, so the node's surface has it too, and the state
 after each block is that of its root.
@@ -7,20 +7,51 @@ after each block is that of its root.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, field
 
 from ... import json
 from ...domain.evm import AccountOverride, Overrides
+from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...errors import ConfigurationError, InvalidTransaction
+from ...ethereum.fees import fee_of_empty_block_before
 from .genesis import accounts
+from .head import EvmHead
 
 # No type of a transaction, and no RLP.
 _MARK = b"\x7fpatch"
 
 
-def patch_tx(overrides: Overrides) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is changed; ``None`` leaves it as it is."""
+
+    overrides: Overrides = field(default_factory=dict)
+    next_base_fee: int | None = None
+    coinbase: bytes | None = None
+    block: BlockParams | None = None
+
+
+class _OfBlocks(json.Struct):
+    """What a transaction says beside accounts."""
+
+    nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
+    coinbase: str | None = None
+    block: BlockParams | None = None
+
+
+def patch_tx(change: Change) -> bytes:
     """The transaction that makes a change; no two are the same."""
-    alloc = {f"0x{address.hex()}": _shown(each) for address, each in overrides.items()}
-    return _MARK + json.encode({"alloc": alloc, "salt": secrets.token_hex(8)})
+    shown: dict[str, object] = {
+        "alloc": {f"0x{address.hex()}": _shown(o) for address, o in change.overrides.items()},
+        "salt": secrets.token_hex(8),
+    }
+    if change.next_base_fee is not None:
+        shown["nextBaseFee"] = f"{change.next_base_fee:#x}"
+    if change.coinbase is not None:
+        shown["coinbase"] = change.coinbase.hex()
+    if change.block is not None:
+        shown["block"] = change.block
+    return _MARK + json.encode(shown)
 
 
 def _shown(override: AccountOverride) -> dict[str, object]:
@@ -43,9 +74,43 @@ def is_patch(raw: bytes) -> bool:
     return raw.startswith(_MARK)
 
 
-def overrides_of(raw: bytes) -> Overrides:
+def change_of(raw: bytes) -> Change:
     """What a transaction changes; raise :exc:`~flask_noderpc.errors.InvalidTransaction`."""
+    document = raw[len(_MARK) :]
     try:
-        return accounts(raw[len(_MARK) :])
-    except ConfigurationError as error:
+        said = json.decode(document, _OfBlocks)
+        return Change(
+            overrides=accounts(document),
+            next_base_fee=None if said.nextBaseFee is None else int(said.nextBaseFee, 0),
+            coinbase=None if said.coinbase is None else bytes.fromhex(said.coinbase),
+            block=said.block,
+        )
+    except (ConfigurationError, json.NotJSON, ValueError) as error:
         raise InvalidTransaction(str(error)) from None
+
+
+class OfLaterBlocks:
+    """What a block's changes say of later blocks; the last counts."""
+
+    def __init__(self) -> None:
+        self._next_base_fee: int | None = None
+        self.coinbase = b""
+        self.block: BlockParams | None = None
+
+    def add(self, change: Change) -> Overrides:
+        """One more of them; the accounts that it changes."""
+        if change.next_base_fee is not None:
+            self._next_base_fee = change.next_base_fee
+        self.coinbase = change.coinbase or self.coinbase
+        self.block = change.block or self.block
+        return change.overrides
+
+    def base_fee(self, own: EvmHead) -> int:
+        """That of the block itself, from which the next one's follows by EIP-1559."""
+        if self._next_base_fee is None:
+            return own.next_base_fee
+        return fee_of_empty_block_before(self._next_base_fee)
+
+    def updates(self) -> ConsensusParamsUpdate | None:
+        """Of the parameters, from the next block on."""
+        return None if self.block is None else ConsensusParamsUpdate(block=self.block)

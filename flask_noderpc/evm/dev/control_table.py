@@ -11,7 +11,7 @@ from typing import Any
 from ...rpc.params import NoParams
 from ...rpc.route import Route
 from ..running.unsupported import Unread
-from . import accounts, refusals
+from . import accounts, blocks, refusals
 from . import control as does
 from . import info as dev_info
 from .accounts import OfBalance, OfCode, OfNonce, OfWord
@@ -42,6 +42,19 @@ _ROWS = (
     (("hardhat_setNonce", "anvil_setNonce"), accounts.set_nonce, OfNonce, bool),
     (("hardhat_setCode", "anvil_setCode"), accounts.set_code, OfCode, bool),
     (("hardhat_setStorageAt", "anvil_setStorageAt"), accounts.set_storage_at, OfWord, bool),
+    (
+        ("hardhat_setNextBlockBaseFeePerGas", "anvil_setNextBlockBaseFeePerGas"),
+        blocks.set_base_fee,
+        blocks.OfFee,
+        bool,
+    ),
+    (
+        ("hardhat_setCoinbase", "anvil_setCoinbase"),
+        blocks.set_coinbase,
+        blocks.OfCoinbase,
+        bool,
+    ),
+    (("evm_setBlockGasLimit",), blocks.set_gas_limit, blocks.OfLimit, bool),
     (("hardhat_dropTransaction", "anvil_dropTransaction"), does.drop, OfWaiting, bytes),
     (("anvil_dropAllTransactions",), does.drop_all, NoParams, bool),
     (("anvil_removePoolTransactions",), does.drop_of, does.OfSender, bool),

@@ -11,10 +11,9 @@ from ..running.unsupported import Unread
 
 _REASONS = (
     (
-        ("setNextBlockBaseFeePerGas", "setMinGasPrice"),
-        "the base fee follows from the block before (EIP-1559)",
+        ("setMinGasPrice",),
+        "the base fee is the least (EIP-1559): setNextBlockBaseFeePerGas sets it",
     ),
-    (("setCoinbase",), "the proposer of a block is its coinbase"),
     (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
     (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
     (("setRpcUrl",), "the chain of another node can't be taken over here"),
@@ -32,7 +31,6 @@ def _reasons() -> Iterator[tuple[str, str]]:
         for name in names:
             yield f"anvil_{name}", reason
             yield f"hardhat_{name}", reason
-    yield "evm_setBlockGasLimit", "the limit is max_gas of the genesis document"
 
 
 REASONS: Mapping[str, str] = dict(_reasons())

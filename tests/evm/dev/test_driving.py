@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from web3 import Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.evm.dev.control_table import CONTROL_ROUTES
 from flask_noderpc.evm.dev.refusals import REASONS
 from tests.websocket.client import Client
 
-from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app
+from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app, settled
 
 SLOT = "0x" + "00" * 32
 WORD = "0x" + "00" * 31 + "2a"
@@ -101,8 +102,11 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
         ("hardhat_setBalance", ["0x1", "0x1"], "cannot unmarshal"),
         ("anvil_addBalance", [STRANGER, "0x" + "f" * 64], "more than 256 bits"),
         ("hardhat_reset", [{"forking": {"jsonRpcUrl": "x"}}], "can't be taken over here"),
-        ("evm_setBlockGasLimit", ["0x1"], "max_gas of the genesis document"),
-        ("hardhat_setNextBlockBaseFeePerGas", ["0x0"], "follows from the block before"),
+        ("evm_setBlockGasLimit", ["0x1"], "a block's gas limit is from 21000 to "),
+        ("evm_setBlockGasLimit", [1 << 63], "a block's gas limit is from 21000 to "),
+        ("anvil_setNextBlockBaseFeePerGas", ["0x" + "f" * 64], "at most 255 bits"),
+        ("anvil_setCoinbase", ["0x1"], "cannot unmarshal"),
+        ("hardhat_setMinGasPrice", ["0x0"], "setNextBlockBaseFeePerGas sets it"),
         ("anvil_loadState", ["0x"], "the store is one file"),
     ],
 )
@@ -113,6 +117,66 @@ def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str
     answer = asked(w3, method, *params)
     assert said in answer["error"]["message"], answer
     assert latest(w3) == before
+
+
+@pytest.mark.parametrize("fee", [0, 1, 6, 7, 8, 10**9, 5 * 10**9 + 3, 10**30])
+def test_the_next_block_has_the_base_fee_that_is_set(w3: Any, fee: int) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    done(w3, "hardhat_setNextBlockBaseFeePerGas", hex(fee))
+    assert int(done(w3, "eth_baseFee"), 16) == fee
+    assert w3.eth.get_block("pending")["baseFeePerGas"] == fee
+    done(w3, "evm_mine")
+    made = w3.eth.get_block("latest")
+    assert made["baseFeePerGas"] == fee
+    # It follows from the block before, as EIP-1559 has it.
+    before = w3.eth.get_block(made["number"] - 1)
+    assert (before["gasUsed"], before["transactions"]) == (0, [])
+    assert before["baseFeePerGas"] - before["baseFeePerGas"] // 8 == fee
+    done(w3, "evm_revert", chain_was)
+
+
+def test_a_transaction_pays_the_base_fee_that_is_set(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    done(w3, "anvil_setNextBlockBaseFeePerGas", hex(3 * 10**9))
+    tx = {"from": FIRST, "to": STRANGER, "gas": 21_000, "maxPriorityFeePerGas": 7}
+    receipt = settled(chain, w3, {**tx, "maxFeePerGas": 4 * 10**9})
+    assert receipt["effectiveGasPrice"] == 3 * 10**9 + 7
+    done(w3, "evm_revert", chain_was)
+
+
+def test_another_account_has_the_tips_of_later_blocks(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was, proposer = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["miner"]
+    other = Web3.to_checksum_address("0x" + "c0" * 20)
+    done(w3, "hardhat_setCoinbase", other)
+    # COINBASE, PUSH0, MSTORE, MSIZE, PUSH0, RETURN: what code sees.
+    call = {"data": "0x415f52595ff3"}
+    tx = {"from": FIRST, "to": STRANGER, "gas": 21_000}
+    for _ in range(2):
+        before = w3.eth.get_balance(other)
+        receipt = settled(
+            chain, w3, {**tx, "maxFeePerGas": 4 * 10**9, "maxPriorityFeePerGas": 5}
+        )
+        assert w3.eth.get_block("latest")["miner"] == other
+        assert w3.eth.get_balance(other) - before == 5 * receipt["gasUsed"]
+        assert int(done(w3, "eth_call", call), 16) == int(other, 16)
+    done(w3, "evm_revert", chain_was)
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["miner"] == proposer
+
+
+def test_later_blocks_have_the_gas_limit_that_is_set(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was, limit = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["gasLimit"]
+    done(w3, "evm_setBlockGasLimit", "0x7530")
+    tx = {"from": FIRST, "to": STRANGER, "value": "0x1"}
+    error = asked(w3, "eth_sendTransaction", {**tx, "gas": "0x7531"})["error"]
+    assert error["message"] == "exceeds block gas limit"
+    receipt = settled(chain, w3, {**tx, "gas": 30_000})
+    assert w3.eth.get_block(receipt["blockNumber"])["gasLimit"] == 30_000
+    assert w3.eth.get_block("pending")["gasLimit"] == 30_000
+    assert chain.consensus_params(chain.latest_height()).block.max_gas == 30_000
+    done(w3, "evm_revert", chain_was)
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["gasLimit"] == limit
 
 
 DRIVING = [route.name for route in CONTROL_ROUTES]

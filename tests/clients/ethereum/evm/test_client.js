@@ -104,9 +104,21 @@ async function main() {
     await client.setIntervalMining({ interval: 0 });
     return [seen, await client.getAutomine()];
   });
-  await step("setBlockGasLimit", async () =>
-    (await thrown(() => client.setBlockGasLimit({ gasLimit: 1n }))).details,
-  );
+  await step("setBlockGasLimit", async () => {
+    await client.setBlockGasLimit({ gasLimit: 20_000_000n });
+    await client.mine({ blocks: 1 });
+    return (await client.getBlock()).gasLimit;
+  });
+  await step("setNextBlockBaseFeePerGas", async () => {
+    await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 2_000_000_001n });
+    await client.mine({ blocks: 1 });
+    return (await client.getBlock()).baseFeePerGas;
+  });
+  await step("setCoinbase", async () => {
+    await client.setCoinbase({ address: NOBODY });
+    await client.mine({ blocks: 1 });
+    return (await client.getBlock()).miner;
+  });
   await step("reset", async () => {
     await client.request({ method: `${mode}_reset`, params: [] });
     return [await height(), await client.getBalance({ address: NOBODY })];
