@@ -90,7 +90,8 @@ class NodeRPC:
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
-        state.url_prefix = (state.url_prefix or "").rstrip("/") or None
+        mount.prefix = (state.url_prefix or "").rstrip("/")
+        state.url_prefix = mount.prefix or None
         # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
         asked, answers = (["OPTIONS"], True) if settings.cors_origins else ([], None)
         views, sockets = tuple(mount.rules(bool(state.url_prefix))), tuple(mount.websockets())
@@ -106,6 +107,8 @@ class NodeRPC:
             app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
         if mount.marks:
             app.after_request_funcs.setdefault(name, []).append(mount.mark)
+            # CometBFT: its own 404 has them too.
+            app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)
         refuse_overlap(app)
         request_started.connect(check_request, app)
 

@@ -98,6 +98,8 @@ class Mount:
         self.memory = memory or CacheMemory(settings.cache_bytes)
         if settings.unsafe:
             routes += UNSAFE_ROUTES
+        self.prefix = ""
+        """The url_prefix that it is registered under."""
         self.backend = backend
         self.start = Start(backend)
         self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
@@ -148,7 +150,7 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
-        self.shell = Shell(self._may_connect, self._place)
+        self.shell = Shell(self._may_connect, self._place, dialect.http.wrong_websocket_version)
         self._connections = Connections(
             backend,
             most=settings.max_websockets,
@@ -250,6 +252,12 @@ class Mount:
     def asks_host(self) -> bool:
         """Whether the host is asked about each call."""
         return self._guard.asks
+
+    def mark_unmatched(self, response: Response) -> Response:
+        """The same, on the answer to a request below this mount that no rule matched."""
+        if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
+            self.mark(response)
+        return response
 
     def mark(self, response: Response) -> Response:
         """Add the headers that all answers of this mount have."""

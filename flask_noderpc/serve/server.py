@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from io import BufferedReader, BytesIO
 from math import inf
 from typing import Any, BinaryIO
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO
 import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIHandler, WSGIServer
+from werkzeug.http import HTTP_STATUS_CODES
 
 from ..concurrency import IN_EACH_ITERATION
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
@@ -171,6 +173,28 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         environ["wsgi.input_terminated"] = True
         return environ
 
+    def start_response(self, status: str, headers: Any, exc_info: Any = None) -> Any:
+        """Begin an answer, with the phrase of its status as it is written in RFC 9110."""
+        return super().start_response(_canonical(status), headers, exc_info)
+
+    def finalize_headers(self) -> None:
+        """Close behind an answer of HTTP/1.0 that has no length."""
+        super().finalize_headers()
+        names = {name.lower() for name, _ in self.response_headers}
+        has_end = b"content-length" in names or self.code in (204, 304)
+        if self.request_version == "HTTP/1.0" and not has_end:
+            self.close_connection = True
+
+    def _write_with_headers(self, data: bytes) -> None:
+        # gevent answers any version with 1.1.
+        self.headers_sent = True
+        self.finalize_headers()
+        version = b"HTTP/1.0" if self.request_version == "HTTP/1.0" else b"HTTP/1.1"
+        lines = [b"%b %b" % (version, self.status)]
+        lines += [b"%b: %b" % header for header in self.response_headers]
+        self._sendall(b"\r\n".join((*lines, b"", b"")))
+        self._write(data)
+
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
         self._sent = []
@@ -241,6 +265,13 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         """Let the peer have nothing more."""
         with suppress(OSError, AttributeError):
             self.socket.shutdown(socket.SHUT_RDWR)
+
+
+@lru_cache(maxsize=128)
+def _canonical(status: str) -> str:
+    code, _, phrase = status.partition(" ")
+    known = HTTP_STATUS_CODES.get(int(code), "")
+    return f"{code} {known}" if phrase == known.upper() else status
 
 
 def _client(address: Any) -> str:

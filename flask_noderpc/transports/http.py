@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
 
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.http import HTTP_STATUS_CODES
 
 from ..errors import (
     BodyEncoded,
@@ -149,8 +151,14 @@ def _response(reply: Reply) -> Response:
     if reply.etag:
         headers.append(("ETag", f'"{reply.etag}"'))
         if "HTTP_IF_NONE_MATCH" in environ and _is_known(reply.etag):
-            return _Told(b"", HTTPStatus.NOT_MODIFIED.value, headers)
-    return _Told(reply.body, reply.status.value, headers)
+            return _Told(b"", status_line(HTTPStatus.NOT_MODIFIED), headers)
+    return _Told(reply.body, status_line(reply.status), headers)
+
+
+@cache
+def status_line(status: HTTPStatus) -> str:
+    """The status with its phrase, as it is written in RFC 9110; Werkzeug's is upper case."""
+    return f"{status.value} {HTTP_STATUS_CODES[status.value]}"
 
 
 def _is_known(etag: str) -> bool:

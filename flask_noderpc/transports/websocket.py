@@ -52,7 +52,10 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
     """
 
     def __init__(
-        self, admits: Callable[[], bool], place: Callable[[], AbstractContextManager[None]]
+        self,
+        admits: Callable[[], bool],
+        place: Callable[[], AbstractContextManager[None]],
+        wrong_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED,
     ) -> None:
         super().__init__()
         if "hypercorn.app_wrappers" in sys.modules:
@@ -60,6 +63,7 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
             log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
         self._admits = admits
         self._place = place
+        self._wrong_version = wrong_version
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
         """Register a handler on ``bp``; the app is never kept."""
@@ -79,7 +83,7 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
                 stack.enter_context(self._place())
             except Busy as error:
                 return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, _RETRY)
-            return _serve(handler)
+            return _refusal(self._wrong_version) or _serve(handler)
 
 
 def _unwanted() -> Response:
@@ -87,9 +91,6 @@ def _unwanted() -> Response:
 
 
 def _serve(handler: Handler) -> Response:
-    refusal = _refusal()
-    if refusal is not None:
-        return refusal
     sock = _socket(request.environ)
     if sock is None:
         name = request.environ.get("SERVER_SOFTWARE") or "this server"
@@ -112,10 +113,10 @@ def _serve(handler: Handler) -> Response:
     return _Ended()
 
 
-def _refusal() -> Response | None:
+def _refusal(wrong_version: HTTPStatus) -> Response | None:
     """The answer to a handshake that is none."""
     if request.headers.get("Sec-WebSocket-Version") != "13":
-        answer = Response("websocket version 13 is needed\n", HTTPStatus.UPGRADE_REQUIRED)
+        answer = Response("websocket version 13 is needed\n", wrong_version)
         answer.headers["Sec-WebSocket-Version"] = "13"
         return answer
     try:

@@ -68,6 +68,8 @@ class HttpHabits:
     """Whether answers carry ``X-Server-Time``, in seconds."""
     websocket_routes: bool = False
     """Whether the methods of the websocket have routes, which say that they are not found."""
+    wrong_websocket_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED
+    """The answer to a handshake of another version than 13."""
     plain_index: bool = False
     """Whether the index page is CometBFT's line of links."""
     mounts: tuple[str, ...] = ("",)

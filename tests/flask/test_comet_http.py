@@ -54,6 +54,30 @@ def test_the_document_answers_get_alone(make_app: MakeApp) -> None:
 
 
 @pytest.mark.parametrize(
+    ("prefix", "path", "status", "is_ours"),
+    [
+        (None, "/nosuch", "404 NOT FOUND", True),
+        (None, "/websocket", "400 BAD REQUEST", True),
+        ("/node", "/node/nosuch", "404 NOT FOUND", True),
+        ("/node", "/nodes", "404 NOT FOUND", False),
+    ],
+)
+def test_what_no_rule_matches_below_a_mount_tells_the_time_too(
+    make_app: MakeApp, prefix: str | None, path: str, status: str, is_ours: bool
+) -> None:
+    host = make_app()
+    NodeRPC(host, backend=backend(), dialect="comet-0.38", url_prefix=prefix)
+    answer = host.test_client().get(path)
+
+    assert answer.status == status
+    assert ("X-Server-Time" in answer.headers) == is_ours
+
+
+def test_answers_have_the_phrases_of_their_statuses(client: FlaskClient) -> None:
+    assert client.get("/tx").status == "500 Internal Server Error"
+
+
+@pytest.mark.parametrize(
     ("path", "body", "height"),
     [("/block", "height=2", "2"), ("/block?height=3", "height=2", "3"), ("/block", "a=b", "5")],
 )

@@ -90,6 +90,8 @@ COMET_038 = Dialect(
         posts_may_be_kept=True,
         server_time=True,
         websocket_routes=True,
+        # gorilla/websocket: server.go.
+        wrong_websocket_version=HTTPStatus.BAD_REQUEST,
         plain_index=True,
     ),
 )

@@ -1,0 +1,62 @@
+"""What stands around answers of ``noderpc start``: versions, phrases, headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ..abuse.talk import CLOSING, GET, post, said
+from .kit import Node, started
+
+OLD = GET.replace(b"1.1", b"1.0")
+HANDSHAKE = CLOSING.replace(b"/health", b"/websocket").replace(
+    b"Connection: close",
+    b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+    b"\r\nSec-WebSocket-Version: 8",
+)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    with started(folder, "--dialect", "comet-0.38", "--idle-timeout", "2") as found:
+        found.until_up()
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("request_", "line"),
+    [
+        (CLOSING, "HTTP/1.1 200 OK"),
+        (CLOSING.replace(b"/health", b"/nosuch"), "HTTP/1.1 404 Not Found"),
+        (CLOSING.replace(b"/health", b"/websocket"), "HTTP/1.1 400 Bad Request"),
+        (HANDSHAKE, "HTTP/1.1 400 Bad Request"),
+        (CLOSING.replace(b"/health", b"/tx"), "HTTP/1.1 500 Internal Server Error"),
+        (post("Connection: close", "Content-Length: 1", body=b"{"), "HTTP/1.1 500 "),
+    ],
+    ids=["answer", "no route", "no handshake", "version 8", "error", "no JSON"],
+)
+def test_each_answer_has_the_phrase_of_its_status_and_the_server_s_time(
+    node: Node, request_: bytes, line: str
+) -> None:
+    head = said(node, request_).partition("\r\n\r\n")[0]
+
+    assert head.startswith(line)
+    assert "\r\nX-Server-Time: " in head
+
+
+def test_http_1_0_is_answered_as_such_and_closed(node: Node) -> None:
+    answer = said(node, OLD + OLD)
+
+    assert answer.startswith("HTTP/1.0 200 OK\r\n")
+    assert "\r\nConnection: close\r\n" in answer
+    assert answer.count("HTTP/1.") == 1
+
+
+def test_http_1_0_is_kept_alive_where_it_asks_for_that(node: Node) -> None:
+    kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
+    answer = said(node, kept * 3 + OLD)
+
+    assert answer.count("HTTP/1.0 200 OK\r\n") == 4
+    assert answer.count("\r\nConnection: keep-alive\r\n") == 3
