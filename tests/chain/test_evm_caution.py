@@ -43,7 +43,7 @@ class Machine(machine.Machine):
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     path = tmp_path / "chain.db"
-    limits = ExecutionLimits(executors=1, block_s=0.5)
+    limits = ExecutionLimits(executors=1, block_s=2)
     chain = EmbeddedChain(
         path,
         produce=False,
@@ -140,7 +140,7 @@ def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain
 
 def test_what_cannot_be_mined_makes_no_blocks(chain: EmbeddedChain) -> None:
     chain.submit(transfer(1))
-    chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=0))
+    chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
     chain.pacemaker().start()
     chain.submit(transfer(1, OTHER))
     assert chain.wait_for_height(0, 1.5) == 0

@@ -25,7 +25,7 @@ class Client:
         self,
         url: str,
         path: str = "/websocket",
-        timeout: float = 10.0,
+        timeout: float = 60.0,
         headers: Mapping[str, str] | None = None,
         own: str = "",
         tls: SSLContext | None = None,

@@ -75,7 +75,7 @@ def test_a_goodbye_is_there_for_a_peer_that_reads_nothing_until_then() -> None:
             begun.set()
 
     with served(Timing(write_s=60, close_s=0.5), pull=events) as pair:
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
         pair.connection.close(1001)
 
         assert pair.ended.wait(10)

@@ -240,7 +240,7 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
 
 def test_a_peer_that_says_nothing_is_pinged_and_then_dropped() -> None:
     ours, theirs = socket.socketpair()
-    connection = Connection(ours, Timing(ping_s=0.05, read_s=0.2), 1000)
+    connection = Connection(ours, Timing(ping_s=0.05, read_s=2), 1000)
 
     with Connections(tick_s=0.01).one(connection):
         connection.run(lambda message: None, nothing)

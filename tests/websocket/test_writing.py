@@ -21,13 +21,13 @@ def test_a_reader_that_is_slow_and_steady_outlasts_the_deadlines() -> None:
             yield waiting.pop()
 
     wanted = text_frame(b"x" * SIZE)
-    with served(Timing(read_s=0.4, write_s=0.4), pull=pull) as pair:
+    with served(Timing(read_s=2, write_s=2), pull=pull) as pair:
         pair.connection.wake()
         pause = threading.Event()
-        # Some two seconds for the whole, and never long without taking anything.
+        # Some four seconds for the whole, and never long without taking anything.
         while len(read) < len(wanted) and (some := pair.peer.recv(50_000)):
             read += some
-            pause.wait(0.02)
+            pause.wait(0.05)
 
     assert bytes(read) == wanted
 
@@ -39,13 +39,13 @@ def test_no_message_is_read_before_the_last_reply_is_taken() -> None:
         asked.append(message)
         pair.connection.send(b"x" * SIZE)
 
-    with served(Timing(write_s=0.4), receive) as pair:
+    with served(Timing(write_s=2), receive) as pair:
         pair.peer.sendall(b"\x81\x81\0\0\0\0a" * 2)
         pause = threading.Event()
         # Longer than the write deadline, and a megabyte is left for the sockets' buffers.
         for _ in range(0, SIZE - 1_000_000, 50_000):
             assert len(pair.read(50_000)) == 50_000
-            pause.wait(0.02)
+            pause.wait(0.05)
 
         assert asked == [b"a"]
 

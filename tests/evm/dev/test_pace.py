@@ -101,12 +101,11 @@ def test_what_can_not_run_yet_neither_blocks_its_sender_nor_makes_blocks(
     chain, w3 = paced
     done(w3, "evm_setAutomine", True)
     behind = sent(w3, nonce=w3.eth.get_transaction_count(FIRST) + 1)
-    # One block is made to see that, and none after it.
-    height = chain.wait_for_height(chain.latest_height(), 0.3)
-    assert chain.wait_for_height(height, 0.5) == height
+    # One block may be made to see that, and none after it.
+    one_more = chain.latest_height() + 1
+    assert chain.wait_for_height(one_more, 0.5) <= one_more
     sent(w3)
-    chain.wait_for_height(chain.latest_height(), 0.3)
-    assert w3.eth.get_transaction_receipt(behind)["status"] == 1
+    assert w3.eth.wait_for_transaction_receipt(behind, timeout=60)["status"] == 1
 
 
 def test_no_block_is_made_once_automine_is_off(paced: tuple[EmbeddedChain, Any]) -> None:
@@ -134,7 +133,7 @@ def test_blocks_are_made_at_intervals(
     height = chain.latest_height()
     for _ in range(2):
         height += 1
-        assert chain.wait_for_height(height - 1, 10) >= height
+        assert chain.wait_for_height(height - 1, 60) >= height
     done(w3, method, 0)
     # A block may just be made.
     chain.control().mine()
