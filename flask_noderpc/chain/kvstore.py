@@ -9,7 +9,7 @@ from ..backend.application import AppState, BlockRequest, Changes
 from ..canonical.protobuf import varint
 from ..domain.abci import AppInfo, QueryResult
 from ..domain.validator import ValidatorUpdate
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, StoreError
 from . import validator_txs
 from .pairs import PairApplication
 
@@ -21,6 +21,15 @@ _VERSION = b"version"
 def _app_hash(size: int) -> bytes:
     # CometBFT: Go's PutVarint, zig-zag, into eight bytes.
     return varint(size << 1).ljust(8, b"\x00")
+
+
+def _known(version: str) -> str:
+    if version not in _VERSIONS:
+        raise StoreError(
+            f"the chain was made with version {version!r} of the kvstore, known are"
+            f" {', '.join(VERSIONS)}: upgrade the package, or use another NODERPC_DATABASE"
+        )
+    return version
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class KVStore(PairApplication):
         """The version of CometBFT that the chain began with, or will."""
         kept = self._state.get(_VERSION)
         if kept is not None:
-            return kept.decode()
+            return _known(kept.decode(errors="replace"))
         # A chain with blocks that keeps none was made when there was only this one.
         return DEFAULT_VERSION if self._height() else self._wanted
 

@@ -71,6 +71,17 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
     assert "\n" not in said
 
 
+def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    run_once(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "data" / "noderpc.db")) as at, at:
+        at.execute("UPDATE app_state SET value = X'392E39' WHERE key = CAST('version' AS BLOB)")
+        assert at.execute("SELECT changes()").fetchone() == (1,)
+
+    (said,) = refusal("--home", str(tmp_path)).splitlines()
+
+    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in said
+
+
 def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
     run_once(tmp_path)
     (tmp_path / "hosts.py").write_text(
