@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,11 @@ from ..errors import ConfigurationError
 from ..kept import CacheMemory
 from ..settings import Settings
 from .embedded import EmbeddedChain
-from .kvstore import DEFAULT_VERSION, VERSIONS, KVStore
+from .kvstore import kvstore_of
 from .merkle_kv import MerkleKV
 from .pacemaker import AT_ONCE_S, Pace
 
 Make = Callable[[AppState], Application]
-
-
-def _kvstore(settings: Settings, path: Path, memory: CacheMemory) -> Make:
-    # The dialect's node has one of its own version; that of the document is 0.38.
-    version = settings.dialect.removeprefix("comet-")
-    return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)
 
 
 def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
@@ -55,7 +48,7 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
 
 
 APPLICATIONS: dict[str, Callable[[Settings, Path, CacheMemory], Make]] = {
-    "kvstore": _kvstore,
+    "kvstore": lambda settings, path, memory: kvstore_of(settings.dialect),
     "merkle": lambda settings, path, memory: MerkleKV,
     "evm": _evm,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ..backend.application import AppState, BlockRequest, Changes
 from ..canonical.protobuf import varint
@@ -114,3 +115,9 @@ class KVStore(PairApplication):
             value=value or b"",
             height=self._height(),
         )
+
+
+def kvstore_of(dialect: str) -> Callable[[AppState], KVStore]:
+    """The kvstore of a dialect's node; that of the document is 0.38."""
+    version = dialect.removeprefix("comet-")
+    return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)

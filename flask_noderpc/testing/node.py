@@ -16,6 +16,7 @@ from werkzeug.serving import make_server
 from ..backend.base import ChainBackend
 from ..chain.clock import ManualClock
 from ..chain.embedded import EmbeddedChain
+from ..chain.kvstore import kvstore_of
 from ..extension import NodeRPC, hang_up
 
 
@@ -58,7 +59,10 @@ def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
     with tempfile.TemporaryDirectory() as scratch:
         clock = ManualClock()
         chain = EmbeddedChain(
-            (folder or Path(scratch)) / "noderpc.db", clock=clock, produce=False
+            (folder or Path(scratch)) / "noderpc.db",
+            application=kvstore_of(settings.get("dialect", "")),
+            clock=clock,
+            produce=False,
         )
         chain.start()
         try:

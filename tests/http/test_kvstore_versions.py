@@ -18,6 +18,7 @@ from flask_noderpc.chain import home
 from flask_noderpc.chain.kvstore import VERSIONS, KVStore
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.extension import mounts
+from flask_noderpc.testing.node import run_node
 
 _UPDATE_038 = "0a220a20{key}100a"
 # CometBFT: what `kvstore.go` of each release keeps of a validator with the power 10.
@@ -88,6 +89,14 @@ def test_the_document_has_that_of_0_38(tmp_path: Path) -> None:
         _, first_hash, abci = shown(client, tmp_path)
 
     assert (first_hash, abci) == (FIRST_HASHES["0.38"], ABCI["0.38"])
+
+
+def test_the_fixtures_chain_has_that_of_their_dialect(tmp_path: Path) -> None:
+    with run_node(tmp_path, dialect="comet-0.34") as node:
+        node.produce()
+
+        assert node.chain.app_info().version == ABCI["0.34"]
+        assert node.chain.block_meta(1).header.app_hash == b""
 
 
 def test_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
