@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import queue
+import select
+import socket
+import ssl
 import sys
 import threading
 import time
@@ -52,6 +55,25 @@ def next_turn() -> None:
         time.sleep(0)
 
 
+def has_input(sock: socket.socket) -> bool:
+    """Whether reading from a socket would not wait."""
+    if isinstance(sock, ssl.SSLSocket) and sock.pending():
+        return True
+    poll = select.poll
+    if is_patched():
+        from gevent.monkey import get_original
+
+        # gevent's own runs the hub, also for no time at all.
+        poll = get_original("select", "poll")
+    looking = poll()
+    try:
+        looking.register(sock, select.POLLIN)
+    except ValueError:
+        # Shut meanwhile, as a read says.
+        return True
+    return bool(looking.poll(0))
+
+
 def native_lock() -> threading.Lock:
     """A lock between real threads, for short moments: under gevent it stops the hub."""
     if is_patched():
@@ -64,6 +86,8 @@ def native_lock() -> threading.Lock:
 
 class _Promise(Protocol):
     def get(self) -> object: ...
+
+    def wait(self, timeout: float | None = None) -> object: ...
 
 
 class _Runner(Protocol):
@@ -96,6 +120,23 @@ class _Kept(Generic[T]):
         return self._values[0]
 
 
+class Begun(Generic[T]):
+    """A job that a thread was given."""
+
+    def __init__(self, promise: _Promise, kept: _Kept[T]) -> None:
+        self._promise = promise
+        self._kept = kept
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is done, or so long."""
+        self._promise.wait(seconds)
+
+    def result(self) -> T:
+        """Its result, once it is done; what it raises is raised here."""
+        self._promise.get()
+        return self._kept.result()
+
+
 class NativeThread:
     """One real thread that runs functions for others, one after another.
 
@@ -109,6 +150,10 @@ class NativeThread:
 
     def run(self, job: Callable[[], T]) -> T:
         """The job's result; what it raises is raised here."""
+        return self.begin(job).result()
+
+    def begin(self, job: Callable[[], T]) -> Begun[T]:
+        """Have a job done, behind those before it."""
         kept = _Kept(job)
         with self._lock:
             if self._runner is None:
@@ -116,8 +161,7 @@ class NativeThread:
             # Handed over before another can stop the runner: a job that comes after the
             # end would be waited for in vain.
             promise = self._runner.spawn(kept.work)
-        promise.get()
-        return kept.result()
+        return Begun(promise, kept)
 
     def stop(self) -> None:
         """Need the thread no more, once its jobs are done."""

@@ -24,6 +24,7 @@ from .events.messages import messages_at
 from .extras import evm_layer, metrics_page
 from .kept import CacheMemory
 from .node.table import UNSAFE_ROUTES
+from .rpc.async_txs import AsyncTxs
 from .rpc.context import Context
 from .rpc.describe import DISCOVER, with_discover
 from .rpc.dispatch import Dispatcher
@@ -69,6 +70,9 @@ class Talker(Protocol):
 
     def receive(self, body: bytes) -> None:
         """Answer a message."""
+
+    def settle(self, seconds: float) -> bool:
+        """Answer the messages that wait for the store, within so long; whether any are left."""
 
     def pull(self) -> Iterator[bytes]:
         """What waits to be sent."""
@@ -122,6 +126,7 @@ class Mount:
             encode=dialect.encode,
             seats=self._seats,
             turns=Turns(settings.search_timeout),
+            async_txs=AsyncTxs(backend),
             propagates=_propagates,
             memory=self.memory,
         )
@@ -373,9 +378,13 @@ class Mount:
             with app.app_context():
                 session.receive(message)
 
+        def settle(seconds: float) -> bool:
+            with app.app_context():
+                return session.settle(seconds)
+
         try:
             with self._connections.one(connection):
-                connection.run(receive, session.pull, session.cancel)
+                connection.run(receive, session.pull, session.cancel, settle)
         finally:
             session.close()
 

@@ -36,6 +36,10 @@ websocket_opened = _signals.signal("websocket-opened")
 websocket_closed = _signals.signal("websocket-closed")
 """It has ended."""
 
+async_tx_refused = _signals.signal("async-tx-refused")
+"""``broadcast_tx_async`` had answered, and then the store did not take the transaction:
+``error``."""
+
 wait_began = _signals.signal("wait-began")
 """A call waits for a block, one of those that NODERPC_MAX_WAITING_CALLS bounds."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from ..domain.abci import AppInfo, BlockResults, QueryResult, TxResult
 from ..domain.answers import PendingCount, PendingTxs
@@ -130,6 +131,19 @@ class EventSource(ABC):
         """The latest height, as soon as it is above ``after`` or ``timeout`` seconds on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A transaction on its way to where it waits for a block."""
+
+    check: TxResult
+    """What the application said of it."""
+    wait: Callable[[], TxResult]
+    """Returns the check once the transaction waits for a block; raises why it can't. To be
+    called once, whoever wants to know."""
+    is_stored: Callable[[float], bool] = lambda seconds: True
+    """Whether :attr:`wait` would not wait, as soon as that is so or so many seconds on."""
+
+
 class Mempool:
     """Role: transactions that wait for a block. The default has none and takes none."""
 
@@ -140,6 +154,12 @@ class Mempool:
         :exc:`~flask_noderpc.errors.MempoolFull`.
         """
         raise NotSupported("this backend does not take transactions")
+
+    def begin_submit(self, tx: bytes) -> Submission:
+        """Check a transaction as :meth:`submit` does, and have it stored meanwhile; raise what
+        is known at once. The default stores it first."""
+        check = self.submit(tx)
+        return Submission(check, lambda: check)
 
     def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
         """As :meth:`submit`, of a transaction that this node made by itself, which its

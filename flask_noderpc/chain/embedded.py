@@ -190,6 +190,7 @@ class EmbeddedChain(SQLiteBackend):
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
+        self.settle()
         return self.pacemaker().producer.produce(evidence)
 
     def pacemaker(self) -> Pacemaker:

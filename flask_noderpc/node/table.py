@@ -87,6 +87,7 @@ NODE_ROUTES = RouteTable(
             txs.TxParams,
             answers.BroadcastAnswer,
             writes=True,
+            begin=txs.begin_broadcast_tx_sync,
         ),
         Route(
             "broadcast_tx_async",
@@ -94,6 +95,7 @@ NODE_ROUTES = RouteTable(
             txs.TxParams,
             answers.BroadcastAnswer,
             writes=True,
+            begin=txs.begin_broadcast_tx_async,
         ),
         Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
         Route(

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from ..backend.base import ChainBackend
+from ..backend.roles import Submission
 from ..canonical.hashes import tx_hash, tx_proof
 from ..domain.abci import TxResult
 from ..domain.answers import (
@@ -26,6 +27,7 @@ from ..errors import (
 )
 from ..rpc.context import Context
 from ..rpc.params import NoParams, Params, param
+from ..rpc.route import Begun
 from ..rpc.seats import Seat
 from ..wire.params import Bytes, Flag, Hash, Int
 from .heights import per_page
@@ -88,11 +90,11 @@ class TxParams(Params):
     tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
 
 
-def _submit(ctx: Context, tx: bytes) -> TxResult:
-    """The check of a transaction, which waits for a block if it is passed."""
+def _begin_submit(ctx: Context, tx: bytes) -> Submission:
+    """Check a transaction, which is on its way to wait for a block if it passed."""
     if ctx.rules.closed_while_catching_up and ctx.backend.catching_up():
         raise TxRejected("endpoint is closed while node is catching up")
-    return ctx.backend.submit(tx)
+    return ctx.backend.begin_submit(tx)
 
 
 # CometBFT 1.0: rpc/core/mempool.go.
@@ -111,16 +113,33 @@ def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "")
 
 def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """What the application's check says of a transaction, which then waits for a block."""
-    check, own = _submit(ctx, params.tx), tx_hash(params.tx)
-    _require_passed(ctx, check, own, _REFUSED)
-    return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
+    return begin_broadcast_tx_sync(ctx, params).finish()
+
+
+def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+    """The same, up to where it waits for the store."""
+    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+
+    def wait() -> BroadcastAnswer:
+        check = submission.wait()
+        _require_passed(ctx, check, own, _REFUSED)
+        return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
+
+    return Begun(wait, submission.is_stored)
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
     """The transaction's hash; what the check says is not told."""
-    check, own = _submit(ctx, params.tx), tx_hash(params.tx)
-    _require_passed(ctx, check, own)
+    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+    ctx.async_txs.add(submission, len(params.tx))
+    _require_passed(ctx, submission.check, own)
     return BroadcastAnswer(0, b"", "", "", own)
+
+
+def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+    """The same, beside those that wait."""
+    answer = broadcast_tx_async(ctx, params)
+    return Begun(lambda: answer)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
@@ -129,7 +148,7 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
     with ctx.seats.one(ctx.client) as seat:
         before = ctx.backend.latest_height()
         try:
-            check = _submit(ctx, params.tx)
+            check = _begin_submit(ctx, params.tx).wait()
         except (TxRejected, MempoolFull) as error:
             kind = TxRejected if isinstance(error, TxRejected) else BackendError
             text = f"error on broadcastTxCommit: {error.text}"

@@ -10,6 +10,7 @@ from ..backend.base import ChainBackend
 from ..kept import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Rules
+from .async_txs import AsyncTxs
 from .seats import Seats, Turns
 
 
@@ -38,6 +39,7 @@ class Context:
     """A result as the dialect's JSON; for documents that are served in slices."""
     seats: Seats
     turns: Turns
+    async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
     """Whether exceptions that nobody raised on purpose go on to the server, or the test."""
     client: str = ""

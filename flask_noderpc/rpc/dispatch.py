@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from .failures import as_rpc_error, to_rpc_error
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params, Remembered
-from .route import Route, RouteTable
+from .route import Begun, Route, RouteTable
 from .sight import SharedSight, Sight
 
 
@@ -303,6 +304,38 @@ class Dispatcher:
         except Exception as error:
             return self.failure_over_websocket(own_id, error)
 
+    def begins(self, method: str) -> bool:
+        """Whether :meth:`begin_over_websocket` takes calls of a method."""
+        endpoint = self._endpoints.get(method)
+        return endpoint is not None and endpoint.route.begin is not None
+
+    def begin_over_websocket(
+        self, call: Call, own_id: bytes, sender: Sender = ANYBODY
+    ) -> Begun[bytes]:
+        """Do what can be done of a call at once; the reply comes later."""
+        steps = self._in_two_steps(call, own_id, sender)
+        first = next(steps)
+        if isinstance(first, bytes):
+            return Begun(lambda: first)
+        return Begun(partial(next, steps), first)
+
+    def _in_two_steps(self, call: Call, own_id: bytes, sender: Sender) -> Iterator[Any]:
+        """Whether the call is ready, if it has begun; then its reply."""
+        try:
+            with self.telling(call.method, "websocket"):
+                caller = _Caller(sender, "websocket", Sight(self.backend))
+                endpoint = self._endpoint(call.method, caller)
+                self._make_ready(endpoint)
+                params = endpoint.from_json(call.params)
+                assert endpoint.route.begin is not None
+                begun = endpoint.route.begin(self._context_of(caller), params)
+                yield begun.is_ready
+                result = self._dialect.encode(begun.finish())
+                reply = self.envelope.success(own_id, result, endpoint.error_member)
+        except Exception as error:
+            reply = self.failure_over_websocket(own_id, error)
+        yield reply
+
     def failure_over_websocket(self, own_id: bytes | None, error: Exception) -> bytes:
         """The reply to what could not be done over a websocket."""
         said = self.envelope.over_websocket(to_rpc_error(error))
@@ -390,9 +423,11 @@ class Dispatcher:
         return self._kept.keep(route.name, params, version, encoded, around)
 
     def _worked_out(self, caller: _Caller, route: Route[Any], params: Params) -> Encoded:
-        context = replace(self._context, client=caller.sender.client)
-        answer = route.call(context, params)
+        answer = route.call(self._context_of(caller), params)
         return Encoded(self._dialect.encode(answer), route.cache.allows(params, answer))
+
+    def _context_of(self, caller: _Caller) -> Context:
+        return replace(self._context, client=caller.sender.client)
 
     def check_own(self, name: str) -> None:
         """The same of a method that a connection answers itself."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass, replace
 from inspect import getdoc
-from typing import Any, Generic, get_origin
+from typing import Any, Generic, TypeVar, get_origin
 
 from ..errors import ConfigurationError
 from .context import Context
 from .params import P, Params, specs
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,16 @@ WHERE_FOUND = Cache(always=True, settled=lambda answer: answer is not None)
 
 
 @dataclass(frozen=True, slots=True)
+class Begun(Generic[T]):
+    """A call that has begun, and waits for the store."""
+
+    finish: Callable[[], T]
+    """Returns the answer; to be called once."""
+    is_ready: Callable[[float], bool] = lambda seconds: True
+    """Whether :attr:`finish` would not wait, as soon as that is so or so many seconds on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Route(Generic[P]):
     """One method of the interface; mypy holds its handler to its parameters and result."""
 
@@ -57,6 +69,9 @@ class Route(Generic[P]):
     """Whether its answer is the same at all times."""
     writes: bool = False
     """Whether it changes state, which not every caller may."""
+    begin: Callable[[Context, Any], Begun[Any]] | None = None
+    """The handler in two steps, where it waits for the store: a websocket is read on in
+    between."""
     signs: bool = False
     """Whether it uses the node's own keys, which only callers on its machine may."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat, takewhile
+from math import inf
 
 from .. import json
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
@@ -14,11 +16,14 @@ from .context import ANYBODY, Sender
 from .dispatch import Dispatcher
 from .held import Held, Subscription
 from .params import NoParams, Params, param
+from .route import Begun
 from .subscriptions import Hub
 
 # CometBFT: the code of a notice that a subscription has ended.
 _SERVER_ERROR = -32000
 _EMPTY = b"{}"
+# Messages, and their bytes, that are read while the store takes those before them.
+_MOST_BEGUN, _MOST_BEGUN_BYTES = 64, 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Limits:
 class Session:
     """Answers one connection's messages, and gathers its notifications.
 
-    ``follow`` sees to it that events are read, ``send`` sends a reply, ``wake`` says that
+    ``follow`` sees to it that events are read, ``send`` sends replies, ``wake`` says that
     there is something to :meth:`pull`. A subscription begins once its reply is sent, so
     the reply is always read before the first event.
     """
@@ -60,7 +65,7 @@ class Session:
         limits: Limits,
         *,
         follow: Callable[[], None],
-        send: Callable[[bytes], None],
+        send: Callable[..., None],
         wake: Callable[[], None],
         sender: Sender = ANYBODY,
     ) -> None:
@@ -75,23 +80,53 @@ class Session:
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
         self._held = Held[Query](hub, wake, dispatcher.backend)
+        self._begun: list[Begun[bytes]] = []
+        """Calls that are not answered yet."""
+        self._begun_bytes = 0
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._own = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
     def receive(self, body: bytes) -> None:
-        """Answer one message; a notification gets no answer."""
+        """Answer one message, or begin to; a notification gets no answer."""
         try:
             # CometBFT: no batches on a websocket.
             call = self._envelope.parse_one(body)
         except RPCError as error:
+            self.settle()
             self._send(self._envelope.failure(None, error))
             return
+        if not isinstance(call, BadCall) and self._dispatcher.begins(call.method):
+            if call.id is not None:
+                self._begin(call, call.id, len(body))
+            return
+        self.settle()
         if isinstance(call, BadCall):
             self._send(self._envelope.failure(call.id, call.error))
         elif call.id is not None and call.method in self._own:
             self._answer(call, call.id)
         elif call.id is not None:
             self._send(self._dispatcher.over_websocket(call, call.id, self._sender))
+
+    def _begin(self, call: Call, own_id: bytes, size: int) -> None:
+        self._begun.append(self._dispatcher.begin_over_websocket(call, own_id, self._sender))
+        self._begun_bytes += size
+        if len(self._begun) >= _MOST_BEGUN or self._begun_bytes >= _MOST_BEGUN_BYTES:
+            self.settle()
+
+    def settle(self, seconds: float = inf) -> bool:
+        """Answer the calls that have begun, in their order, once the store has taken them or
+        so many seconds on; whether any still wait."""
+        ready = len(self._begun)
+        if seconds != inf:
+            patience = chain((seconds,), repeat(0.0))
+            pairs = zip(self._begun, patience, strict=False)
+            ready = sum(1 for _ in takewhile(lambda pair: pair[0].is_ready(pair[1]), pairs))
+        done, self._begun = self._begun[:ready], self._begun[ready:]
+        if done:
+            self._send(*[begun.finish() for begun in done])
+        if not self._begun:
+            self._begun_bytes = 0
+        return bool(self._begun)
 
     def _answer(self, call: Call, own_id: bytes) -> None:
         try:
@@ -148,7 +183,8 @@ class Session:
         self._held.close("unsubscribed")
 
     def close(self) -> None:
-        """End every subscription."""
+        """Leave no call unfinished, and end every subscription."""
+        self.settle()
         self._held.close("disconnected")
 
     def pull(self) -> Iterator[bytes]:

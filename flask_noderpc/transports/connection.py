@@ -23,7 +23,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessa
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError
 
-from ..concurrency import next_turn
+from ..concurrency import has_input, next_turn
 from . import send_buffer
 from .frames import TOO_MANY_SMALL, SizeLimit, SmallFrames
 
@@ -31,6 +31,8 @@ from .frames import TOO_MANY_SMALL, SizeLimit, SmallFrames
 _READ = 4096
 # Others wait so long while what was read is answered, and one answer more.
 _TURN_S = 0.0005
+# Between two looks for more messages, while those before them wait.
+_LOOK_S = 0.01
 # Written in one go.
 _WRITE = 65536
 
@@ -74,6 +76,7 @@ class Connection:
         self._last_write_by = inf
         self._pull: Callable[[], Iterator[bytes]]
         self._cancel: Callable[[], Iterable[bytes]]
+        self._settle: Callable[[float], bool]
         self._timing = timing
         self._protocol = Protocol(ConnectionType.SERVER, [SizeLimit(max_message)])
         self._small = SmallFrames()
@@ -92,14 +95,16 @@ class Connection:
         receive: Callable[[bytes], None],
         pull: Callable[[], Iterator[bytes]],
         cancel: Callable[[], Iterable[bytes]] = tuple,
+        settle: Callable[[float], bool] = lambda seconds: False,
     ) -> None:
         """Serve the connection to its end; the socket is shut when this returns.
 
         ``receive`` is called with each message, ``pull`` by the writer for the messages
         that wait, first and after each :meth:`wake`, and ``cancel`` for the last messages to
-        a peer that reads nothing.
+        a peer that reads nothing. ``settle`` is called while no more messages are there, to
+        answer in so many seconds those that ``receive`` has not; it says whether any are left.
         """
-        self._pull, self._cancel = pull, cancel
+        self._pull, self._cancel, self._settle = pull, cancel, settle
         writer = threading.Thread(target=self._write, name="noderpc-websocket", daemon=True)
         writer.start()
         try:
@@ -110,13 +115,13 @@ class Connection:
             self._wakeup.set()
             writer.join()
 
-    def send(self, payload: bytes) -> None:
-        """Send a message; it is written when this returns, so a flood waits at its peer."""
+    def send(self, *payloads: bytes) -> None:
+        """Send messages; they are written when this returns, so a flood waits at its peer."""
         self._written.clear()
         with self._lock:
             # A Close is the last that is sent.
             if self._close_by == inf:
-                self._frames.append(text_frame(payload))
+                self._frames += map(text_frame, payloads)
         self._wakeup.set()
         # The writer has the deadline, and sets this at its end too.
         if self._close_by == inf and not self._has_ended:
@@ -207,6 +212,8 @@ class Connection:
                         message.clear()
 
     def _events(self) -> Iterator[Event]:
+        while not (has_input(self._sock) or self._has_ended) and self._settle(_LOOK_S):
+            pass
         if self._read_by == inf:
             self._read_by = time.monotonic() + self._timing.read_s
         try:
@@ -238,6 +245,8 @@ class Connection:
                 self._pong = self._protocol.send(event.response())
             self._wakeup.set()
         elif isinstance(event, CloseConnection):
+            # What came before it is answered first.
+            self._settle(inf)
             # wsproto makes one of a broken frame, with the code that says what is broken.
             # gorilla/websocket gives no reason for a message that is too big.
             reason = "" if event.code == CloseReason.MESSAGE_TOO_BIG else event.reason or ""

@@ -42,6 +42,10 @@ _SUBSCRIPTIONS = Gauge(
 _WAITING = Gauge(
     "noderpc_waiting_calls", "Calls that wait for a block.", multiprocess_mode="livesum"
 )
+_ASYNC_REFUSED = Counter(
+    "noderpc_async_txs_refused",
+    "Transactions that the store did not take after broadcast_tx_async had answered.",
+)
 _HEIGHT = Gauge(
     "noderpc_height", "The latest height.", ["chain"], multiprocess_mode="mostrecent"
 )
@@ -103,6 +107,10 @@ def _one_subscription_less(sender: object, *, reason: str) -> None:
     _SUBSCRIPTIONS.dec()
 
 
+def _one_async_tx_refused(sender: object, *, error: Exception) -> None:
+    _ASYNC_REFUSED.inc()
+
+
 def _one_more_waits(sender: object) -> None:
     _WAITING.inc()
 
@@ -126,6 +134,7 @@ def count(backend: ChainBackend, memory: CacheMemory) -> None:
         (signals.websocket_closed, _one_websocket_less),
         (signals.subscription_opened, _one_more_subscription),
         (signals.subscription_closed, _one_subscription_less),
+        (signals.async_tx_refused, _one_async_tx_refused),
         (signals.wait_began, _one_more_waits),
         (signals.wait_ended, _one_waits_less),
     ):

@@ -14,6 +14,7 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
 from flask_noderpc.node import blocks
 from flask_noderpc.node.heights import AtHeight
+from flask_noderpc.rpc.async_txs import AsyncTxs
 from flask_noderpc.rpc.context import Context
 from flask_noderpc.rpc.dispatch import Dispatcher
 from flask_noderpc.rpc.seats import Seats, Turns
@@ -34,15 +35,16 @@ NODES = replace(DOCUMENT, envelope=ListsEnvelope())
 
 
 def context(dialect: Dialect) -> Context:
-    genesis = make_chain(5).genesis
+    backend = MemoryBackend(make_chain(5).genesis)
     return Context(
-        MemoryBackend(genesis),
+        backend,
         Settings(),
         dialect.rules,
         dialect.node_version,
         dialect.encode,
         Seats(1, "NODERPC_X"),
         Turns(1),
+        AsyncTxs(backend),
     )
 
 

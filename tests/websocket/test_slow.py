@@ -40,8 +40,10 @@ def test_a_block_of_any_size_cancels_nobody_who_reads(
 
 
 def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
-    start: Callable[..., Node], connect: Connect
+    start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However long the blocks take.
+    monkeypatch.setattr(Mount, "timing", Timing(read_s=600, write_s=600))
     node = start(event_buffer=5, max_body_bytes=4_000_000)
     slow, quick = connect(node), connect(node)
     slow.asked("subscribe", ALL_TXS, "slow")

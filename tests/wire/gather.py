@@ -10,6 +10,7 @@ from typing import Any
 from flask_noderpc import NODE_ROUTES
 from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc.rpc.async_txs import AsyncTxs
 from flask_noderpc.rpc.context import Context
 from flask_noderpc.rpc.params import ParamLoader
 from flask_noderpc.rpc.seats import Seats, Turns
@@ -54,6 +55,7 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         dialect.encode,
         Seats(1, "NODERPC_X"),
         Turns(1),
+        AsyncTxs(backend),
     )
     known = {
         "{tx}": tx_hash(chain.TX).hex(),

@@ -38,6 +38,7 @@ from ..evidence import check_evidence
 from ..evm_state import Evm
 from ..filters import Filters
 from ..identity import Identity
+from ..roles import Submission
 from ..store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..verify import verify_chain
 from ..version import ChainVersion
@@ -303,35 +304,55 @@ class SQLiteBackend(ChainStore):
     # Mempool and application.
 
     def submit(self, tx: bytes) -> TxResult:
+        return self._submit(tx, self.check_tx).wait()
+
+    def begin_submit(self, tx: bytes) -> Submission:
+        if type(self).submit is not SQLiteBackend.submit:
+            # A subclass knows better what it takes.
+            return super().begin_submit(tx)
         return self._submit(tx, self.check_tx)
 
     def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
-        return self._submit(tx, self._app().recheck_tx, replaces=replaces)
+        return self._submit(tx, self._app().recheck_tx, replaces=replaces).wait()
 
     def _submit(
         self, tx: bytes, check: Callable[[bytes], TxResult], *, replaces: bool = True
-    ) -> TxResult:
+    ) -> Submission:
         files = self._open()
         # One that may replace another finds room where there is none for more.
         if not self._app().chooses:
             with files.readers.snapshot() as at:
-                mempool.refuse_unfit(at, tx, self._limits)
+                mempool.refuse_unfit(at, tx, self._limits, files.incoming)
         result = check(tx)
-        if result.code == 0:
-            gas, slot = result.gas_wanted, self._app().slot(tx)
+        if result.code != 0:
+            return Submission(result, lambda: result)
+        gas, slot = result.gas_wanted, self._app().slot(tx)
+        write = files.writer.begin(
+            lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
+        )
+        forget = files.incoming.add(tx, write.result)
+
+        def wait() -> TxResult:
             try:
-                files.writer.run(
-                    lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
-                )
+                write.result()
             except TxRejected:
                 if self._app().slot(tx) == slot:
                     raise
                 # A block came in between, and took those that this one is to follow.
-                return self._submit(tx, check, replaces=replaces)
+                return self._submit(tx, check, replaces=replaces).wait()
+            finally:
+                forget()
             files.changes.notify()
-        return result
+            return result
+
+        return Submission(result, wait, write.is_done)
+
+    def settle(self) -> None:
+        """Wait until what this process was sent is stored, or refused."""
+        self._open().incoming.wait()
 
     def pending(self, limit: int) -> PendingTxs:
+        self.settle()
         with self._open().readers.snapshot() as at:
             return mempool.pending(at, limit)
 
@@ -344,6 +365,7 @@ class SQLiteBackend(ChainStore):
             return mempool.of_sender(at, sender, limit)
 
     def pending_count(self) -> PendingCount:
+        self.settle()
         with self._open().readers.snapshot() as at:
             return mempool.count(at)
 

@@ -7,6 +7,7 @@ import os
 from . import forks, ledger
 from .changes import Changes
 from .connection import Readers, Store
+from .incoming import Incoming
 from .searchers import Searchers
 from .writer import Writer
 
@@ -21,6 +22,7 @@ class Files:
         self.process = os.getpid()
         self.readers = Readers(store)
         self.writer = Writer(store)
+        self.incoming = Incoming()
         self.ledger = ledger.Ledger()
         self.searchers = Searchers(store)
         self.changes = Changes(store, poll_s)

@@ -16,6 +16,7 @@ from ...domain.answers import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ..application import Room, Slot
 from . import state
+from .incoming import Incoming
 
 Connection = sqlite3.Connection
 
@@ -54,15 +55,19 @@ def pending(connection: Connection, limit: int) -> PendingTxs:
     return PendingTxs(total.total, total.total_bytes, txs)
 
 
-def refuse_unfit(connection: Connection, tx: bytes, limits: MempoolLimits) -> None:
-    """Raise why the mempool would not take this transaction, if so.
+def refuse_unfit(
+    connection: Connection, tx: bytes, limits: MempoolLimits, incoming: Incoming | None = None
+) -> None:
+    """Raise why the mempool would not take this transaction, if so, beside those that come.
 
     CometBFT: first full, then too large, for the mempool and for a block, then seen
     before.
     """
     waiting = count(connection)
-    if waiting.total >= limits.max_txs or waiting.total_bytes + len(tx) > limits.max_bytes:
-        raise MempoolFull(waiting.total, limits.max_txs, waiting.total_bytes, limits.max_bytes)
+    coming = incoming.count if incoming else PendingCount(0, 0)
+    total, size = waiting.total + coming.total, waiting.total_bytes + coming.total_bytes
+    if total >= limits.max_txs or size + len(tx) > limits.max_bytes:
+        raise MempoolFull(total, limits.max_txs, size, limits.max_bytes)
     if len(tx) > limits.max_tx_bytes:
         raise TxTooLarge(len(tx), limits.max_tx_bytes)
     room, _ = state.block_room(connection)
@@ -72,6 +77,8 @@ def refuse_unfit(connection: Connection, tx: bytes, limits: MempoolLimits) -> No
     for table in ("tx_cache", "mempool"):
         if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", own).fetchone():
             raise TxInCache
+    if incoming and own[0] in incoming:
+        raise TxInCache
 
 
 def add(

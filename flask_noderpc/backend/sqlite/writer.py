@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ...concurrency import NativeThread, native_lock
+from ...concurrency import Begun, NativeThread, native_lock
 from ...errors import StoreError
 from .checkpoints import Checkpoints
 from .connection import Connection, Store, translated
@@ -22,6 +22,8 @@ class _Job(Generic[T]):
         self._work = work
         self._value: list[T] = []
         self.error: BaseException | None = None
+        self.is_done = False
+        """Whether it is on disk, or never will be."""
 
     def do(self, connection: Connection) -> None:
         """Work inside a savepoint, so that one failure does not undo its neighbours."""
@@ -41,6 +43,38 @@ class _Job(Generic[T]):
         if self.error is not None:
             raise self.error
         return self._value[0]
+
+
+class Write(Generic[T]):
+    """A write on its way, as its owner sees it, who must ask for the result.
+
+    It begins when somebody waits for it or for another, so that it shares a transaction with
+    those that have come until then.
+    """
+
+    def __init__(self, job: _Job[T], drain: Callable[[], Begun[None]], path: str) -> None:
+        self._job = job
+        self._drain = drain
+        self._path = path
+        self._begun: Begun[None] | None = None
+
+    def is_done(self, seconds: float) -> bool:
+        """Whether it is on disk, or never will be, as soon as it is or so long on."""
+        if not self._job.is_done:
+            self._wait(seconds)
+        return self._job.is_done
+
+    def _wait(self, seconds: float | None) -> None:
+        # Behind what is being written, which it may be part of.
+        self._begun = self._begun or self._drain()
+        self._begun.wait(seconds)
+
+    def result(self) -> T:
+        """What the work returned, once it is on disk; raise what it raised."""
+        if not self._job.is_done:
+            self._wait(None)
+        with translated(self._path):
+            return self._job.result()
 
 
 class Writer:
@@ -68,11 +102,13 @@ class Writer:
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """What ``work`` returns, once it is on disk."""
+        return self.begin(work).result()
+
+    def begin(self, work: Callable[[Connection], T]) -> Write[T]:
+        """Have work done with what is written next."""
         job = _Job(work)
         self._waiting.append(job)
-        self._thread.run(self._drain)
-        with translated(self._store.path):
-            return job.result()
+        return Write(job, lambda: self._thread.begin(self._drain), self._store.path)
 
     def _open(self) -> Connection:
         if self._connection is None:
@@ -98,6 +134,8 @@ class Writer:
             # Whatever it is: none of these jobs may be left without an answer.
             for job in jobs:
                 job.error = job.error or error
+        for job in jobs:
+            job.is_done = True
 
     def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -120,6 +158,8 @@ class Writer:
 
     def close(self) -> None:
         """Finish what waits, and close the file."""
+        if self._waiting:
+            self._thread.run(self._drain)
         connection, self._connection = self._connection, None
         if connection is not None:
             self._thread.run(connection.close)

@@ -1,0 +1,102 @@
+"""``broadcast_tx_async`` answers what this process knows, and does not wait for the store."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backend.sqlite import MempoolLimits
+from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.signals import async_tx_refused
+from flask_noderpc.testing.node import app_for
+
+from .talk import called
+
+PATIENCE = 30.0
+
+
+def made(path: Path, **limits: int) -> EmbeddedChain:
+    chain = EmbeddedChain(
+        path, clock=ManualClock(), produce=False, limits=MempoolLimits(**limits)
+    )
+    chain.start()
+    return chain
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another program writes into the store."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def send(client: FlaskClient, tx: bytes) -> Any:
+    return called(client, "broadcast_tx_async", {"tx": b64encode(tx).decode()})
+
+
+def total(client: FlaskClient) -> str:
+    found: str = called(client, "num_unconfirmed_txs")["result"]["total"]
+    return found
+
+
+def test_it_is_answered_while_the_store_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(made(path, max_tx_bytes=100, max_txs=2)) as chain:
+        client = app_for(chain).test_client()
+        with locked(path):
+            assert send(client, b"a=1")["result"]["code"] == "0"
+            assert "already exists in cache" in send(client, b"a=1")["error"]["data"]
+            assert "Tx too large" in send(client, b"b=" + b"x" * 100)["error"]["data"]
+            assert send(client, b"c=1")["result"]["code"] == "0"
+            assert "mempool is full" in send(client, b"d=1")["error"]["data"]
+        assert total(client) == "2"
+
+
+def test_a_block_that_is_made_by_hand_has_what_was_sent_before(tmp_path: Path) -> None:
+    with closing(made(tmp_path / "chain.db")) as chain:
+        client = app_for(chain).test_client()
+        for number in range(50):
+            send(client, b"k%d=v" % number)
+        height = chain.produce()
+
+        assert len(chain.block(height)[1].txs) == 50
+
+
+def test_what_the_store_refuses_later_is_counted_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two processes of one store think that there is room for one more."""
+    path = tmp_path / "chain.db"
+    refused: list[Exception] = []
+    told = threading.Event()
+
+    def count(sender: object, *, error: Exception) -> None:
+        refused.append(error)
+        told.set()
+
+    with closing(made(path, max_txs=1)) as one, closing(made(path, max_txs=1)) as other:
+        clients = [app_for(chain, metrics=True).test_client() for chain in (one, other)]
+        with async_tx_refused.connected_to(count), caplog.at_level(logging.WARNING):
+            with locked(path):
+                for number, client in enumerate(clients):
+                    assert send(client, b"k%d=1" % number)["result"]["code"] == "0"
+            assert told.wait(PATIENCE)
+            assert [total(client) for client in clients] == ["1", "1"]
+        assert len(refused) == 1
+        assert "mempool is full" in str(refused[0])
+        said = [r.getMessage() for r in caplog.records if r.name == "flask_noderpc.mempool"]
+        assert len(said) == 1
+        assert "broadcast_tx_async" in said[0]
+        assert "\nnoderpc_async_txs_refused_total 1.0\n" in clients[0].get("/metrics").text
