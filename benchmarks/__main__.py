@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from . import evm, fanout, long, nodes, report, start
+from . import evm, fanout, intake, long, nodes, report, start
 from .chains import CACHE
 from .compare import Bench
 from .table import Table
@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Bench], Table]] = {
     "nodes": nodes.compare,
     "evm": evm.compare,
     "fanout": fanout.compare,
+    "intake": intake.compare,
     "long": long.compare,
     "start": start.compare,
 }
