@@ -202,6 +202,29 @@ def test_under_gevent_only_the_calling_greenlet_waits() -> None:
     assert (made.stdout, made.returncode) == ("200\n", 0), made.stderr
 
 
+NEXT_TURN = """
+from gevent import monkey; monkey.patch_all()
+import socket, threading
+from flask_noderpc.concurrency import next_turn
+ours, theirs = socket.socketpair()
+read = []
+threading.Thread(target=lambda: read.append(theirs.recv(1)), daemon=True).start()
+next_turn()
+ours.send(b"x")
+for _ in range(2):
+    next_turn()
+print(read)
+"""
+
+
+def test_at_the_next_turn_sockets_were_looked_at() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", NEXT_TURN], capture_output=True, text=True, timeout=60
+    )
+
+    assert (made.stdout, made.returncode) == ("[b'x']\n", 0), made.stderr
+
+
 IMPORTED = "from flask_noderpc import EmbeddedChain"
 PATCHED = "from gevent import monkey; monkey.patch_all()"
 STARTED = "import sys; chain = EmbeddedChain(sys.argv[1]); chain.start(); chain.close()"

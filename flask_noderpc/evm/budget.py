@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ..concurrency import next_turn
 from ..domain.search import Effort
 from ..errors import SearchTooCostly
 from ..settings import Settings
@@ -33,4 +34,4 @@ class Budget:
         if time.monotonic() > self._deadline:
             raise SearchTooCostly.by_time(self._settings.search_timeout)
         # Under gevent the others have their turn here.
-        time.sleep(0)
+        next_turn()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..concurrency import next_turn
 from ..domain.answers import BlockAnswer, EventItem, EventPage
 from ..domain.block import Block
 from ..domain.events import NewBlock, TxCommitted
@@ -170,7 +171,7 @@ def _in_turn(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
             raise SearchTooCostly.by_time(seconds)
         if now > rest:
             # Under gevent the others have their turn here, and it takes a while to come back.
-            time.sleep(0)
+            next_turn()
             rest = time.monotonic() + WORK_S
         yield from _told(ctx, height)
 
