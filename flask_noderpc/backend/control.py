@@ -78,6 +78,10 @@ class Control(ABC):
         """Let later blocks have a gas limit, in the same way."""
 
     @abstractmethod
+    def load_state(self, dump: bytes) -> None:
+        """Make the state that of a dump, in a block of its own."""
+
+    @abstractmethod
     def drop(self, txs: tuple[bytes, ...]) -> None:
         """Forget waiting transactions."""
 

@@ -149,6 +149,9 @@ class DevControl(Control):
     def set_coinbase(self, address: bytes) -> None:
         self._patch(Change(coinbase=address))
 
+    def load_state(self, dump: bytes) -> None:
+        self._patch(Change(dump=dump))
+
     def set_gas_limit(self, limit: int) -> None:
         with self._lock:
             params = self._store.consensus_params(self._store.latest_height() + 1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..domain.evm import NO_CODE, Account, AccountProof, SlotProof
 from .rlp import Reader
-from .trie import NodeMissing, Record, find
+from .trie import NodeMissing, Record, find, load, walk
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
@@ -32,6 +32,19 @@ def code(record: Record, root: bytes, address: bytes) -> bytes:
     if found is None:
         raise NodeMissing(digest.hex())
     return found
+
+
+def records(record: Record, root: bytes) -> Iterator[bytes]:
+    """All that a state is made of, each once: nodes of its trees, and codes; raise
+    :exc:`~.trie.NodeMissing`."""
+    known: list[Account] = []
+    seen = {NO_CODE}
+    yield from walk(record, root, seen, lambda value: known.append(_decoded(value)))
+    for each in known:
+        yield from walk(record, each.storage_root, seen, _word)
+        if each.code_hash not in seen:
+            seen.add(each.code_hash)
+            yield load(record, each.code_hash)
 
 
 def storage(record: Record, storage_root: bytes, slot: bytes) -> int:

@@ -5,7 +5,7 @@ Yellow Paper, appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .keccak import keccak
 from .rlp import Reader
@@ -29,7 +29,7 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
     if root == EMPTY_ROOT:
         return b"", ()
     digits = keccak(key).hex()
-    proof = [_load(record, root)]
+    proof = [load(record, root)]
     node = _items(Reader(proof[0]).list("node"))
     while True:
         if len(node) == _BRANCH:
@@ -44,13 +44,52 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
         if isinstance(below, bytes):
             if not below:
                 return b"", tuple(proof)
-            proof.append(_load(record, below))
+            proof.append(load(record, below))
             below = Reader(proof[-1]).list("node")
         # A node shorter than a hash stands in its parent.
         node = _items(below)
 
 
-def _load(record: Record, digest: bytes) -> bytes:
+def walk(
+    record: Record, root: bytes, seen: set[bytes], leaf: Callable[[bytes], object]
+) -> Iterator[bytes]:
+    """Every node of a tree whose hash was not seen, and what stands at its leaves by
+    ``leaf``; raise :exc:`NodeMissing`."""
+    waiting = [] if root == EMPTY_ROOT else [root]
+    while waiting:
+        digest = waiting.pop()
+        if digest in seen:
+            continue
+        seen.add(digest)
+        node = load(record, digest)
+        yield node
+        # Those shorter than a hash stand in it.
+        inside = [Reader(node).list("node")]
+        while inside:
+            for child in _children(_items(inside.pop()), leaf):
+                if isinstance(child, bytes):
+                    waiting.append(child)
+                else:
+                    inside.append(child)
+
+
+def _children(
+    node: list[bytes | Reader], leaf: Callable[[bytes], object]
+) -> list[bytes | Reader]:
+    if len(node) == _BRANCH:
+        # The hashes of keys are all of one length: none ends at a branch.
+        return [child for child in node[:-1] if child != b""]
+    path, below = node
+    _, is_leaf = _path(path)
+    if not is_leaf:
+        return [below]
+    assert isinstance(below, bytes)
+    leaf(below)
+    return []
+
+
+def load(record: Record, digest: bytes) -> bytes:
+    """A node, or a code; raise :exc:`NodeMissing`."""
     found = record(digest)
     if found is None:
         raise NodeMissing(digest.hex())

@@ -282,6 +282,8 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setNextBlockTimestamp": [["$later"]],
     "hardhat_setNextBlockBaseFeePerGas": [["0x3b9aca00"]],
     "anvil_setNextBlockBaseFeePerGas": [["0x3b9aca00"]],
+    "anvil_dumpState": [[]],
+    "anvil_loadState": [["$anvil_dumpState"]],
     "hardhat_setCoinbase": [[FIRST]],
     "anvil_setCoinbase": [[FIRST]],
     "evm_setBlockGasLimit": [["0xe4e1c0"], [15_000_000]],

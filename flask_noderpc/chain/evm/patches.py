@@ -10,15 +10,18 @@ import secrets
 from dataclasses import dataclass, field
 
 from ... import json
-from ...domain.evm import AccountOverride, Overrides
+from ...domain.evm import AccountOverride, Overrides, StateChange
 from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...errors import ConfigurationError, InvalidTransaction
+from ...ethereum import dump
 from ...ethereum.fees import fee_of_empty_block_before
 from .genesis import accounts
 from .head import EvmHead
 
 # No type of a transaction, and no RLP.
 _MARK = b"\x7fpatch"
+# Of a state, unpacked.
+_MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class Change:
     next_base_fee: int | None = None
     coinbase: bytes | None = None
     block: BlockParams | None = None
+    dump: bytes | None = None
+    """Of the whole state, which it replaces."""
 
 
 class _OfBlocks(json.Struct):
@@ -37,6 +42,7 @@ class _OfBlocks(json.Struct):
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
     coinbase: str | None = None
     block: BlockParams | None = None
+    dump: bytes | None = None
 
 
 def patch_tx(change: Change) -> bytes:
@@ -51,6 +57,8 @@ def patch_tx(change: Change) -> bytes:
         shown["coinbase"] = change.coinbase.hex()
     if change.block is not None:
         shown["block"] = change.block
+    if change.dump is not None:
+        shown["dump"] = change.dump
     return _MARK + json.encode(shown)
 
 
@@ -84,6 +92,7 @@ def change_of(raw: bytes) -> Change:
             next_base_fee=None if said.nextBaseFee is None else int(said.nextBaseFee, 0),
             coinbase=None if said.coinbase is None else bytes.fromhex(said.coinbase),
             block=said.block,
+            dump=said.dump,
         )
     except (ConfigurationError, json.NotJSON, ValueError) as error:
         raise InvalidTransaction(str(error)) from None
@@ -96,6 +105,7 @@ class OfLaterBlocks:
         self._next_base_fee: int | None = None
         self.coinbase = b""
         self.block: BlockParams | None = None
+        self.state: StateChange | None = None
 
     def add(self, change: Change) -> Overrides:
         """One more of them; the accounts that it changes."""
@@ -103,6 +113,9 @@ class OfLaterBlocks:
             self._next_base_fee = change.next_base_fee
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
+        if change.dump is not None:
+            # It was looked at before it was sent.
+            self.state = dump.decode(change.dump, _MOST_BYTES)
         return change.overrides
 
     def base_fee(self, own: EvmHead) -> int:

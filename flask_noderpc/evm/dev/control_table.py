@@ -11,7 +11,7 @@ from typing import Any
 from ...rpc.params import NoParams
 from ...rpc.route import Route
 from ..running.unsupported import Unread
-from . import accounts, blocks, refusals
+from . import accounts, blocks, dumps, refusals
 from . import control as does
 from . import info as dev_info
 from .accounts import OfBalance, OfCode, OfNonce, OfWord
@@ -54,6 +54,8 @@ _ROWS = (
         blocks.OfCoinbase,
         bool,
     ),
+    (("anvil_dumpState",), dumps.dump, NoParams, bytes),
+    (("anvil_loadState",), dumps.load, dumps.OfState, bool),
     (("evm_setBlockGasLimit",), blocks.set_gas_limit, blocks.OfLimit, bool),
     (("hardhat_dropTransaction", "anvil_dropTransaction"), does.drop, OfWaiting, bytes),
     (("anvil_dropAllTransactions",), does.drop_all, NoParams, bool),

@@ -18,10 +18,6 @@ _REASONS = (
     (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
     (("setRpcUrl",), "the chain of another node can't be taken over here"),
     (("setLoggingEnabled",), "the host's logging decides what is logged"),
-    (
-        ("dumpState", "loadState"),
-        "the store is one file: copy that, or use evm_snapshot and evm_revert",
-    ),
     (("reorg", "rollback"), "evm_snapshot and evm_revert take blocks back"),
 )
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rlp
 from flask import Flask
 from web3 import Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm.dev.control_table import CONTROL_ROUTES
 from flask_noderpc.evm.dev.refusals import REASONS
 from tests.websocket.client import Client
@@ -107,7 +110,7 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
         ("anvil_setNextBlockBaseFeePerGas", ["0x" + "f" * 64], "at most 255 bits"),
         ("anvil_setCoinbase", ["0x1"], "cannot unmarshal"),
         ("hardhat_setMinGasPrice", ["0x0"], "setNextBlockBaseFeePerGas sets it"),
-        ("anvil_loadState", ["0x"], "the store is one file"),
+        ("anvil_loadState", ["0x"], "not a state of anvil_dumpState of this server"),
     ],
 )
 def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str) -> None:
@@ -177,6 +180,47 @@ def test_later_blocks_have_the_gas_limit_that_is_set(w3: Any, chain: EmbeddedCha
     done(w3, "evm_revert", chain_was)
     done(w3, "evm_mine")
     assert w3.eth.get_block("latest")["gasLimit"] == limit
+
+
+def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    # A contract with storage, and one that shares its code.
+    one, other = (Web3.to_checksum_address("0x" + digits * 20) for digits in ("d1", "d2"))
+    for address in (one, other):
+        done(w3, "hardhat_setCode", address, "0x5f545f5260205ff3")
+        for slot in range(20):
+            key = f"0x{slot:064x}"
+            done(w3, "hardhat_setStorageAt", address, key, WORD)
+    before = w3.eth.get_block("latest")["stateRoot"]
+    dump = done(w3, "anvil_dumpState")
+    done(w3, "evm_revert", chain_was)
+    assert w3.eth.get_code(one) == b""
+
+    chain_was, height = done(w3, "evm_snapshot"), w3.eth.block_number
+    assert done(w3, "anvil_loadState", dump) is True
+    assert w3.eth.get_block("latest")["stateRoot"] == before
+    assert w3.eth.block_number == height + 1
+    assert done(w3, "eth_call", {"to": other}) == WORD
+    assert w3.eth.get_storage_at(one, 19) == bytes.fromhex(WORD[2:])
+    # And it goes on from there.
+    receipt = settled(chain, w3, {"from": FIRST, "to": one, "value": 1, "gas": 50_000})
+    assert (receipt["status"], w3.eth.get_balance(one)) == (1, 1)
+    # One that lacks a part is none.
+    cut = dumped(bytes.fromhex(dump[2:]))
+    error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]
+    assert error["message"].endswith("is missing in it")
+    # Nor is one whose nodes are none.
+    for parts in (b"\xc1\x01", b"\xc0", b"\xd0"):
+        broken = zlib.compress(rlp.encode([keccak(parts), [parts]]))
+        error = asked(w3, "anvil_loadState", f"0x{broken.hex()}")["error"]
+        assert "it can't be read" in error["message"]
+    done(w3, "evm_revert", chain_was)
+
+
+def dumped(whole: bytes) -> bytes:
+    """A dump without its last part."""
+    root, parts = rlp.decode(zlib.decompress(whole))
+    return zlib.compress(rlp.encode([root, parts[:-1]]))
 
 
 DRIVING = [route.name for route in CONTROL_ROUTES]
