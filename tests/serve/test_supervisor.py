@@ -36,11 +36,15 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
         other.execute("BEGIN IMMEDIATE")
         again = Node(tmp_path, command=[*COMMAND, *flags], log="again.log")
         try:
-            looks = 0
-            while not again.has_ended():
-                assert not has_listener(port)
-                looks += 1
-            assert looks > 1
+            looks: list[bool] = []
+
+            def ends_without_listener() -> bool:
+                looks.append(has_listener(port))
+                return again.has_ended()
+
+            until(ends_without_listener, "its end")
+            assert len(looks) > 1
+            assert not any(looks)
             assert again.end() == os.EX_CONFIG
         finally:
             again.kill()
@@ -91,24 +95,35 @@ def answered(url: str) -> tuple[int, str]:
         return 0, str(error)
 
 
+def point(link: Path, folder: Path) -> None:
+    """Let a link lead to a folder, in one step for whoever opens what is in it."""
+    fresh = link.with_name("fresh")
+    fresh.symlink_to(folder)
+    fresh.replace(link)
+
+
 def test_a_node_that_was_ready_stays_and_says_why_it_is_not(tmp_path: Path) -> None:
-    store, aside = tmp_path / "data", tmp_path / "aside"
-    with started(tmp_path) as node:
+    good, bad, link = (tmp_path / name for name in ("good", "bad", "link"))
+    good.mkdir()
+    bad.mkdir()
+    (bad / "noderpc.db").write_bytes(b"no database" * 500)
+    point(link, good)
+    with started(tmp_path, "--database", str(link / "noderpc.db")) as node:
         node.until_up()
+        url = node.url()
         (child,) = node.children()
-        store.rename(aside)
-        store.mkdir()
-        (store / "noderpc.db").write_bytes(b"no database" * 500)
+        point(link, bad)
         os.kill(child, signal.SIGKILL)
-        until(lambda: answered(node.url() + "/readyz")[0] == 503, "that it says why")
 
-        assert "the file is no SQLite database" in answered(node.url() + "/readyz")[1]
-        assert answered(node.url() + "/health")[0] == 200
-        assert '"code":-32603' in answered(node.url() + "/status")[1].replace(" ", "")
-        assert node.children() not in ([], [child])
+        def says_why() -> bool:
+            status, text = answered(url + "/readyz")
+            return status == 503 and "the file is no SQLite database" in text
 
-        (store / "noderpc.db").unlink()
-        for path in aside.iterdir():
-            path.rename(store / path.name)
-        until(lambda: answered(node.url() + "/readyz")[0] == 200, "that it is ready again")
+        until(says_why, "an answer of the one in its place")
+        assert answered(url + "/health")[0] == 200
+        assert '"code":-32603' in answered(url + "/status")[1].replace(" ", "")
+        assert child not in node.children()
+
+        point(link, good)
+        until(lambda: answered(url + "/readyz")[0] == 200, "that it is ready again")
         assert node.end() == 0
