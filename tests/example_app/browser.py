@@ -20,11 +20,11 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 
 @contextmanager
-def chromium() -> Iterator[Chrome]:
+def chromium(*flags: str) -> Iterator[Chrome]:
     """Debian's Chromium; Selenium looks for no other."""
     options = ChromeOptions()
     options.binary_location = require("chromium")
-    for flag in FLAGS:
+    for flag in (*FLAGS, *flags):
         options.add_argument(flag)
     service = ChromeService(require("chromedriver"), port=free_port())
     with patch.dict(os.environ, SE_OFFLINE="true"):
