@@ -14,6 +14,7 @@ from eth.exceptions import VMError
 from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, BlockNumber, Hash32
+from trie.hexary import HexaryTrie
 
 from ..domain.ethereum import NO_BLOB_FEE, ZERO_HASH, Authorization
 from ..domain.evm import (
@@ -44,6 +45,9 @@ class PyEvm(EvmEngine):
         self._records = records
 
     def world(self, root: bytes) -> World:
+        # trie 3.1: an lru_cache of 4,096 nodes, which with each holds on to a trie and all that
+        # was written to it. No node of one trie is found for another.
+        HexaryTrie._cached_create_node_to_db_mapping.cache_clear()
         return _PyEvmWorld(self._records, root)
 
 

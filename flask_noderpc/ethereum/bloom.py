@@ -44,7 +44,7 @@ def may_have(
 
 
 # The same few addresses and topics come in every block.
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _bits(item: bytes) -> int:
     """Yellow Paper 4.3.1: eleven bits of each of the first three pairs of the hash's bytes."""
     digest = keccak(item)

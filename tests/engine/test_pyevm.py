@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
+from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride
+from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.keccak import keccak
 
 from .jobs import NoRecords, Runs
 
@@ -27,3 +33,23 @@ def test_an_empty_base_to_a_power(exponent: bytes, modulus: bytes, power: int) -
 def test_selfdestruct_warns_nobody() -> None:
     # Warnings are errors here.
     assert Runs(bytes.fromhex("30ff"), 100_000)(ENGINE).error == ""
+
+
+def test_what_a_world_held_is_given_up_with_it() -> None:
+    def write(first: int) -> None:
+        owners = [keccak(number.to_bytes(8))[:20] for number in range(first, first + 100)]
+        change = Patch(NO_STORAGE, {owner: AccountOverride(nonce=1) for owner in owners})
+        assert change(ENGINE).written
+
+    write(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(1, 11):
+            write(number * 100)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Of 10 worlds the last.
+    assert taken < 1_000_000

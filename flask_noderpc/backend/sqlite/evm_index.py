@@ -42,7 +42,7 @@ _Hit = tuple[int, int]
 
 
 # The same few addresses and topics come in every block.
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def key(kind: bytes, value: bytes = b"") -> int:
     """What stands for a value of one kind."""
     return int.from_bytes(blake2b(value, digest_size=6, person=kind).digest(), signed=True)
