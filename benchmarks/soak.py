@@ -1,35 +1,50 @@
-"""Does ``noderpc start`` leak? ``python -m benchmarks.soak --minutes 30``.
+"""What ``noderpc start`` takes in memory: ``python -m benchmarks.soak --minutes 30``.
 
 Clients subscribe, read events, unsubscribe, hang up and come back, all the time, while
-blocks are made. Prints the memory of the server over the minutes after a warm-up, its slope,
-and its open files and threads; fails when the slope is more than ``--at-most``.
+others ask for ever other answers and blocks are made; with ``--evm`` they also send and
+trace transactions of Ethereum. Prints for each process its memory over the last third, the
+slope, and its open files and threads; fails when a slope is more than ``--at-most``.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
-from tests.serve.kit import started
+from tests.serve.kit import Node, started
 from tests.websocket.client import Client
 
-CLIENTS = 8
+CLIENTS, READERS = 6, 2
 _QUERIES = ("tm.event='Tx'", "tm.event='NewBlock'", "app.key='{}'", "tx.height>{}")
+_READ = ("block", "block_results", "commit", "header", "validators")
+_ROUND = 20
 _LOOK_S = 1.0
+
+
+@dataclass(slots=True)
+class Watched:
+    """A process, and what it was seen to take."""
+
+    name: str
+    looks: list[Look]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The server at one moment."""
+    """A process at one moment."""
 
     minutes: float
     memory_kb: int
@@ -38,7 +53,7 @@ class Look:
 
 
 def look(pid: int, began: float) -> Look:
-    """What the kernel says of the server."""
+    """What the kernel says of a process."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )
@@ -48,6 +63,13 @@ def look(pid: int, began: float) -> Look:
         sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
         int(status["Threads"]),
     )
+
+
+def below(pid: int) -> list[int]:
+    """The processes under one, those that they began too."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    own = [int(number) for number in listed.split()]
+    return [each for child in own for each in (child, *below(child))]
 
 
 def visit(url: str, dice: random.Random) -> None:
@@ -68,31 +90,74 @@ def visit(url: str, dice: random.Random) -> None:
                 pass
 
 
-class Crowd:
-    """Threads that visit one after another until they are stopped."""
+def read(url: str, dice: random.Random) -> None:
+    """Answers that were not asked for before, over one connection."""
+    with closing(HTTPConnection(urlsplit(url).netloc, timeout=60)) as connection:
+
+        def ask(path: str) -> Any:
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
+
+        latest = int(ask("/status")["result"]["sync_info"]["latest_block_height"])
+        for _ in range(_ROUND):
+            ask(f"/{dice.choice(_READ)}?height={dice.randint(1, max(1, latest))}")
+            ask(f'/abci_query?path="{dice.randrange(1 << 40)}"')
+
+
+class Ethereum:
+    """Sends, runs, traces and reads, at the address of the EVM layer."""
 
     def __init__(self, url: str) -> None:
-        self.visits = 0
+        self._netloc = urlsplit(url).netloc
+
+    def __call__(self, url: str, dice: random.Random) -> None:
+        """A round of all, over one connection."""
+        with closing(HTTPConnection(self._netloc, timeout=60)) as connection:
+
+            def ask(method: str, *params: Any) -> Any:
+                call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/", json.dumps(call), headers)
+                return json.loads(connection.getresponse().read()).get("result")
+
+            own = dice.choice(ask("eth_accounts"))
+            for _ in range(_ROUND):
+                pays = {"from": own, "to": f"0x{dice.randrange(1 << 159):040x}", "value": "0x1"}
+                sent = ask("eth_sendTransaction", {**pays, "gas": "0x5208"})
+                height = hex(dice.randint(0, int(ask("eth_blockNumber"), 16)))
+                ask("eth_call", pays, "latest")
+                ask("eth_getBlockByNumber", height, True)
+                ask("eth_getBalance", pays["to"], height)
+                ask("eth_getLogs", {"fromBlock": height, "toBlock": height})
+                ask("eth_getTransactionReceipt", sent)
+            ask("debug_traceTransaction", sent, {"tracer": "callTracer"})
+
+
+class Crowd:
+    """Threads that do their round again and again until they are stopped."""
+
+    def __init__(self, url: str, rounds: list[Callable[[str, random.Random], None]]) -> None:
+        self.rounds = 0
         self.failure: Exception | None = None
         self._url = url
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(random.Random(seed),))
-            for seed in range(CLIENTS)
+            threading.Thread(target=self._run, args=(each, random.Random(seed)))
+            for seed, each in enumerate(rounds)
         ]
         for thread in self._threads:
             thread.start()
 
-    def _run(self, dice: random.Random) -> None:
+    def _run(self, each: Callable[[str, random.Random], None], dice: random.Random) -> None:
         try:
             while not self._stopping.is_set():
-                visit(self._url, dice)
-                self.visits += 1
+                each(self._url, dice)
+                self.rounds += 1
         except Exception as error:
             self.failure = error
 
     def stop(self) -> None:
-        """Let each visit end; raise what one of them raised."""
+        """Let each round end; raise what one of them raised."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -100,20 +165,26 @@ class Crowd:
             raise self.failure
 
 
-def soak(url: str, pid: int, minutes: float, tell: Callable[[str], None]) -> list[Look]:
-    """Looks at the serving process, once a second."""
+def name(pid: int) -> str:
+    """The module that a process runs."""
+    command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return next((word for word in command if word.startswith("flask_noderpc")), command[0])
+
+
+def soak(node: Node, crowd: Crowd, minutes: float) -> dict[int, Watched]:
+    """Looks at all processes, once a second."""
     began = time.monotonic()
-    looks = [look(pid, began)]
-    crowd = Crowd(url)
+    found: dict[int, Watched] = {}
     pause = threading.Event()
-    while looks[-1].minutes < minutes and crowd.failure is None:
+    while time.monotonic() - began < minutes * 60 and crowd.failure is None:
+        for pid in below(node.pid):
+            # One that just ended has no files.
+            with suppress(OSError):
+                watched = found.get(pid) or found.setdefault(pid, Watched(name(pid), []))
+                watched.looks.append(look(pid, began))
         pause.wait(_LOOK_S)
-        looks.append(look(pid, began))
     crowd.stop()
-    pause.wait(_LOOK_S)
-    looks.append(look(pid, began))
-    tell(f"{crowd.visits} visits in {minutes:g} minutes")
-    return looks
+    return found
 
 
 def slope(looks: list[Look]) -> float:
@@ -124,29 +195,42 @@ def slope(looks: list[Look]) -> float:
     return found.slope
 
 
+def tell(pid: int, watched: Watched, minutes: float, say: Callable[[str], None]) -> float:
+    """Print what one process took; its slope in the last third, 0 of one that ended."""
+    looks = watched.looks
+    say(f"{pid} {watched.name}")
+    for one in looks[:: len(looks) // 12 + 1]:
+        say(f"  {one.minutes:6.2f} min {one.memory_kb:8} kB")
+    steady = [one for one in looks if one.minutes > minutes * 2 / 3]
+    found = slope(steady) if len(steady) > 1 else 0.0
+    first, last = looks[0], looks[-1]
+    say(f"  most {max(one.memory_kb for one in looks)} kB, {found:+.1f} kB a minute at the end")
+    say(f"  files {first.files} -> {last.files}, threads {first.threads} -> {last.threads}")
+    return found
+
+
 @click.command()
 @click.option("--minutes", default=1.0, show_default=True)
 @click.option("--at-most", default=1000.0, show_default=True, help="Kilobytes a minute.")
-def main(minutes: float, at_most: float) -> None:
+@click.option("--evm", is_flag=True, help="A chain of Ethereum.")
+@click.option("--cache-bytes", default=64 << 20, show_default=True)
+@click.option("--workers", default=1, show_default=True)
+def main(minutes: float, at_most: float, evm: bool, cache_bytes: int, workers: int) -> None:
     """Print memory, files and threads, and fail when memory grows."""
-    with tempfile.TemporaryDirectory() as folder:
-        # A block every hundredth of a second: SQLite's cache of pages is full early on, and
-        # would look like a leak while it fills.
-        pace = ("--block-interval", "0.01", "--empty-blocks")
-        with started(Path(folder), *pace) as node:
-            node.until_up()
-            (pid,) = node.children()
-            looks = soak(node.url(), pid, minutes, click.echo)
-    first, *_, last = looks
-    steady = [one for one in looks[:-1] if one.minutes > minutes / 2]
-    for one in steady[:: max(1, len(steady) // 10)]:
-        click.echo(f"{one.minutes:6.2f} min {one.memory_kb:8} kB")
-    found = slope(steady)
-    click.echo(f"slope {found:+.0f} kB a minute in the second half")
-    click.echo(
-        f"files {first.files} -> {last.files}, threads {first.threads} -> {last.threads}"
-    )
-    if found > at_most:
+    flags = ["--cache-bytes", str(cache_bytes), "--workers", str(workers)]
+    # A block every hundredth of a second: SQLite's cache of pages is full early on, and
+    # would look like a leak while it fills.
+    flags += ["--dev"] if evm else ["--block-interval", "0.01", "--empty-blocks"]
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder), *flags) as node:
+        node.until_up()
+        rounds: list[Callable[[str, random.Random], None]] = [visit] * CLIENTS
+        rounds += [read] * READERS
+        rounds += [Ethereum(node.url("EVM JSON-RPC"))] * READERS if evm else []
+        crowd = Crowd(node.url(), rounds)
+        found = soak(node, crowd, minutes)
+        click.echo(f"{crowd.rounds} rounds in {minutes:g} minutes, {node.height()} blocks")
+        slopes = [tell(pid, each, minutes, click.echo) for pid, each in found.items()]
+    if max(slopes) > at_most:
         raise click.ClickException(f"memory grows by more than {at_most:g} kB a minute")
 
 
