@@ -20,8 +20,9 @@ T = TypeVar("T")
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 20
 
-# What an interpreter needs to start on a busy machine.
-_START_S = 30.0
+# What an interpreter needs to start on a busy machine: to kill one that is nearly there and
+# start another would never end.
+_START_S = 120.0
 
 
 class Executor:
