@@ -66,7 +66,8 @@ def run_together(*groups: list[threading.Thread]) -> None:
 
 
 def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -> None:
-    node.get("/health")
+    # The first call that asks the store opens it.
+    node.get("/status")
     codes: list[int] = []
     sender = threading.Thread(
         target=lambda: codes.append(int(node.get('/broadcast_tx_sync?tx="late=one"')["code"]))

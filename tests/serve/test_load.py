@@ -180,7 +180,9 @@ def record(capsys: pytest.CaptureFixture[str]) -> Record:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    with started(tmp_path, "--workers", "2", "--block-interval", "0.5") as found:
+    # The first block is that of the first transaction.
+    flags = ("--workers", "2", "--block-interval", "0.5", "--empty-blocks", "false")
+    with started(tmp_path, *flags) as found:
         found.until_up()
         found.get(f"/broadcast_tx_commit?tx={quote(json.dumps('first=tx'))}")
         yield found
