@@ -40,4 +40,5 @@ def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> No
         "ethers signs": True,
         "ethers signs a message": True,
         "ethers delegates": 1,
+        "ethers hears of what is mined at once": True,
     }

@@ -4,7 +4,7 @@
 const { ethers } = require("ethers");
 const viem = require("viem");
 const { privateKeyToAccount } = require("viem/accounts");
-const { url, step } = require("./kit");
+const { url, step, awaited } = require("./kit");
 
 const KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NAME = "0x" + "77".repeat(20);
@@ -48,6 +48,22 @@ async function withEthers(to) {
     const authorization = await own.authorize({ address: NAME, nonce });
     const sent = await own.sendTransaction({ type: 4, to, authorizationList: [authorization] });
     return (await sent.wait()).status;
+  });
+  await step("ethers hears of what is mined at once", async () => {
+    const heard = new Set(), sent = [], all = awaited("transactions");
+    await provider.on("pending", (hash) => {
+      heard.add(hash);
+      if (sent.length === 3 && sent.every((own) => heard.has(own))) all.resolve(true);
+    });
+    // ethers makes its filter behind the back of `on`; what it polls for next comes after that.
+    await provider.send("eth_chainId", []);
+    for (const value of [1n, 2n, 3n]) {
+      const tx = await signer.sendTransaction({ to, value });
+      sent.push(tx.hash);
+      await tx.wait();
+    }
+    if (sent.every((own) => heard.has(own))) all.resolve(true);
+    return all.promise;
   });
   provider.destroy();
 }
