@@ -91,7 +91,8 @@ def main() -> None:
 
 def _watch(descriptor: int, ended: threading.Event) -> None:
     """Wait for the end of the parent."""
-    with socket.socket(fileno=descriptor) as parent:
+    # One that is killed before it has read what we wrote resets the connection.
+    with socket.socket(fileno=descriptor) as parent, suppress(ConnectionError):
         while parent.recv(1):
             pass
     ended.set()

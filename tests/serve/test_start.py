@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -18,6 +19,8 @@ from typing import Any
 
 import pytest
 from web3 import HTTPProvider, Web3
+
+from flask_noderpc.serve.plan import VARIABLE, Plan
 
 from ..websocket.client import Client
 from .kit import COMMAND, PATIENCE, Node, connect, refusal, started, until
@@ -267,6 +270,25 @@ def _height(node: Node) -> int:
     except OSError:
         # It may have been at the worker that was killed.
         return 0
+
+
+def test_a_process_ends_with_a_parent_that_has_not_read_its_word(tmp_path: Path) -> None:
+    own, theirs = socket.socketpair()
+    settings = {"database": str(tmp_path / "chain.db"), "produce": False}
+    plan = Plan(theirs.fileno(), settings=settings, folder=str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "flask_noderpc.serve.process"],
+        env={**os.environ, VARIABLE: plan.encode()},
+        pass_fds=[theirs.fileno()],
+    ) as process:
+        theirs.close()
+        try:
+            # It says that it is ready, which stays unread.
+            assert select.select([own], [], [], PATIENCE)[0]
+            own.close()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 def test_the_others_end_with_their_parent(tmp_path: Path) -> None:
