@@ -91,10 +91,13 @@ def main() -> None:
 
 def _watch(descriptor: int, ended: threading.Event) -> None:
     """Wait for the end of the parent."""
-    # One that is killed before it has read what we wrote resets the connection.
-    with socket.socket(fileno=descriptor) as parent, suppress(ConnectionError):
+    parent = socket.socket(fileno=descriptor)
+    # A parent that was killed before it read our report resets the connection.
+    with suppress(ConnectionError):
         while parent.recv(1):
             pass
+    # Kept open: a report that is still to come must not go to another file of that number.
+    parent.detach()
     ended.set()
 
 

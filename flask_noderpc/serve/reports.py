@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 from .. import json
 
@@ -18,12 +19,18 @@ class _Report(json.Struct):
 
 def report_ready(descriptor: int) -> None:
     """Tell the parent that this process serves."""
-    os.write(descriptor, json.encode(_Report(os.getpid())) + _END)
+    _write(descriptor, _Report(os.getpid()))
 
 
 def report_refusal(descriptor: int, reason: str) -> None:
     """Tell the parent why this process can't start."""
-    os.write(descriptor, json.encode(_Report(os.getpid(), reason)) + _END)
+    _write(descriptor, _Report(os.getpid(), reason))
+
+
+def _write(descriptor: int, report: _Report) -> None:
+    # Where the parent has gone, its processes end.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        os.write(descriptor, json.encode(report) + _END)
 
 
 class Reports:

@@ -95,6 +95,19 @@ def answered(url: str) -> tuple[int, str]:
         return 0, str(error)
 
 
+def test_a_process_ends_whose_parent_was_killed_before_it_read_its_report(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    flags = ("--home", str(tmp_path), "--rpc.laddr", f"tcp://127.0.0.1:{port}")
+    with started(tmp_path, command=[*COMMAND, *flags]) as node:
+        until(lambda: bool(node.children()), "its process")
+        node.tell(signal.SIGSTOP)
+        until(lambda: has_listener(port), "that it serves")
+        node.end(signal.SIGKILL)
+        until(lambda: not has_listener(port), "its end")
+
+
 def point(link: Path, folder: Path) -> None:
     """Let a link lead to a folder, in one step for whoever opens what is in it."""
     fresh = link.with_name("fresh")
