@@ -249,7 +249,7 @@ def _says_ok(path: str) -> bool:
         except OSError:
             return False
         sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-        return sock.recv(100).startswith(b"HTTP/1.1 200")
+        return sock.recv(100).startswith(b"HTTP/1.0 200")
 
 
 def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
