@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,8 @@ log = logging.getLogger("flask_noderpc.chain")
 
 # CometBFT: the channels that a full node speaks.
 _CHANNELS = bytes.fromhex("40202122233038606100")
+# A block's transaction takes some pages at least.
+_LEAST_FREE_BYTES = 1 << 16
 
 
 class EmbeddedChain(SQLiteBackend):
@@ -220,6 +223,9 @@ class EmbeddedChain(SQLiteBackend):
         complaint = own or self.lease_state().complaint
         if complaint.startswith(FULL):
             raise StoreError(complaint, self.path)
+        # The producer of another process may have no room to write why it makes no block.
+        if shutil.disk_usage(self._store.folder).free < _LEAST_FREE_BYTES:
+            raise StoreError(FULL, self.path)
 
     def awaits_first_block(self) -> bool:
         """As the base; not while something keeps it from being made."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from shutil import disk_usage
 
 import pytest
 
@@ -49,3 +51,14 @@ def test_a_call_that_waits_in_another_process(nearly_full: EmbeddedChain) -> Non
     nearly_full.start()
     with closing(EmbeddedChain(nearly_full.path, produce=False)) as other:
         assert FULL in waiting_call(other)
+
+
+def test_a_call_that_waits_where_the_producer_has_no_room_to_say_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as chain:
+        chain.start()
+        used = disk_usage(tmp_path)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: used._replace(free=4096))
+
+        assert FULL in waiting_call(chain)
