@@ -52,12 +52,14 @@ class AsyncTxs:
             if self._process != os.getpid():
                 # What was on its way at a fork is the parent's.
                 self._begin()
+        # Without the lock: the thread that makes room in a full queue needs it too.
+        self._submissions.put(submission)
+        with self._lock:
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(
                     target=self._run, name="noderpc-async-txs", daemon=True
                 ).start()
-            self._submissions.put(submission)
 
     def _run(self) -> None:
         while True:
@@ -82,7 +84,7 @@ class AsyncTxs:
             self._tell(error)
 
     def _may_end(self) -> bool:
-        # Decided under the lock: whoever adds one after this starts a new thread.
+        # Decided under the lock: whoever has put one after this starts a new thread.
         with self._lock:
             self._is_running = not self._submissions.empty()
             return not self._is_running

@@ -15,8 +15,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.backend.roles import Submission
 from flask_noderpc.backend.sqlite import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.rpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
 
@@ -100,3 +103,54 @@ def test_what_the_store_refuses_later_is_counted_and_logged(
         assert len(said) == 1
         assert "broadcast_tx_async" in said[0]
         assert "\nnoderpc_async_txs_refused_total 1.0\n" in clients[0].get("/metrics").text
+
+
+class BlockedLog(logging.Handler):
+    """Takes a first record, and each after it only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records = 0
+        self.is_blocked, self.go_on = threading.Event(), threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Wait with the second record."""
+        self.records += 1
+        if self.records > 1:
+            self.is_blocked.set()
+            assert self.go_on.wait(PATIENCE)
+
+
+def test_a_queue_that_fills_while_what_was_refused_is_logged_is_read_again(
+    tmp_path: Path,
+) -> None:
+    def refuse() -> TxResult:
+        raise ValueError("no")
+
+    handler = BlockedLog()
+    logger = logging.getLogger("flask_noderpc.mempool")
+    logger.addHandler(handler)
+    with closing(made(tmp_path / "chain.db")) as chain:
+        txs = AsyncTxs(chain)
+        result = TxResult()
+        taken = threading.Semaphore(0)
+        try:
+            for _ in range(2):
+                txs.add(Submission(result, refuse), 1)
+            assert handler.is_blocked.wait(PATIENCE)
+
+            def send_many() -> None:
+                for _ in range(600):
+                    txs.add(Submission(result, lambda: result), 1)
+                    taken.release()
+
+            sender = threading.Thread(target=send_many, daemon=True)
+            sender.start()
+            # As many as the queue holds.
+            assert all(taken.acquire(timeout=PATIENCE) for _ in range(500))
+            handler.go_on.set()
+            sender.join(PATIENCE)
+            assert not sender.is_alive()
+        finally:
+            handler.go_on.set()
+            logger.removeHandler(handler)
