@@ -314,6 +314,14 @@ def test_an_estimate_is_enough_and_little_more(node: Running, call: dict[str, An
     assert node.error("eth_call", {**call, "gas": hex(int(gas * 0.98))})
 
 
+@pytest.mark.parametrize("keys", [5, {"0x": 1}, "0x"])
+def test_storage_keys_are_a_list(node: Running, keys: Any) -> None:
+    call = {"from": ME, "to": TO, "accessList": [{"address": COUNTER, "storageKeys": keys}]}
+    error = node.error("eth_estimateGas", call)
+    assert error["code"] == -32602
+    assert "[]common.Hash" in error["message"]
+
+
 def test_an_estimate_pays_for_what_is_given_back_afterwards(node: Running) -> None:
     # EIP-7702: 12,500 of the 25,000 that each costs are given back where the account is known.
     signed: Any = OTHER.sign_authorization(

@@ -50,7 +50,9 @@ def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
     return tuple(
         AccessListEntry(
             Address().from_json(entry.get("address")),
-            tuple(map(Hash().from_json, entry.get("storageKeys") or ())),
+            tuple(
+                map(Hash().from_json, _list(entry.get("storageKeys") or [], "[]common.Hash"))
+            ),
         )
         for entry in entries
     )
