@@ -47,6 +47,10 @@ class NodeRPC:
         authorize: Authorize | None = None,
         **settings: Any,
     ) -> None:
+        if authorize is not None and not callable(authorize):
+            raise ConfigurationError(
+                f"authorize is {authorize!r}: a function of a method's name is needed"
+            )
         self._authorize = authorize
         self._name = name
         self._url_prefix = url_prefix

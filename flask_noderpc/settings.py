@@ -457,8 +457,10 @@ SETTINGS: tuple[Setting, ...] = tuple(
 
 def no_setting(key: str) -> str:
     """A sentence for a key that is none, with the one that it may stand for."""
-    like = get_close_matches(key, [row.key for row in SETTINGS], 1)
-    hint = f"did you mean {like[0]}?" if like else "see docs/settings for the list"
+    # Without the prefix, which all have in common and which would make any two names alike.
+    names = [row.key.removeprefix(PREFIX) for row in SETTINGS]
+    like = get_close_matches(key.removeprefix(PREFIX), names, 1)
+    hint = f"did you mean {PREFIX}{like[0]}?" if like else "see docs/settings for the list"
     return f"{key} is no setting; {hint}"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask import Flask
 
-from flask_noderpc import ConfigurationError, noderpc_bp
+from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
 from flask_noderpc.extension import mounts
 from flask_noderpc.settings import SETTINGS, Settings, read_settings
 
@@ -107,6 +107,19 @@ def test_a_key_that_is_no_setting_is_refused() -> None:
         ConfigurationError, match="NODERPC_DATABSE is no setting; did you mean NODERPC_DATABASE"
     ):
         read(databse="x")
+
+
+@pytest.mark.parametrize("name", ["authorize", "backend"])
+def test_no_setting_is_suggested_that_is_only_alike_in_its_prefix(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_settings({f"NODERPC_{name.upper()}": 1}, {})
+
+    assert "did you mean" not in str(caught.value)
+
+
+def test_an_authorize_that_is_no_function_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="authorize is 'admin': a function"):
+        NodeRPC(authorize=cast(Any, "admin"))
 
 
 def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
