@@ -37,9 +37,9 @@ def is_patched_late() -> bool:
     return is_patched() and not _PATCHED_FIRST
 
 
-# libev: of what is due in one iteration of the loop, each is called once.
-IN_EACH_ITERATION = 2
-"""The priority with which ``gevent.idle()`` comes back in the loop's next iteration."""
+# libev: of what is due in one iteration of the loop, each is called once. With this priority
+# gevent.idle() comes back in the next one.
+_IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
@@ -50,7 +50,7 @@ def next_turn() -> None:
     if is_patched():
         from gevent import idle
 
-        idle(IN_EACH_ITERATION)
+        idle(_IN_EACH_ITERATION)
     else:
         time.sleep(0)
 

@@ -79,11 +79,7 @@ class NodeRPC:
         settings = read_settings(app.config, {**self._settings, **options})
         dialect = dialect_named(settings.dialect)
         memory = _cache_memory(app, settings.cache_bytes)
-        backend = _embedded(app, settings, memory) if backend is None else backend
-        if not isinstance(backend, ChainBackend):
-            raise ConfigurationError(
-                f"backend is {backend!r}: an instance of a subclass of ChainBackend is needed"
-            )
+        backend = _embedded(app, settings, memory) if backend is None else _checked(backend)
         if (
             isinstance(backend, EmbeddedChain)
             and settings.proof_blocks is None
@@ -172,6 +168,14 @@ def _mount(name: str) -> Mount:
         known = ", ".join(map(repr, mounts(current_app))) or "none"
         raise ConfigurationError(f"no node RPC is mounted as {name!r}; mounted are: {known}")
     return mount
+
+
+def _checked(backend: object) -> ChainBackend:
+    if not isinstance(backend, ChainBackend):
+        raise ConfigurationError(
+            f"backend is {backend!r}: an instance of a subclass of ChainBackend is needed"
+        )
+    return backend
 
 
 def _cache_memory(app: Flask, wanted: int) -> CacheMemory:

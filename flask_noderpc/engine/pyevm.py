@@ -30,7 +30,8 @@ from ..domain.evm import (
 from ..ethereum.gas import floor_gas, initcode_gas, intrinsic_gas
 from ..ethereum.signatures import ORDER
 from .base import EvmEngine, Records, Tracer, World
-from .pyevm_code import Computation, error_text
+from .pyevm_code import Computation
+from .pyevm_errors import error_text
 
 _CREATES = Address(b"")
 _ANCESTORS = 256

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,9 +13,9 @@ from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
-from ..domain.evm import OUT_OF_GAS, REVERTED
 from .base import Tracer
-from .opcodes import SSTORE, name_of
+from .opcodes import SSTORE
+from .pyevm_errors import TEXTS, error_text, missing_gas
 from .pyevm_precompiles import precompiles
 
 _SELFDESTRUCT = 0xFF
@@ -30,47 +29,7 @@ _DEEPEST = 1024
 # EIP-2929: COLD_SLOAD_COST.
 _COLD_SLOT = 2_100
 
-# geth: core/vm/errors.go.
-_TEXTS: dict[type[VMError], str] = {
-    exceptions.Revert: REVERTED,
-    exceptions.InsufficientStack: "stack underflow",
-    exceptions.FullStack: "stack limit reached 1024 (1023)",
-    exceptions.InvalidJumpDestination: "invalid jump destination",
-    exceptions.InsufficientFunds: "insufficient balance for transfer",
-    exceptions.StackDepthLimit: "max call depth exceeded",
-    exceptions.ContractCreationCollision: "contract address collision",
-    exceptions.WriteProtection: "write protection",
-    exceptions.OutOfBoundsRead: "return data out of bounds",
-    exceptions.ReservedBytesInCode: "invalid code: must not begin with 0xef",
-}
-_OUT_OF_GAS = {
-    "Contract code size exceeds": "max code size exceeded",
-    "Write contract code": "contract creation code storage out of gas",
-    "Contract init code size": "max initcode size exceeded",
-}
 _COLLISION = exceptions.ContractCreationCollision
-_OPCODE = re.compile(r"0x[0-9a-f]+")
-_NEEDED = re.compile(r"Out of gas: Needed (\d+)")
-
-
-def error_text(error: VMError) -> str:
-    """What geth says of an error."""
-    if isinstance(error, exceptions.OutOfGas):
-        found = (text for start, text in _OUT_OF_GAS.items() if start in str(error))
-        return next(found, OUT_OF_GAS)
-    if isinstance(error, exceptions.InvalidInstruction):
-        opcode = _OPCODE.search(str(error))
-        code = int(opcode.group(), 16) if opcode else 0xFE
-        return "invalid opcode: INVALID" if code == 0xFE else f"invalid opcode: {name_of(code)}"
-    return _TEXTS.get(type(error), str(error))
-
-
-def _missing(error: VMError) -> int:
-    """The gas that there was too little of."""
-    found = _NEEDED.search(str(error)) if isinstance(error, exceptions.OutOfGas) else None
-    return int(found[1]) if found else 0
-
-
 _RIPEMD160 = Address((3).to_bytes(20))
 
 
@@ -174,7 +133,7 @@ class Computation(PragueComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error), _missing(error) + self._unasked(error))
+                self.settle(error_text(error), missing_gas(error) + self._unasked(error))
                 raise
             if self.step is not None and opcode in _CREATES:
                 self._refuse_creation(self.step)
@@ -191,7 +150,7 @@ class Computation(PragueComputation):
         geth adds up what an SSTORE costs before it asks.
         """
         step = self.step
-        if step is None or step.op != SSTORE or not _missing(error):
+        if step is None or step.op != SSTORE or not missing_gas(error):
             return 0
         is_warm = self.state.is_storage_warm(self.msg.storage_address, step.words[-1])
         return 0 if is_warm else _COLD_SLOT
@@ -252,7 +211,7 @@ class Computation(PragueComputation):
         frame = _Refused(self, step, gas)
         why = self._why_not(frame)
         tracer.enter(frame)
-        tracer.exit(frame, b"", gas if why is _COLLISION else 0, _TEXTS[why])
+        tracer.exit(frame, b"", gas if why is _COLLISION else 0, TEXTS[why])
 
     def _why_not(self, frame: Frame) -> type[VMError]:
         if frame.depth > _DEEPEST:

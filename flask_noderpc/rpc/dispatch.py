@@ -18,8 +18,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..concurrency import next_turn
 from ..errors import (
     AnswerTooLarge,
     NodeRPCError,
@@ -36,66 +37,12 @@ from .failures import as_rpc_error, to_rpc_error
 from .guard import OPEN, Guard
 from .kept_answers import Encoded, KeptAnswers
 from .params import P, ParamLoader, Params, Remembered
+from .reply import Answer, Reply, Told
 from .route import Begun, Route, RouteTable
 from .sight import SharedSight, Sight
 
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a transport sends."""
-
-    status: HTTPStatus
-    body: bytes
-    cacheable: bool = False
-    etag: str = ""
-    """What tells its result from others, where it is told."""
-    told: Told | None = None
-
-
-_UNKEPT = Encoded(b"")
-
 # Of a batch, before other requests are looked at.
 _CALLS_A_TURN = 20
-# gevent looks at its sockets after 50 sleeps of 0 s.
-_PAUSE_S = 1e-6
-
-
-class Answer(NamedTuple):
-    """One reply, the result in it, and whose it is, unless it failed."""
-
-    body: bytes
-    encoded: Encoded = _UNKEPT
-    route: Route[Any] | None = None
-
-    @property
-    def cacheable(self) -> bool:
-        """Whether others may keep it."""
-        return self.encoded.cacheable
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What one call was answered, and by whom."""
-
-    dispatcher: Dispatcher
-    route: Route[Any]
-    encoded: Encoded
-    transport: str
-
-    @property
-    def may_hold(self) -> bool:
-        """Whether the same may be told again, to whoever asks the same."""
-        return self.route.is_fixed or self.encoded.version is not None
-
-    def holds(self) -> bool:
-        """Whether it would be told now."""
-        if self.route.is_fixed:
-            return True
-        return self.encoded.holds(self.dispatcher.backend.version())
-
-    def telling(self) -> AbstractContextManager[None]:
-        """Tells that it was told once more, to whoever listens."""
-        return self.dispatcher.telling(self.route.name, self.transport)
 
 
 _LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -257,7 +204,7 @@ class Dispatcher:
             if number and number % _CALLS_A_TURN == 0:
                 # A moment of the store is held for no longer than a turn.
                 caller.sight.forget()
-                time.sleep(_PAUSE_S)
+                next_turn()
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:

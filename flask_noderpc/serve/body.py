@@ -11,10 +11,9 @@ import socket
 from io import RawIOBase
 from typing import Any
 
-import gevent
 from gevent.pywsgi import Input, _InvalidClientInput
 
-from ..concurrency import IN_EACH_ITERATION
+from ..concurrency import next_turn
 from .framing import read_trailers
 
 # Go: net/http/internal/chunked.go. Nothing but a line's end may hold a CR or an LF: others
@@ -41,7 +40,7 @@ class InTurns(RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         """Read into the buffer; how many bytes came."""
         if self.has_read:
-            gevent.idle(IN_EACH_ITERATION)
+            next_turn()
         self.has_read = True
         return self._raw.readinto(buffer)
 

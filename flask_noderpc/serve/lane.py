@@ -19,7 +19,7 @@ from flask import Flask, request_finished, request_started, request_tearing_down
 from ..extension import mounts
 from ..kept import CacheMemory, Kept
 from ..mount import Mount
-from ..rpc.dispatch import Told
+from ..rpc.reply import Told
 from ..transports.collisions import check_request
 
 # Beside their bytes: the entries, and what Python needs for them.

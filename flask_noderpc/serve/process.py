@@ -54,10 +54,8 @@ def main() -> None:
     from gevent import monkey
 
     monkey.patch_all()
-    from ..errors import NodeRPCError
-    from ..transports.collisions import leave_to_host
     from .plan import VARIABLE, Plan
-    from .reports import report_ready, report_refusal
+    from .reports import report_ready
 
     plan = Plan.decode(os.environ.pop(VARIABLE))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
@@ -67,16 +65,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     threading.Thread(target=_watch, args=(plan.watched, ended), daemon=True).start()
-    try:
-        app = _app(plan)
-        # Its parent has said which they are.
-        leave_to_host(app, lambda _: None)
-        servers = list(_servers(app, plan))
-        _start(app, servers, plan.restarted, ended)
-    except NodeRPCError as error:
-        # All processes have the same settings, and their parent says it once.
-        report_refusal(plan.watched, str(error))
-        sys.exit(os.EX_CONFIG)
+    app, servers = _started(plan, ended)
     report_ready(plan.watched)
     gc.freeze()
     gc.enable()
@@ -99,6 +88,25 @@ def _watch(descriptor: int, ended: threading.Event) -> None:
     # Kept open: a report that is still to come must not go to another file of that number.
     parent.detach()
     ended.set()
+
+
+def _started(plan: Plan, ended: threading.Event) -> tuple[Flask, list[NodeServer]]:
+    """The app and its servers, which serve; the process ends where they can't."""
+    from ..errors import NodeRPCError
+    from ..transports.collisions import leave_to_host
+    from .reports import report_refusal
+
+    try:
+        app = _app(plan)
+        # Its parent has said which they are.
+        leave_to_host(app, lambda _: None)
+        servers = list(_servers(app, plan))
+        _start(app, servers, plan.restarted, ended)
+    except NodeRPCError as error:
+        # All processes have the same settings, and their parent says it once.
+        report_refusal(plan.watched, str(error))
+        sys.exit(os.EX_CONFIG)
+    return app, servers
 
 
 def _app(plan: Plan) -> Flask:

@@ -13,22 +13,21 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from io import BufferedReader, BytesIO
 from math import inf
 from typing import Any, BinaryIO
 
 import gevent
 from gevent.pool import Pool
-from gevent.pywsgi import WSGIHandler, WSGIServer
-from werkzeug.http import HTTP_STATUS_CODES
+from gevent.pywsgi import WSGIServer
 
-from ..concurrency import IN_EACH_ITERATION
+from ..concurrency import next_turn
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
 from .body import Body, InTurns
 from .framing import check_request_line, read_headers
+from .head import HeadWriter
 from .lane import Asked, Lane
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -73,12 +72,12 @@ class Awaits(Enum):
     READER = "that it takes our answer"
 
 
-class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
+class Handler(HeadWriter):
     """One connection, and until when its peer must have done what it is waited for."""
 
     server: NodeServer
     # gevent's word for a socket that was shut down while somebody waited at it, as ours are.
-    ignored_socket_errors = (*WSGIHandler.ignored_socket_errors, errno.EBADF)
+    ignored_socket_errors = (*HeadWriter.ignored_socket_errors, errno.EBADF)
     # gevent compares it where it can't send, also before the first answer of a connection.
     code = 0
     wsgi_input: Body | None = None
@@ -173,28 +172,6 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         environ["wsgi.input_terminated"] = True
         return environ
 
-    def start_response(self, status: str, headers: Any, exc_info: Any = None) -> Any:
-        """Begin an answer, with the phrase of its status as it is written in RFC 9110."""
-        return super().start_response(_canonical(status), headers, exc_info)
-
-    def finalize_headers(self) -> None:
-        """Close behind an answer of HTTP/1.0 that has no length."""
-        super().finalize_headers()
-        names = {name.lower() for name, _ in self.response_headers}
-        has_end = b"content-length" in names or self.code in (204, 304)
-        if self.request_version == "HTTP/1.0" and not has_end:
-            self.close_connection = True
-
-    def _write_with_headers(self, data: bytes) -> None:
-        # gevent answers any version with 1.1.
-        self.headers_sent = True
-        self.finalize_headers()
-        version = b"HTTP/1.0" if self.request_version == "HTTP/1.0" else b"HTTP/1.1"
-        lines = [b"%b %b" % (version, self.status)]
-        lines += [b"%b: %b" % header for header in self.response_headers]
-        self._sendall(b"\r\n".join((*lines, b"", b"")))
-        self._write(data)
-
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
         self._sent = []
@@ -223,7 +200,7 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
     def _yield(self) -> None:
         self._sent = []
         self.awaits, self.apart = Awaits.NOTHING, 0
-        gevent.idle(IN_EACH_ITERATION)
+        next_turn()
         self._bytes.has_read = False
 
     def _sendall(self, data: bytes) -> None:
@@ -265,13 +242,6 @@ class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         """Let the peer have nothing more."""
         with suppress(OSError, AttributeError):
             self.socket.shutdown(socket.SHUT_RDWR)
-
-
-@lru_cache(maxsize=128)
-def _canonical(status: str) -> str:
-    code, _, phrase = status.partition(" ")
-    known = HTTP_STATUS_CODES.get(int(code), "")
-    return f"{code} {known}" if phrase == known.upper() else status
 
 
 def _client(address: Any) -> str:

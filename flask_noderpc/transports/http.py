@@ -20,8 +20,9 @@ from ..errors import (
     OriginRefused,
     RPCError,
 )
-from ..rpc.dispatch import Dispatcher, Reply
+from ..rpc.dispatch import Dispatcher
 from ..rpc.query import check_text, is_utf8, no_text, values_of
+from ..rpc.reply import Reply
 from ..wire.envelope import URI_ID
 from .client import sender_of
 from .origin import UNWANTED, Standing

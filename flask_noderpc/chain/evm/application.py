@@ -6,7 +6,7 @@ that whatever reads an Ethermint chain reads this one; the app hash is the state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...backend.application import (
     Application,
@@ -202,17 +202,7 @@ class EvmApplication(Application):
             executed = Executed(patched.state, (None,) * len(txs))
         else:
             executed = self._executed(block, ExecuteBlock(own.root, environment, tuple(txs)))
-        results: list[TxResult] = []
-        count = 0
-        for tx, found in zip(block.txs, executed.outcomes, strict=True):
-            if found is None:
-                results.append(TxResult())
-                continue
-            if isinstance(found, Refused):
-                results.append(_refusal(found.reason))
-                continue
-            results.append(_result(tx, *found, count, block.height))
-            count += 1
+        results = tuple(_results(block, executed))
         gas = sum(result.gas_used for result in results)
         made = EvmHead(
             block.height,
@@ -223,7 +213,7 @@ class EvmApplication(Application):
             patched.coinbase or own.coinbase,
         )
         return BlockExecution(
-            tx_results=tuple(results),
+            tx_results=results,
             app_hash=made.root,
             begin_events=_begin_events(own, environment),
             end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
@@ -271,6 +261,18 @@ class EvmApplication(Application):
         """A transaction; what waits is looked at for every block."""
         found = self._decoded.get(raw)
         return self._decoded.keep(raw, decode(raw, unsigned=True)) if found is None else found
+
+
+def _results(block: BlockRequest, executed: Executed) -> Iterator[TxResult]:
+    count = 0
+    for tx, found in zip(block.txs, executed.outcomes, strict=True):
+        if found is None:
+            yield TxResult()
+        elif isinstance(found, Refused):
+            yield _refusal(found.reason)
+        else:
+            yield _result(tx, *found, count, block.height)
+            count += 1
 
 
 def _begin_events(own: EvmHead, environment: Environment) -> tuple[Event, ...]:
