@@ -15,6 +15,7 @@ import pytest
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.testing import Node
 
+from ..serve.kit import until
 from .conftest import Connect
 
 PATIENCE = 30.0
@@ -130,5 +131,7 @@ def test_who_leaves_at_once_is_served_all_the_same(node: Node, connect: Connect)
 
     assert node.chain.wait_for_pending(PATIENCE)
     other = connect()
-    while other.asked("num_unconfirmed_txs")["result"]["total"] != "2":
-        threading.Event().wait(0.02)
+    until(
+        lambda: other.asked("num_unconfirmed_txs")["result"]["total"] == "2",
+        "both transactions",
+    )
