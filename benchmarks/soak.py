@@ -1,4 +1,4 @@
-"""What ``noderpc start`` takes in memory: ``python -m benchmarks.soak --minutes 30``.
+"""Measure the memory of ``noderpc start``: ``python -m benchmarks.soak --minutes 30``.
 
 Clients subscribe, read events, unsubscribe, hang up and come back, all the time, while
 others ask for ever other answers and blocks are made; with ``--evm`` they also send and
@@ -53,7 +53,7 @@ class Look:
 
 
 def look(pid: int, began: float) -> Look:
-    """What the kernel says of a process."""
+    """Return what the kernel reports of a process."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )

@@ -57,7 +57,7 @@ def decoded(tx: bytes) -> str:
 
 
 def has_pairs() -> bool:
-    """Whether transactions are ``name=value``, and not Ethereum's."""
+    """Return true if transactions are ``name=value``, and not Ethereum's."""
     return bool(current_app.config.get("NODERPC_APPLICATION") != "evm")
 
 

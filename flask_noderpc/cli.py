@@ -31,7 +31,7 @@ cli = AppGroup("noderpc", help="The node RPC of this app.")
 
 
 class _CannotStart(click.ClickException):
-    """What is set, or what is found there, can't be served."""
+    """An error of the settings or of the store, with exit status 78."""
 
     exit_code = os.EX_CONFIG
 

@@ -43,7 +43,7 @@ _IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
-    """Let everybody else have a turn: other threads, or greenlets and whose socket is ready.
+    """Let other threads run, or other greenlets and those whose socket is ready.
 
     gevent's ``sleep(0)`` comes back before sockets are looked at, up to fifty times.
     """
@@ -56,7 +56,7 @@ def next_turn() -> None:
 
 
 def has_input(sock: socket.socket) -> bool:
-    """Whether reading from a socket would not wait."""
+    """Return true if reading from a socket would not wait."""
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
     poll = select.poll

@@ -179,7 +179,7 @@ def _checked(backend: object) -> ChainBackend:
 
 
 def _cache_memory(app: Flask, wanted: int) -> CacheMemory:
-    """What all mounts of an app have for caches: as much as the one that wants the most."""
+    """The cache memory that all mounts of an app share: the largest of their settings."""
     found = [mount.memory for mount in mounts(app).values()]
     memory = found[0] if found else CacheMemory(wanted)
     memory.limit = max(memory.limit, wanted)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from flask import Response, current_app, request, url_for
 
@@ -49,6 +49,7 @@ from .transports.http import answer_get, answer_post, read_body, refuse
 from .transports.index import index_page, plain_index
 from .transports.origin import ANY, LOOPBACK, PROGRAM, TELLING, Origins, Standing
 from .transports.pages import own_pages
+from .transports.talker import Talker
 from .transports.websocket import Shell
 from .wire.dialect import Dialect
 
@@ -59,29 +60,8 @@ _EVM = "evm"
 
 _OTHER_METHODS = {DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
 # Of the EVM layer, whose methods are not known where it is not served.
-_NAMESPACES = tuple(
-    f"{name}_"
-    for name in ("eth", "web3", "net", "txpool", "debug", "evm", "anvil", "hardhat", "personal")
-)
-
-
-class Talker(Protocol):
-    """What a websocket's messages go to, and its notifications come from."""
-
-    def receive(self, body: bytes) -> None:
-        """Answer a message."""
-
-    def settle(self, seconds: float) -> bool:
-        """Answer the messages that wait for the store, within so long; whether any are left."""
-
-    def pull(self) -> Iterator[bytes]:
-        """What waits to be sent."""
-
-    def cancel(self) -> Iterable[bytes]:
-        """End the subscriptions of a client that reads nothing; the notices of that."""
-
-    def close(self) -> None:
-        """The connection has ended."""
+_EVM_NAMES = "eth", "web3", "net", "txpool", "debug", "evm", "anvil", "hardhat", "personal"
+_NAMESPACES = tuple(f"{name}_" for name in _EVM_NAMES)
 
 
 class Mount:
@@ -170,13 +150,16 @@ class Mount:
             dialect,
             metrics_page(backend, self.memory) if settings.metrics else None,
         )
+        self._check_names(routes)
+
+    def _check_names(self, routes: RouteTable) -> None:
         self._guard.check_names(
             {*routes.by_name(), *_OTHER_METHODS, *(self._evm.methods if self._evm else ())},
-            unchecked=() if self._evm else _NAMESPACES,
+            () if self._evm else _NAMESPACES,
         )
-        names = {*routes.by_name(), *self._websocket_names(), *self._pages}
-        names |= {_EVM} if self._evm else set()
-        for name in settings.exclude_routes:
+        own = (_EVM,) if self._evm else ()
+        names = {*routes.by_name(), *self._websocket_names(), *self._pages, *own}
+        for name in self.settings.exclude_routes:
             if name not in names:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
 
@@ -250,7 +233,7 @@ class Mount:
 
     @property
     def refuses_hosts(self) -> bool:
-        """Whether there may be hosts that are not served."""
+        """True if there may be hosts that are not served."""
         return ANY not in self.settings.allowed_hosts
 
     @property

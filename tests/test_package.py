@@ -1,4 +1,4 @@
-"""What is built of this repository, and which Pythons take it."""
+"""The distributions of this repository, and the Pythons that take them."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Application(EvmState, ABC):
     """
 
     name = ""
-    """What the stores of its chains are marked with, so that no other application opens them;
+    """The mark of its chains' stores, so that no other application opens them;
     empty marks none."""
 
     rechecks = True

@@ -70,7 +70,7 @@ class ChainBackend(
         block can take what waits; the default knows of none."""
 
     def awaits_first_block(self) -> bool:
-        """Whether the first block is not there, and is made without a transaction."""
+        """Return true if the first block is to come, and is made without a transaction."""
         return False
 
     def close(self) -> None:

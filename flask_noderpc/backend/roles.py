@@ -136,12 +136,12 @@ class Submission:
     """A transaction on its way to where it waits for a block."""
 
     check: TxResult
-    """What the application said of it."""
+    """The result of the application's check."""
     wait: Callable[[], TxResult]
     """Returns the check once the transaction waits for a block; raises why it can't. To be
     called once, whoever wants to know."""
     is_stored: Callable[[float], bool] = lambda seconds: True
-    """Whether :attr:`wait` would not wait, as soon as that is so or so many seconds on."""
+    """Returns true as soon as :attr:`wait` would not wait, or false so many seconds on."""
 
 
 class Mempool:

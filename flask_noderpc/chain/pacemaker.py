@@ -39,7 +39,7 @@ class Pace:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether the first block is made without a transaction."""
+        """True if the first block is made without a transaction."""
         return not self.by_hand and (self.empty_blocks or self.proof_blocks)
 
     @property

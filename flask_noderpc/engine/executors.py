@@ -200,7 +200,7 @@ class _Crew:
         self._served: list[str] = []
 
     def serves(self) -> bool:
-        """Whether there is a process that has started."""
+        """Return true if a process has started."""
         return bool(self.idle or self.working)
 
     def add(self, executor: Executor) -> None:

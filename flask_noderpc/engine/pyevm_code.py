@@ -140,7 +140,7 @@ class Computation(PragueComputation):
             self.settle()
 
     def get_gas_remaining(self) -> int:
-        """What is left, for itself or for a message that it begins."""
+        """Return the gas that is left, for itself or for a message that it begins."""
         self.offered = super().get_gas_remaining()
         return self.offered
 

@@ -81,7 +81,7 @@ def _modexp(computation: Any) -> None:
 
 
 def _reason(number: int, data: bytes, said: str) -> str:
-    """What geth says of an input that py-evm refused."""
+    """Return geth's text for an input that py-evm refused."""
     if number in (0x06, 0x07, _PAIRING):
         return _bn254_reason(number, data)
     if number == _BLAKE2F:

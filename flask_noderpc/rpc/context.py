@@ -41,10 +41,10 @@ class Context:
     turns: Turns
     async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
-    """Whether exceptions that nobody raised on purpose go on to the server, or the test."""
+    """Returns true if other exceptions than our errors are raised to the server or test."""
     client: str = ""
     """Who calls, where something is shared out among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)
-    """What the process has for caches."""
+    """The process's memory for caches."""
     memo: dict[str, Any] = field(default_factory=dict)
     """What is made once for a mount: documents that never change, readers of the backend."""

@@ -252,7 +252,7 @@ class Dispatcher:
             return self.failure_over_websocket(own_id, error)
 
     def begins(self, method: str) -> bool:
-        """Whether :meth:`begin_over_websocket` takes calls of a method."""
+        """Return true if :meth:`begin_over_websocket` takes calls of a method."""
         endpoint = self._endpoints.get(method)
         return endpoint is not None and endpoint.route.begin is not None
 
@@ -267,7 +267,7 @@ class Dispatcher:
         return Begun(partial(next, steps), first)
 
     def _in_two_steps(self, call: Call, own_id: bytes, sender: Sender) -> Iterator[Any]:
-        """Whether the call is ready, if it has begun; then its reply."""
+        """Yield the ``is_ready`` of a call that has begun, and then its reply."""
         try:
             with self.telling(call.method, "websocket"):
                 caller = _Caller(sender, "websocket", Sight(self.backend))

@@ -181,7 +181,7 @@ _LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 1_024
 
 
 class Remembered:
-    """What readers of parameters made of the latest short texts."""
+    """A cache of the parameters that were read from the latest short texts."""
 
     def __init__(self) -> None:
         self._made = lru_cache(_MOST_REMEMBERED)(lambda read, raw: read(raw))

@@ -48,7 +48,7 @@ class Begun(Generic[T]):
     finish: Callable[[], T]
     """Returns the answer; to be called once."""
     is_ready: Callable[[float], bool] = lambda seconds: True
-    """Whether :attr:`finish` would not wait, as soon as that is so or so many seconds on."""
+    """Returns true as soon as :attr:`finish` would not wait, or false so many seconds on."""
 
 
 @dataclass(frozen=True, slots=True)

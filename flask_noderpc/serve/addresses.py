@@ -82,7 +82,7 @@ def bind(address: Address) -> socket.socket:
 
 
 def is_on_loopback(sock: socket.socket) -> bool:
-    """Whether only this machine reaches a socket that listens."""
+    """Return true if only this machine reaches a socket that listens."""
     if sock.family == socket.AF_UNIX:
         return False
     return is_loopback(sock.getsockname()[0])

@@ -31,7 +31,7 @@ class InTurns(RawIOBase):
         self._raw = raw
         self._sock = raw._sock  # type: ignore[attr-defined]  # where websockets look for it
         self.has_read = False
-        """Whether a piece was read in this turn."""
+        """True if a piece was read in this turn."""
 
     def readable(self) -> bool:
         """Always."""

@@ -127,7 +127,7 @@ class _Sent:
 
 
 class Lane:
-    """What was sent, by what was asked; bounded in bytes, also as a part of ``memory``."""
+    """A cache of answers by their requests; bounded in bytes, also as a part of ``memory``."""
 
     def __init__(self, most_bytes: int, memory: CacheMemory | None = None) -> None:
         self._sent: Kept[bytes, _Sent] = Kept(_MOST, most_bytes, _weight, memory)

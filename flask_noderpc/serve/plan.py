@@ -37,7 +37,7 @@ class Plan:
     folder: str = ""
     """Where that keeps its chain."""
     restarted: bool = False
-    """Whether one before it was ready: it serves also where the node can't start now, to say
+    """True if one before it was ready: it serves also where the node can't start now, to say
     so."""
 
     def encode(self) -> str:

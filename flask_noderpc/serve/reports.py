@@ -1,4 +1,4 @@
-"""What a node's processes tell their parent: that they are ready, or why they can't be."""
+"""Reports of a node's processes to their parent: ready, or why they can't start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _write(descriptor: int, report: _Report) -> None:
 
 
 class Reports:
-    """What came through a socket that all processes write to."""
+    """The reports that came through a socket that all processes write to."""
 
     def __init__(self, own: socket.socket) -> None:
         self._own = own

@@ -35,7 +35,7 @@ class _Child:
 
     @property
     def was_ready(self) -> bool:
-        """Whether this process or one before it was ready."""
+        """True if this process or one before it was ready."""
         return self.is_ready or self.plan.restarted
 
 

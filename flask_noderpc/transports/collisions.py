@@ -46,7 +46,7 @@ class Collision:
 
     @property
     def is_common(self) -> bool:
-        """Whether it is ``GET /`` or ``/health``, which many apps have on their own."""
+        """True for ``GET /`` and ``/health``, which many apps have of their own."""
         name = self.endpoint.removesuffix("_bare").removesuffix("_v1")
         return name in ("index", "health")
 
@@ -85,7 +85,7 @@ def check_request(app: Flask, **_: object) -> None:
 
 
 def has_get(app: Flask, endpoint: str) -> bool:
-    """Whether GET reaches an endpoint of the app."""
+    """Return true if GET reaches an endpoint of the app."""
     return any("GET" in (rule.methods or ()) for rule in app.url_map.iter_rules(endpoint))
 
 
@@ -157,7 +157,7 @@ def _place(rule: Rule) -> tuple[object, ...]:
 
 
 def _places(rule: Rule) -> Iterator[tuple[object, ...]]:
-    """Where a rule matches: also without the slash at its end, be it by a redirect."""
+    """Yield the places that a rule matches: also without its last slash, as redirects do."""
     path, *others = _place(rule)
     yield path, *others
     if isinstance(path, str) and path.endswith("/"):

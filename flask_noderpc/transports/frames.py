@@ -65,7 +65,7 @@ class SmallFrames:
         """Of the fragment that is being read."""
 
     def are_too_many(self, event: Event) -> bool:
-        """Whether a frame that was read is one too many."""
+        """Return true if a frame that was read is one too many."""
         return self._is_small(event) and self._count_one() > SMALL_PER_S
 
     def _is_small(self, event: Event) -> bool:

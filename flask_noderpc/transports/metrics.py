@@ -157,7 +157,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """What a scraper asks for, OpenMetrics or Prometheus's own text."""
+    """Choose what a scraper accepts, OpenMetrics or Prometheus's own text."""
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):

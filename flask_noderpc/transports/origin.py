@@ -62,7 +62,7 @@ class Origins:
     dev: bool = False
 
     def serves(self, host: str) -> bool:
-        """Whether the list, if there is one, has the host that a request names."""
+        """Return true if there is no list, or it has the host that a request names."""
         return not self.hosts or self._has(host)
 
     def serves_on_loopback(self, host: str | None) -> bool:
@@ -126,7 +126,7 @@ def _is_ip(name: str) -> bool:
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether it is an IP address of this machine alone."""
+    """Return true for an IP address of this machine alone."""
     try:
         found = ip_address(address or "")
     except ValueError:
@@ -161,8 +161,8 @@ def _relation(headers: Headers, host: str) -> str:
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
-    """Whether an origin, as a whole, is that of the host; a proxy with TLS may not tell of
-    the scheme."""
+    """Compare an origin, as a whole, with the host; a proxy with TLS may not tell of the
+    scheme."""
     sent, own = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
     if sent is None or own is None:
         return False

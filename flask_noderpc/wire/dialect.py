@@ -31,7 +31,7 @@ _JSON: Mapping[type, Json] = {
     float: {"type": "number"},
     bool: {"type": "boolean"},
 }
-"""What JSON itself has, with its JSON Schema."""
+"""The types that JSON itself has, with their JSON Schema."""
 
 SchemaChoice = type[WireSchema] | Choice
 """The schema of a result, or those of which it is one."""

@@ -50,7 +50,7 @@ class Attack(threading.Thread):
 
     @property
     def is_over(self) -> bool:
-        """Whether all was sent."""
+        """Return true if all was sent."""
         return self._left <= 0
 
     def run(self) -> None:

@@ -35,7 +35,7 @@ def nearly_full(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def waiting_call(chain: EmbeddedChain) -> str:
-    """What a caller is told whose transaction gets into no block."""
+    """Return the answer to a caller whose transaction gets into no block."""
     client = app_for(chain, broadcast_timeout=TIMEOUT_S).test_client()
     return client.get(f"/broadcast_tx_commit?tx=0x{TX.hex()}").get_data(as_text=True)
 

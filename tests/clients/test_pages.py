@@ -67,7 +67,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def asked(browser: Chrome, page: str, url: str, call: dict[str, Any]) -> tuple[int, str]:
-    """What a page is answered."""
+    """Return the answer to a page."""
     browser.get(page)
     status, text = browser.execute_async_script(_ASK, url, call)
     return status, text

@@ -109,7 +109,7 @@ def _can_connect(way: Way, stack: ExitStack) -> bool:
 
 
 def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
-    """What gunicorn has unless told otherwise."""
+    """The default of gunicorn."""
     with serving("sync", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
         with pytest.raises(InvalidStatus) as refused, way.websocket():
             pass

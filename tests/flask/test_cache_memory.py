@@ -1,4 +1,4 @@
-"""What the caches of an app take in memory together is bounded by one setting."""
+"""One setting bounds the memory that the caches of an app take together."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
 
 
 def output_in(folder: Path) -> str:
-    """What pytest says of the tests in a folder, all of which pass."""
+    """Return pytest's output for the tests in a folder, all of which pass."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
         cwd=folder,

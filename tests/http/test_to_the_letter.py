@@ -1,4 +1,4 @@
-"""What the interface document says of parameters and of the order of members."""
+"""Parameters and the order of members as the interface document has them."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Node:
             self._process.send_signal(number)
 
     def has_ended(self) -> bool:
-        """Whether its parent process has."""
+        """Return true if its parent process has."""
         return self._process.poll() is not None
 
     def end(self, number: int = signal.SIGTERM) -> int:

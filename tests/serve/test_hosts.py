@@ -41,7 +41,7 @@ def asked(url: str, path: str = "/health", body: Any = None, **headers: str) -> 
 
 
 def urls(node: Node) -> list[str]:
-    """Where the node RPC is, in the order of its addresses."""
+    """Return the URLs of the node RPC, in the order of its addresses."""
     return re.findall(r"^node RPC +(\S+)", node.log.read_text(), re.MULTILINE)
 
 

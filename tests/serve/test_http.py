@@ -1,4 +1,4 @@
-"""What stands around answers of ``noderpc start``: versions, phrases, headers."""
+"""Status lines and headers of ``noderpc start``: versions, phrases."""
 
 from __future__ import annotations
 

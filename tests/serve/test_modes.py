@@ -1,4 +1,4 @@
-"""What a node makes is its owner's alone."""
+"""Files and folders that a node makes are its owner's alone."""
 
 from __future__ import annotations
 

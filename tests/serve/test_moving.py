@@ -25,7 +25,7 @@ QUICK = ("--block-interval", "0.05")
 
 
 def _first_height(node: Node) -> int:
-    """What the first answer of all says."""
+    """Return the first answer of all."""
     node.until_up()
     return node.height()
 

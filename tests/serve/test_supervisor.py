@@ -17,7 +17,7 @@ from .kit import COMMAND, PATIENCE, Node, refusal, started, until
 
 
 def has_listener(port: int) -> bool:
-    """Whether somebody listens at a port of this machine."""
+    """Return true if a process listens at a port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), PATIENCE).close()
     except ConnectionRefusedError:

@@ -23,7 +23,7 @@ class _Job(Generic[T]):
         self._value: list[T] = []
         self.error: BaseException | None = None
         self.is_done = False
-        """Whether it is on disk, or never will be."""
+        """True when it is on disk, or never will be."""
 
     def do(self, connection: Connection) -> None:
         """Work inside a savepoint, so that one failure does not undo its neighbours."""
@@ -59,7 +59,7 @@ class Write(Generic[T]):
         self._begun: Begun[None] | None = None
 
     def is_done(self, seconds: float) -> bool:
-        """Whether it is on disk, or never will be, as soon as it is or so long on."""
+        """Return true as soon as it is on disk or never will be, or false so long on."""
         if not self._job.is_done:
             self._wait(seconds)
         return self._job.is_done
@@ -70,7 +70,7 @@ class Write(Generic[T]):
         self._begun.wait(seconds)
 
     def result(self) -> T:
-        """What the work returned, once it is on disk; raise what it raised."""
+        """Return the result of the work, once it is on disk; raise what it raised."""
         if not self._job.is_done:
             self._wait(None)
         with translated(self._path):

@@ -29,7 +29,7 @@ class Caution:
         return bool(self._blamed) and tx_hash(tx) in self._blamed
 
     def has_suspects(self) -> bool:
-        """Whether a transaction failed of which the next block shows that it is to blame."""
+        """Return true if a transaction failed that the next block may show to be the cause."""
         return bool(self._strikes or self._blamed)
 
     def fewer(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:

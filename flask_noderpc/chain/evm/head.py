@@ -25,7 +25,7 @@ class EvmHead:
     gas_used: int
     gas_limit: int
     coinbase: bytes = b""
-    """Who gets the tips of later blocks, where that was set by hand."""
+    """The account that gets the tips of later blocks, where that was set by hand."""
 
     @property
     def next_base_fee(self) -> int:

@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is changed; ``None`` leaves it as it is."""
+    """A change by hand; ``None`` leaves a part as it is."""
 
     overrides: Overrides = field(default_factory=dict)
     next_base_fee: int | None = None
@@ -37,7 +37,7 @@ class Change:
 
 
 class _OfBlocks(json.Struct):
-    """What a transaction says beside accounts."""
+    """The members of a change beside accounts."""
 
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
     coinbase: str | None = None
@@ -99,7 +99,7 @@ def change_of(raw: bytes) -> Change:
 
 
 class OfLaterBlocks:
-    """What a block's changes say of later blocks; the last counts."""
+    """The changes in a block that concern later blocks; the last counts."""
 
     def __init__(self) -> None:
         self._next_base_fee: int | None = None

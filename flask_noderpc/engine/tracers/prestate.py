@@ -52,7 +52,7 @@ class _Prestate(Recorder):
         self._seen: dict[bytes, _Seen] = {}
         self._ended: set[bytes] = set()
         self._fresh: list[tuple[bytes, int | None]] = []
-        """What came up with the instruction at hand."""
+        """Accounts and slots that the instruction at hand was the first to use."""
         self._world: World
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
