@@ -224,7 +224,7 @@ def test_a_plain_number_is_read_as_geth_reads_it(
     assert ask("debug_getBlockRlp", number) == {"code": code, "message": text}
 
 
-@pytest.mark.parametrize("method", ["eth_config", "debug_seedHash", "debug_stacks"])
+@pytest.mark.parametrize("method", ["debug_seedHash", "debug_stacks"])
 def test_what_would_not_be_true_here_is_not_there(ask: Ask, method: str) -> None:
     assert ask(method)["code"] == -32601
 

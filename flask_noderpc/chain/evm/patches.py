@@ -13,7 +13,6 @@ from ... import json
 from ...domain.evm import AccountOverride, Overrides, StateChange
 from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...errors import ConfigurationError, InvalidTransaction
-from ...ethereum import dump
 from ...ethereum.fees import fee_of_empty_block_before
 from .genesis import accounts
 from .head import EvmHead
@@ -114,7 +113,10 @@ class OfLaterBlocks:
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
         if change.dump is not None:
-            # It was looked at before it was sent.
+            # Needs the extra, which chains of other applications do without.
+            from ...ethereum import dump
+
+            # It was checked before it was sent.
             self.state = dump.decode(change.dump, _MOST_BYTES)
         return change.overrides
 
