@@ -72,13 +72,15 @@ def listen(bound: socket.socket) -> None:
         raise ConfigurationError(f"{bound.getsockname()}: {error.strerror or error}") from None
 
 
-def bind(address: Address) -> socket.socket:
+def bind(address: Address, flag: str) -> socket.socket:
     """A socket that has the address, and does not listen yet; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the flag that sets another."""
     try:
         return _unix(address.path) if address.path else _tcp(address)
     except OSError as error:
-        raise ConfigurationError(f"{address}: {error.strerror or error}") from None
+        raise ConfigurationError(
+            f"{address}: {error.strerror or error}; {flag} sets another address"
+        ) from None
 
 
 def is_on_loopback(sock: socket.socket) -> bool:

@@ -19,6 +19,8 @@ DEV_DEFAULTS: dict[str, Any] = {
     "json_rpc_enable": True,
     "evm_api": "eth,net,web3,txpool,debug",
     "cors_origins": "*",
+    # As anvil and hardhat: each transaction is in a block when its sender is answered.
+    "block_interval": 0.1,
 }
 """Those with ``--dev``."""
 

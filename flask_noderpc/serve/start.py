@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
+_FLAGS = {
+    "node": "--rpc.laddr",
+    "evm": "--json-rpc.address",
+    "evm_ws": "--json-rpc.ws-address",
+}
+
 
 def start_own(given: Mapping[str, Any], say: Say) -> None:
     """Serve a chain of its own until a signal comes.
@@ -98,7 +104,10 @@ def _serve(
 ) -> None:
     places = tuple(_places(settings, given))
     with ExitStack() as stack:
-        bound = [(place, stack.enter_context(bind(place.address))) for place in places]
+        bound = [
+            (place, stack.enter_context(bind(place.address, _FLAGS[place.surface])))
+            for place in places
+        ]
         listeners = tuple(
             Listener(sock.fileno(), place.surface, place.certificate, place.key)
             for place, sock in bound

@@ -224,9 +224,8 @@ def test_a_port_in_use_is_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        assert f"{address}: Address already in use" in refusal(
-            "--home", str(tmp_path), "--rpc.laddr", address
-        )
+        said = refusal("--home", str(tmp_path), "--rpc.laddr", address)
+    assert f"{address}: Address already in use; --rpc.laddr sets another address" in said
 
 
 def test_a_home_that_cant_be_written_is_told() -> None:
