@@ -286,7 +286,9 @@ def _warn_of_environment() -> None:
     for name in sorted(os.environ):
         key = name.removeprefix("FLASK_")
         if key.startswith(PREFIX) and key not in known:
-            click.echo(f"warning: {name} of the environment is not read: {no_setting(key)}")
+            click.echo(
+                f"warning: {name} of the environment is not read: {no_setting(key)}", err=True
+            )
 
 
 @main.command("start")

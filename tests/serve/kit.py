@@ -138,7 +138,13 @@ def refusal(*flags: str, command: list[str] | None = None) -> str:
         check=False,
     )
     assert ended.returncode == os.EX_CONFIG, ended
-    return ended.stderr.strip()
+    return without_warnings(ended.stderr)
+
+
+def without_warnings(said: str) -> str:
+    """What is said beside warnings: those of variables that these tests have themselves."""
+    lines = (line for line in said.splitlines() if not line.startswith("warning: "))
+    return "\n".join(lines).strip()
 
 
 def connect(url: str, own: str = "") -> socket.socket:

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ..ports import free_port
-from .kit import COMMAND, PATIENCE, Node, refusal, started, until
+from .kit import COMMAND, PATIENCE, Node, refusal, started, until, without_warnings
 
 
 def has_listener(port: int) -> bool:
@@ -48,7 +48,7 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
             assert again.end() == os.EX_CONFIG
         finally:
             again.kill()
-    (said,) = again.log.read_text().splitlines()
+    (said,) = without_warnings(again.log.read_text()).splitlines()
     assert said.startswith("Error: ")
     assert "another program holds the write lock" in said
 
