@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..domain.evm import NO_CODE, Account, AccountProof, SlotProof
-from .rlp import Reader
+from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, load, walk
 
 
@@ -34,14 +34,31 @@ def code(record: Record, root: bytes, address: bytes) -> bytes:
     return found
 
 
+def _checked(value: bytes) -> Account:
+    """Decode an account; raise :exc:`ValueError` for one that the protocol can't have."""
+    found = _decoded(value)
+    fields = (found.nonce, found.balance, found.storage_root, found.code_hash)
+    is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
+    if not is_sized or {len(hash_) for hash_ in fields[2:]} != {32} or encode(fields) != value:
+        raise ValueError("not an account")
+    return found
+
+
+def _check_word(value: bytes) -> None:
+    word = _word(value)
+    if not 0 < word < 1 << 256 or encode(word) != value:
+        raise ValueError("not a word of storage")
+
+
 def records(record: Record, root: bytes) -> Iterator[bytes]:
     """All that a state is made of, each once: nodes of its trees, and codes; raise
-    :exc:`~.trie.NodeMissing`."""
+    :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for what is not encoded as the protocol
+    has it."""
     known: list[Account] = []
     seen = {NO_CODE}
-    yield from walk(record, root, seen, lambda value: known.append(_decoded(value)))
+    yield from walk(record, root, seen, lambda value: known.append(_checked(value)))
     for each in known:
-        yield from walk(record, each.storage_root, seen, _word)
+        yield from walk(record, each.storage_root, seen, _check_word)
         if each.code_hash not in seen:
             seen.add(each.code_hash)
             yield load(record, each.code_hash)

@@ -217,6 +217,36 @@ def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> No
     done(w3, "evm_revert", chain_was)
 
 
+EMPTY_ROOT, NO_CODE = keccak(rlp.encode(b"")), keccak(b"")
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        [b"\1", b"\1", EMPTY_ROOT, NO_CODE, b"more"],
+        [b"\0\1", b"\1", EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\0\1", EMPTY_ROOT, NO_CODE],
+        [b"\1" * 9, b"\1", EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\1" * 33, EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\1", b"", NO_CODE],
+        [b"\1", b"\1"],
+    ],
+    ids=["five", "nonce", "balance", "long nonce", "long balance", "root", "two"],
+)
+def test_a_state_with_an_account_that_none_can_have_is_refused(
+    w3: Any, account: list[bytes]
+) -> None:
+    # A state of one account: a leaf with its whole path.
+    leaf = rlp.encode([b"\x20" + keccak(bytes.fromhex(FIRST[2:])), rlp.encode(account)])
+    dump = zlib.compress(rlp.encode([keccak(leaf), [leaf]]))
+    height = w3.eth.block_number
+
+    error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
+
+    assert "it can't be read" in error["message"]
+    assert w3.eth.block_number == height
+
+
 def dumped(whole: bytes) -> bytes:
     """A dump without its last part."""
     root, parts = rlp.decode(zlib.decompress(whole))
