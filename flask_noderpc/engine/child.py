@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import socket
@@ -41,10 +42,20 @@ def _work(
         try:
             answer = True, job(engine)
         except Exception as error:
-            answer = False, error
+            answer = False, _sendable(error)
         try:
             send(parent, answer)
         except OSError:
             os._exit(0)
         except Exception as error:
             send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or one with its text where it can be pickled and not read again: the parent
+    would take this process for broken."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"the error can't be sent: {error!r}")
+    return error

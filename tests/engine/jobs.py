@@ -110,6 +110,20 @@ class Raises(Job[None]):
         raise self.error
 
 
+class _OfTwoParts(Exception):
+    """Pickled with one argument, and read again with two."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+class RaisesUnreadable(Job[None]):
+    """Fails with an error that can be pickled and not read again."""
+
+    def __call__(self, engine: EvmEngine) -> None:
+        raise _OfTwoParts("why", "not")
+
+
 class Unsendable(Job[object]):
     """Gives something that can't be sent."""
 

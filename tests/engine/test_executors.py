@@ -39,6 +39,7 @@ from .jobs import (
     Large,
     Notes,
     Raises,
+    RaisesUnreadable,
     Runs,
     Unsendable,
     WhoAmI,
@@ -284,6 +285,15 @@ def test_errors_travel(one: Executors) -> None:
     with pytest.raises(RuntimeError, match="can't be sent"):
         one.run(Unsendable(), LONG_S)
     assert one.run(WhoAmI(), LONG_S)
+
+
+def test_an_error_that_cannot_be_read_again_leaves_the_process_to_others(
+    one: Executors,
+) -> None:
+    before = one.run(WhoAmI(), LONG_S)
+    with pytest.raises(RuntimeError, match="why not"):
+        one.run(RaisesUnreadable(), LONG_S)
+    assert one.run(WhoAmI(), LONG_S) == before
 
 
 def test_large_values_travel(one: Executors) -> None:
