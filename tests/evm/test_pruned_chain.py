@@ -171,6 +171,7 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
         "database": tmp_path / "chain.db",
         "application": "evm",
         "dev": True,
+        "evm_timeout": 60,
     }
     NodeRPC(app, json_rpc_enable=True, produce=False, retain_blocks=257, **settings)
     chain = mounts(app)["noderpc"].backend

@@ -30,7 +30,8 @@ def dev_app(folder: Path, **settings: Any) -> Flask:
     """An app with a development chain, which makes no block by itself."""
     app = Flask("dev", instance_path=str(folder))
     node = {"application": "evm", "dev": True, "json_rpc_enable": True, "produce": False}
-    NodeRPC(app, **{**node, **settings})
+    # A busy machine may be slow.
+    NodeRPC(app, **{**node, "evm_timeout": 60, **settings})
     return app
 
 
