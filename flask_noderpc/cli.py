@@ -10,15 +10,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
 from .serve.config_file import DEV_DEFAULTS, NODE_DEFAULTS, database_of
-from .settings import PREFIX, SETTINGS, Setting, no_setting
+from .settings import PREFIX, SETTINGS, Setting, check_chain_id, no_setting
 
 if TYPE_CHECKING:
     from .backend.sqlite import SQLiteBackend
@@ -263,6 +264,10 @@ def _help(row: Setting) -> str:
     return row.doc.replace("``", "") + (f"  [{shown}]" if shown else "")
 
 
+# A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
+_ALONE: dict[str, Any] = {"flag_value": "true"}
+
+
 def _flags(command: Callable[..., None]) -> Callable[..., None]:
     """An option for each setting; what is not given is left to the environment."""
     for row in reversed(SETTINGS):
@@ -272,9 +277,8 @@ def _flags(command: Callable[..., None]) -> Callable[..., None]:
             default=None,
             envvar=[row.key, f"FLASK_{row.key}"],
             help=_help(row),
-            # A switch may stand alone.
             is_flag=False,
-            flag_value="true" if row.type == "bool" else None,
+            **(_ALONE if row.type == "bool" else {}),
         )(command)
     return command
 
@@ -291,6 +295,12 @@ def _warn_of_environment() -> None:
             )
 
 
+def _written(row: Setting) -> str:
+    """How a setting was given: by its flags, as click names them, or by its variable."""
+    source = click.get_current_context().get_parameter_source(row.name)
+    return " / ".join(row.flags) if source is ParameterSource.COMMANDLINE else row.key
+
+
 @main.command("start")
 @_flags
 def start_node(**given: str | None) -> None:
@@ -298,13 +308,28 @@ def start_node(**given: str | None) -> None:
     from .serve.start import start_own
 
     said = {name: value for name, value in given.items() if value is not None}
+    written = {row.name: _written(row) for row in SETTINGS if row.name in said}
     _warn_of_environment()
-    _told(lambda: start_own(said, click.echo), _CannotStart)
+    _told(lambda: start_own(said, written, click.echo), _CannotStart)
+
+
+def _check_chain_id(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    try:
+        return None if value is None else check_chain_id(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @main.command("init")
 @click.option("--home", type=click.Path(path_type=Path), required=True)
-@click.option("--chain-id", default=None, help="Random when not given.")
+@click.option(
+    "--chain-id",
+    default=None,
+    callback=_check_chain_id,
+    help="Of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
+)
 def init_at(home: Path, chain_id: str | None) -> None:
     """Write genesis and keys to a folder, where they are missing."""
     from .chain import home as homes

@@ -45,6 +45,16 @@
 
 from __future__ import annotations
 
+from reprlib import Repr
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def short_repr(value: object) -> str:
+    """The repr of a bad value in an error, cut where it is long."""
+    return _SHORT.repr(value)
+
 
 class NodeRPCError(Exception):
     """Root of every error that this package raises on purpose.

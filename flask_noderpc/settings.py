@@ -16,10 +16,12 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, short_repr
 from .kept import DEFAULT_BYTES
 
 PREFIX = "NODERPC_"
+SEE_LIST = "see docs/settings for the list"
+"""What to do about a name that is like that of no setting."""
 
 _LONGEST_S = 1_000_000
 
@@ -31,6 +33,31 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("a text is needed (quote a value that looks like a JSON number)")
     return value
+
+
+# CometBFT: types/genesis.go, MaxChainIDLen.
+_MAX_CHAIN_ID_BYTES = 50
+
+
+def check_chain_id(text: str) -> str:
+    """Return a chain id; raise ``ValueError`` for one that no genesis document may have."""
+    size = len(text.encode())
+    if not 0 < size <= _MAX_CHAIN_ID_BYTES or not text.isprintable():
+        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID_BYTES} printable bytes, not {size}")
+    return text
+
+
+def _chain_id(value: object) -> str:
+    return check_chain_id(_text(value))
+
+
+def _one_of(*known: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if _text(value) not in known:
+            raise ValueError(f"known are {', '.join(known)}")
+        return _text(value)
+
+    return read
 
 
 def _path(value: object) -> str:
@@ -103,7 +130,7 @@ def _origins(value: object) -> tuple[str, ...]:
         # Browsers send scheme, host and port, and a list without them allows nobody.
         if not _ORIGIN.fullmatch(name):
             raise ValueError(
-                f"{name!r} is no origin: https://wallet.example, http://localhost:3000"
+                f"{short_repr(name)} is no origin: https://wallet.example, http://localhost:3000"
             )
     return names
 
@@ -126,14 +153,22 @@ class Settings:
     home: str | None = setting(
         None, _path, "Folder of ``config/`` with genesis and keys; the database's folder."
     )
-    dialect: str = setting("document", _text, "Which node's wire shapes are served.")
+    dialect: str = setting(
+        "document",
+        _one_of("document", "comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"),
+        "Which node's wire shapes are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
+        " ``comet-0.38`` or ``comet-1.0``.",
+    )
     application: str = setting(
         "kvstore",
-        _text,
+        _one_of("kvstore", "merkle", "evm"),
         "Application of the embedded chain: ``kvstore``, ``merkle`` or ``evm``.",
     )
     chain_id: str | None = setting(
-        None, _text, "Chain id of a new chain; ``test-chain-`` and six letters when not given."
+        None,
+        _chain_id,
+        "Chain id of a new chain, at most 50 bytes; ``test-chain-`` and six letters when not"
+        " given.",
     )
     moniker: str = setting("flask-noderpc", _text, "Name that the node gives itself.")
     produce: bool = setting(
@@ -455,20 +490,30 @@ SETTINGS: tuple[Setting, ...] = tuple(
 )
 
 
+def similar_setting(name: str) -> str | None:
+    """Return the name of the setting that a mistyped one may stand for."""
+    like = get_close_matches(name.lower(), [row.name for row in SETTINGS], 1)
+    return like[0] if like else None
+
+
 def no_setting(key: str) -> str:
     """A sentence for a key that is none, with the one that it may stand for."""
     # Without the prefix, which all have in common and which would make any two names alike.
-    names = [row.key.removeprefix(PREFIX) for row in SETTINGS]
-    like = get_close_matches(key.removeprefix(PREFIX), names, 1)
-    hint = f"did you mean {PREFIX}{like[0]}?" if like else "see docs/settings for the list"
+    like = similar_setting(key.removeprefix(PREFIX))
+    hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
     return f"{key} is no setting; {hint}"
 
 
-def read_settings(config: Mapping[str, object], overrides: Mapping[str, object]) -> Settings:
+def read_settings(
+    config: Mapping[str, object],
+    overrides: Mapping[str, object],
+    written: Mapping[str, str] | None = None,
+) -> Settings:
     """The settings of a mount: its own overrides, then ``app.config``, then defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
-    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override.
+    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` has, by
+    the names of settings, what to name instead: a flag, or a file and a name in it.
     """
     known = {row.key for row in SETTINGS}
     given_keys = [key for key in config if key.startswith(PREFIX)]
@@ -477,11 +522,14 @@ def read_settings(config: Mapping[str, object], overrides: Mapping[str, object])
             raise ConfigurationError(no_setting(key))
     values: dict[str, Any] = {}
     for row in SETTINGS:
-        given = overrides.get(row.name, config.get(row.key))
+        given = overrides.get(row.name)
+        if given is None:
+            given = config.get(row.key)
         if given is None:
             continue
         try:
             values[row.name] = row.read(given)
         except ValueError as error:
-            raise ConfigurationError(f"{row.key} = {given!r}: {error}") from None
+            place = (written or {}).get(row.name, row.key)
+            raise ConfigurationError(f"{place} = {short_repr(given)}: {error}") from None
     return Settings(**values)

@@ -11,11 +11,11 @@ from ..domain.params import BlockParams, ConsensusParams, EvidenceParams, Valida
 from ..domain.time import ZERO_TIME, from_text, to_text
 from ..domain.validator import ED25519, SECP256K1, PublicKey
 from ..errors import ConfigurationError
+from ..settings import check_chain_id
 
 # CometBFT: names of its JSON key types.
 KEY_NAMES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
 _PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
-_MAX_CHAIN_ID = 50
 
 
 class _Key(json.Struct):
@@ -53,7 +53,7 @@ def read_genesis(document: bytes, now: int) -> Genesis:
         raw = json.decode(document, _Genesis)
         genesis_time = from_text(raw.genesis_time)
         return Genesis(
-            chain_id=_checked_chain_id(raw.chain_id),
+            chain_id=check_chain_id(raw.chain_id),
             genesis_time=now if genesis_time == ZERO_TIME else genesis_time,
             initial_height=_checked_height(int(raw.initial_height)),
             consensus_params=_params(raw.consensus_params or {}),
@@ -63,13 +63,6 @@ def read_genesis(document: bytes, now: int) -> Genesis:
         )
     except (ValueError, TypeError) as error:
         raise ConfigurationError(f"genesis document: {error}") from None
-
-
-def _checked_chain_id(chain_id: str) -> str:
-    size = len(chain_id.encode())
-    if not 0 < size <= _MAX_CHAIN_ID or not chain_id.isprintable():
-        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID} printable bytes, not {size}")
-    return chain_id
 
 
 def _checked_height(height: int) -> int:

@@ -116,11 +116,6 @@ def chain_from_settings(
 ) -> EmbeddedChain:
     """The chain, not yet opened, with its caches in ``memory``; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
-    if settings.application not in APPLICATIONS:
-        known = ", ".join(APPLICATIONS)
-        raise ConfigurationError(
-            f"NODERPC_APPLICATION = {settings.application!r}: known are {known}"
-        )
     path = chain_path(settings, folder)
     memory = memory or CacheMemory(settings.cache_bytes)
     application = APPLICATIONS[settings.application](settings, path, memory)

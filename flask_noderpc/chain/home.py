@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from ..canonical.keys import PrivateKey
 from ..domain.genesis import Genesis, GenesisValidator
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
+from ..settings import check_chain_id
 from . import files
 
 T = TypeVar("T")
@@ -53,6 +54,8 @@ def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"")
     Several processes may do this at once: each file appears whole, and once.
     """
     config = folder / "config"
+    if chain_id is not None:
+        _check(chain_id)
     try:
         # CometBFT 0.38: DefaultDirPerm.
         for made in (folder, config):
@@ -69,6 +72,16 @@ def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"")
             f" {home.genesis.chain_id!r}"
         )
     return home
+
+
+def _check(chain_id: str) -> None:
+    """Refuse what would be written and never read again."""
+    try:
+        check_chain_id(chain_id)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}"
+        ) from None
 
 
 def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: bytes) -> None:

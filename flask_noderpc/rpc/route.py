@@ -7,7 +7,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from inspect import getdoc
 from typing import Any, Generic, TypeVar, get_origin
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
 from .context import Context
 from .params import P, Params, specs
 
@@ -120,11 +120,11 @@ class RouteTable(tuple[Route[Any], ...]):
 
 def _checked(route: object) -> Route[Any]:
     if not isinstance(route, Route):
-        raise ConfigurationError(f"routes: {route!r} is no Route")
+        raise ConfigurationError(f"routes: {short_repr(route)} is no Route")
     if not (isinstance(route.params, type) and is_dataclass(route.params)):
         raise ConfigurationError(
-            f"route {route.name!r}: its parameters are a dataclass, not {route.params!r};"
-            " rpc.params.NoParams is that of none"
+            f"route {route.name!r}: its parameters are a dataclass, not"
+            f" {short_repr(route.params)}; rpc.params.NoParams is that of none"
         )
     if route.of_chain and route.params.__hash__ is None:
         raise ConfigurationError(

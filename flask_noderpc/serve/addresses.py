@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
 from ..transports.origin import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
@@ -57,10 +57,12 @@ def _one(text: str, setting: str) -> Address:
     host, colon, port = rest.rpartition(":")
     if scheme != "tcp" or not colon or not port.isascii() or not port.isdecimal():
         raise ConfigurationError(
-            f"{setting} = {text!r}: an address is tcp://host:port or unix:///path"
+            f"{setting} = {short_repr(text)}: an address is tcp://host:port or unix:///path"
         )
     if int(port) > 65_535:
-        raise ConfigurationError(f"{setting} = {text!r}: there is no port above 65535")
+        raise ConfigurationError(
+            f"{setting} = {short_repr(text)}: there is no port above 65535"
+        )
     return Address(host.strip("[]") or "0.0.0.0", int(port))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..settings import SETTINGS
+from ..settings import PREFIX, SEE_LIST, SETTINGS, similar_setting
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -32,10 +32,15 @@ def default_home(application: str | None = None) -> Path:
     return folder / f"dev-{application}" if application else folder
 
 
+def config_path(home: Path) -> Path:
+    """The file of a home's settings."""
+    return home / "config" / "noderpc.toml"
+
+
 def read_config(home: Path) -> dict[str, Any]:
     """What the file says, nothing where there is none; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
-    path = home / "config" / "noderpc.toml"
+    path = config_path(home)
     try:
         found = tomllib.loads(path.read_text())
     except FileNotFoundError:
@@ -49,7 +54,9 @@ def read_config(home: Path) -> dict[str, Any]:
     known = {row.name for row in SETTINGS}
     for name in found:
         if name not in known:
-            raise ConfigurationError(f"{path}: {name} is no setting; see docs/settings")
+            like = similar_setting(name.removeprefix(PREFIX))
+            hint = f"did you mean {like}?" if like else SEE_LIST
+            raise ConfigurationError(f"{path}: {name} is no setting; {hint}")
     return found
 
 

@@ -19,6 +19,7 @@ from .banner import Place, banner
 from .config_file import (
     DEV_DEFAULTS,
     NODE_DEFAULTS,
+    config_path,
     default_database,
     default_home,
     read_config,
@@ -40,35 +41,39 @@ _FLAGS = {
 }
 
 
-def start_own(given: Mapping[str, Any], say: Say) -> None:
+def start_own(given: Mapping[str, Any], written: Mapping[str, str], say: Say) -> None:
     """Serve a chain of its own until a signal comes.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
+    ``written`` is how errors name each setting that is given. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
     """
     given = dict(given)
-    folder = _home(given.pop("home", None), given)
-    given = {**read_config(folder), **given}
+    folder = _home(given.pop("home", None), given, written)
+    in_file = read_config(folder)
+    written = {**{name: f"{config_path(folder)}: {name}" for name in in_file}, **written}
+    given = {**in_file, **given}
+    is_dev = read_settings({}, given, written).dev
     given = {
         "home": str(folder),
         "database": str(default_database(folder)),
-        **(DEV_DEFAULTS if read_settings({}, given).dev else NODE_DEFAULTS),
+        **(DEV_DEFAULTS if is_dev else NODE_DEFAULTS),
         **given,
     }
-    settings = read_settings({}, given)
+    settings = read_settings({}, given, written)
     # It may be named by a URI.
     store = Location(str(settings.database))
     for made in (folder, store.folder):
         _make(made)
     refuse_network(store.file)
     _check_store(store.path, settings.application, settings.chain_id)
-    _serve(settings, Plan(-1, settings=dict(given), folder=str(folder)), given, say)
+    _serve(settings, Plan(-1, settings=given, folder=str(folder)), written, say)
 
 
-def _home(named: str | None, given: Mapping[str, Any]) -> Path:
+def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
     """The folder that is named, or the default."""
     if named is not None:
         return Path(named).absolute()
-    if not read_settings({}, given).dev:
+    if not read_settings({}, given, written).dev:
         return default_home()
     return default_home(given.get("application", DEV_DEFAULTS["application"]))
 
@@ -100,9 +105,9 @@ def start_host(app: str, name: str, mount: Mount, base: str, say: Say) -> None:
 
 
 def _serve(
-    settings: Settings, plan: Plan, given: Mapping[str, Any], say: Say, base: str = ""
+    settings: Settings, plan: Plan, written: Mapping[str, str], say: Say, base: str = ""
 ) -> None:
-    places = tuple(_places(settings, given))
+    places = tuple(_places(settings, written))
     with ExitStack() as stack:
         bound = [
             (place, stack.enter_context(bind(place.address, _FLAGS[place.surface])))
@@ -136,13 +141,13 @@ def _plans(serving: Plan, settings: Settings) -> Iterator[Plan]:
         yield replace(serving, settings={**own, "produce": False})
 
 
-def _places(settings: Settings, given: Mapping[str, Any]) -> Iterator[Place]:
+def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
     node = settings.tls_cert_file, settings.tls_key_file
-    yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, given)
+    yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
     if settings.json_rpc_enable:
         evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
         for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
-            yield from _at(surface, getattr(settings, name), name, evm, settings, given)
+            yield from _at(surface, getattr(settings, name), name, evm, settings, written)
 
 
 def _at(
@@ -151,14 +156,17 @@ def _at(
     name: str,
     tls: tuple[str, str],
     settings: Settings,
-    given: Mapping[str, Any],
+    written: Mapping[str, str],
 ) -> Iterator[Place]:
     if bool(tls[0]) != bool(tls[1]):
-        raise ConfigurationError("TLS needs both a certificate and its key")
+        flags = "--rpc.tls_cert_file and --rpc.tls_key_file"
+        if surface != "node":
+            flags = "--tls.certificate-path and --tls.key-path"
+        raise ConfigurationError(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):
         # Each process reads them anew; what is wrong with them is said here, and once.
         tls_context(*tls)
-    for address in parse(text, f"NODERPC_{name.upper()}"):
+    for address in parse(text, written.get(name, f"NODERPC_{name.upper()}")):
         # What everybody's keys sign for is for this machine alone, unless it is said.
-        own = address.on_loopback() if settings.dev and name not in given else address
+        own = address.on_loopback() if settings.dev and name not in written else address
         yield Place(surface, own, *tls)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import flask_noderpc
-from flask_noderpc import EmbeddedChain, SQLiteBackend
+from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.chain.evm.head import EvmHead
 from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.cli import main
@@ -179,6 +179,28 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
         assert again.verify() == restored + 1
     finally:
         again.close()
+
+
+@pytest.mark.parametrize("chain_id", ["c" * 51, "", "a\nb"])
+def test_init_writes_nothing_for_a_chain_id_that_no_genesis_may_have(
+    tmp_path: Path, chain_id: str
+) -> None:
+    found = CliRunner().invoke(main, ["init", "--home", str(tmp_path), "--chain-id", chain_id])
+
+    assert found.exit_code == 2
+    assert "'--chain-id': chain_id has 1 to 50 printable bytes" in found.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_chain_writes_nothing_for_a_chain_id_that_no_genesis_may_have(
+    tmp_path: Path,
+) -> None:
+    with (
+        closing(EmbeddedChain(tmp_path / "chain.db", chain_id="c" * 51)) as chain,
+        pytest.raises(ConfigurationError, match=r"NODERPC_CHAIN_ID = 'c+': chain_id has 1 to"),
+    ):
+        chain.start()
+    assert not (tmp_path / "config").exists()
 
 
 @pytest.fixture

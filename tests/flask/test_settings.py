@@ -10,8 +10,10 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
+from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.extension import mounts
 from flask_noderpc.settings import SETTINGS, Settings, read_settings
+from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import MakeApp
 
@@ -31,6 +33,7 @@ def test_every_setting_has_a_default_a_type_and_a_sentence() -> None:
     [
         ("chain_id", 12345, "12345"),
         ("chain_id", "007", "007"),
+        ("chain_id", "c" * 50, "c" * 50),
         ("database", Path("/x/y.db"), "/x/y.db"),
         ("database", "file:x.db?mode=ro", "file:x.db?mode=ro"),
         ("home", Path("/x"), "/x"),
@@ -68,6 +71,11 @@ def test_values_are_read_in_the_forms_that_people_write(
         ("chain_id", 1.5, "a text is needed"),
         ("chain_id", True, "a text is needed"),
         ("chain_id", "", "a text is needed"),
+        ("chain_id", "c" * 51, "chain_id has 1 to 50 printable bytes, not 51"),
+        ("chain_id", "é" * 26, "chain_id has 1 to 50 printable bytes, not 52"),
+        ("chain_id", "a\nb", "printable"),
+        ("dialect", 3.0, "a text is needed"),
+        ("dialect", "comet-0.39", "known are document, comet-0.34"),
         ("database", 3.0, "a text is needed"),
         ("empty_blocks", "perhaps", "true or false is needed"),
         ("empty_blocks", 2, "true or false is needed"),
@@ -100,6 +108,31 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_key(
 
     assert str(caught.value).startswith(f"NODERPC_{name.upper()} = {given!r}: ")
     assert needed in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("dialect", "x" * 100_000),
+        ("dialect", ["x" * 100_000] * 1_000),
+        ("read_origins", ["x" * 100_000]),
+        ("read_origins", ",".join(["https://" + "x" * 100_000, "x" * 100_000])),
+    ],
+)
+def test_an_error_shows_little_of_a_long_value(name: str, given: object) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**{name: given})
+
+    said = str(caught.value)
+    assert "xxx...xxx" in said
+    assert len(said) < 1_000
+
+
+def test_the_names_that_settings_take_are_those_that_there_are() -> None:
+    for row, known in (("dialect", DIALECTS), ("application", APPLICATIONS)):
+        with pytest.raises(ConfigurationError) as caught:
+            read(**{row: "other"})
+        assert str(caught.value).endswith(f"known are {', '.join(known)}")
 
 
 def test_a_key_that_is_no_setting_is_refused() -> None:
@@ -135,6 +168,11 @@ def test_a_mount_s_own_settings_go_before_those_of_the_app() -> None:
     found = read_settings({"NODERPC_MAX_BATCH": 2, "NODERPC_MONIKER": "app"}, {"max_batch": 3})
 
     assert (found.max_batch, found.moniker) == (3, "app")
+
+
+def test_a_mount_s_own_setting_of_none_leaves_that_of_the_app() -> None:
+    assert read_settings({"NODERPC_MAX_BATCH": 2}, {"max_batch": None}).max_batch == 2
+    assert read_settings({}, {"max_batch": None}).max_batch == Settings().max_batch
 
 
 def test_the_environment_is_read_by_flask(

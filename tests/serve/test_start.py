@@ -187,12 +187,55 @@ def test_a_file_in_the_home_is_read_and_flags_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("speed = 1", "speed is no setting"), ("= 1", "noderpc.toml: ")]
+    ("text", "words"),
+    [
+        ("speed = 1", "speed is no setting; see docs/settings for the list"),
+        ('monicker = "x"', "monicker is no setting; did you mean moniker?"),
+        ("block-interval = 2", "block-interval is no setting; did you mean block_interval?"),
+        ("NODERPC_WORKERS = 2", "NODERPC_WORKERS is no setting; did you mean workers?"),
+        ("max_batch = -1", "max_batch = -1: a whole number of at least 1 is needed"),
+        ('dialect = "latin"', "dialect = 'latin': known are document, comet-0.34"),
+        ('rpc_laddr = "x"', "rpc_laddr = 'x': an address is tcp://host:port"),
+        ("= 1", ""),
+    ],
 )
-def test_a_file_that_is_wrong_is_told(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "noderpc.toml").write_text(text)
-    assert words in refusal("--home", str(tmp_path))
+def test_what_is_wrong_in_the_file_is_named_with_the_file(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    path = tmp_path / "config" / "noderpc.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    said = refusal("--home", str(tmp_path), command=COMMAND)
+    assert said.startswith(f"Error: {path}: {words}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--block-interval", "-1"), "--block-interval = '-1': a number of seconds above 0"),
+        (("--workers", "-1"), "--workers = '-1': a whole number of at least 1"),
+        (("--empty-blocks=x",), "--consensus.create_empty_blocks / --empty-blocks = 'x': true"),
+        (("--json-rpc.enable", "--json-rpc.address=x"), "--json-rpc.address / --json-rpc-addr"),
+        (("--chain-id", "c" * 51), "--chain-id = 'ccc"),
+    ],
+)
+def test_a_bad_value_is_named_by_its_flag_before_its_place_in_the_file(
+    tmp_path: Path, flags: tuple[str, ...], words: str
+) -> None:
+    path = tmp_path / "config" / "noderpc.toml"
+    path.parent.mkdir()
+    path.write_text("block_interval = 2\nworkers = 2\n")
+    said = refusal("--home", str(tmp_path), *flags)
+    assert said.startswith(f"Error: {words}")
+    assert not (tmp_path / "config" / "genesis.json").exists()
+
+
+def test_a_bad_value_of_the_environment_is_named_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODERPC_BLOCK_INTERVAL", "-1")
+    said = refusal("--home", str(tmp_path))
+    assert said.startswith("Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0")
 
 
 def test_settings_that_the_chain_has_not_are_told_once(tmp_path: Path) -> None:
