@@ -16,7 +16,7 @@ from flask.blueprints import BlueprintSetupState
 from .backend.base import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
-from .errors import ConfigurationError
+from .errors import ConfigurationError, short_repr
 from .kept import CacheMemory
 from .mount import Mount, View
 from .node.table import NODE_ROUTES
@@ -48,12 +48,12 @@ class NodeRPC:
         **settings: Any,
     ) -> None:
         if authorize is not None and not callable(authorize):
-            raise ConfigurationError(
-                f"authorize is {authorize!r}: a function of a method's name is needed"
-            )
+            raise _unfit("authorize", authorize, "a function of a method's name is needed")
+        if not isinstance(name, str):
+            raise _unfit("name", name, "a text is needed")
         self._authorize = authorize
         self._name = name
-        self._url_prefix = url_prefix
+        self._url_prefix = _checked_prefix(url_prefix)
         self._settings = settings
         self._backend = backend
         self._routes = NODE_ROUTES.with_own(routes)
@@ -62,6 +62,9 @@ class NodeRPC:
 
     def init_app(self, app: Flask) -> None:
         """Mount on an app; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        # A blueprint of the host's registers others, too.
+        if not isinstance(app, Flask | Blueprint):
+            raise _unfit("app", app, "a Flask app is needed")
         app.register_blueprint(self.blueprint(), url_prefix=self._url_prefix)
 
     def blueprint(self) -> Blueprint:
@@ -90,7 +93,7 @@ class NodeRPC:
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
-        mount.prefix = (state.url_prefix or "").rstrip("/")
+        mount.prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         state.url_prefix = mount.prefix or None
         # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
         asked, answers = (["OPTIONS"], True) if settings.cors_origins else ([], None)
@@ -170,12 +173,23 @@ def _mount(name: str) -> Mount:
     return mount
 
 
+def _unfit(argument: str, value: object, needed: str) -> ConfigurationError:
+    return ConfigurationError(f"{argument} is {short_repr(value)}: {needed}")
+
+
 def _checked(backend: object) -> ChainBackend:
     if not isinstance(backend, ChainBackend):
-        raise ConfigurationError(
-            f"backend is {backend!r}: an instance of a subclass of ChainBackend is needed"
-        )
+        needed = "an instance of a subclass of ChainBackend is needed"
+        raise _unfit("backend", backend, needed)
     return backend
+
+
+def _checked_prefix(prefix: object) -> str | None:
+    if prefix is None:
+        return None
+    if not isinstance(prefix, str) or (prefix and not prefix.startswith("/")):
+        raise _unfit("url_prefix", prefix, "a path such as '/node' is needed")
+    return prefix
 
 
 def _cache_memory(app: Flask, wanted: int) -> CacheMemory:

@@ -108,6 +108,8 @@ class RouteTable(tuple[Route[Any], ...]):
         """
         if isinstance(more, Route):
             more = (more,)
+        if not isinstance(more, Iterable):
+            raise ConfigurationError(f"routes is {short_repr(more)}: a list of Route is needed")
         return self + [_checked(route) for route in more if route not in self]
 
     def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]

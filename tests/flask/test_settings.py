@@ -150,9 +150,41 @@ def test_no_setting_is_suggested_that_is_only_alike_in_its_prefix(name: str) -> 
     assert "did you mean" not in str(caught.value)
 
 
-def test_an_authorize_that_is_no_function_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="authorize is 'admin': a function"):
-        NodeRPC(authorize=cast(Any, "admin"))
+@pytest.mark.parametrize(
+    ("argument", "value", "needed"),
+    [
+        ("authorize", "admin", "a function of a method's name is needed"),
+        ("app", "x", "a Flask app is needed"),
+        ("app", Flask, "a Flask app is needed"),
+        ("url_prefix", 3, "a path such as '/node' is needed"),
+        ("url_prefix", "node", "a path such as '/node' is needed"),
+        ("routes", None, "a list of Route is needed"),
+        ("routes", 3, "a list of Route is needed"),
+        ("name", 3, "a text is needed"),
+        ("name", None, "a text is needed"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
+    argument: str, value: Any, needed: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        NodeRPC(**{argument: value})
+
+    assert str(caught.value) == f"{argument} is {value!r}: {needed}"
+
+
+def test_what_is_no_app_is_refused_also_later() -> None:
+    for app in ("x", None):
+        with pytest.raises(ConfigurationError, match=f"app is {app!r}: a Flask app"):
+            NodeRPC().init_app(cast(Any, app))
+
+
+@pytest.mark.parametrize("prefix", [3, "node"])
+def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
+    make_app: MakeApp, prefix: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"url_prefix is {prefix!r}: a path"):
+        make_app().register_blueprint(noderpc_bp, url_prefix=prefix)
 
 
 def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
