@@ -52,10 +52,11 @@ class Collision:
 
     def __str__(self) -> str:
         asked = ", ".join(sorted(self.methods))
-        return (
-            f"{asked} {self.path} is answered by the app's own {self.host!r},"
-            f" not by '{self.mount}.{self.endpoint}': {_HINT}"
-        )
+        answered = f"{asked} {self.path} is answered by the app's own {self.host!r}"
+        # As was meant: there is nothing to be done about it.
+        if self.is_common:
+            return answered
+        return f"{answered}, not by '{self.mount}.{self.endpoint}': {_HINT}"
 
 
 def leave_to_host(app: Flask, tell: Callable[[str], object]) -> tuple[Collision, ...]:

@@ -65,6 +65,20 @@ def test_routes_says_which_paths_are_the_app_s_own(app: Flask) -> None:
     assert found.output.count("(JSON-RPC only)") == 2
     for asked in ("GET /status", "GET /health", "POST /"):
         assert f"{asked} is answered by the app's own 'own{asked.split()[1]}'" in found.output
+    assert found.output.count("mount the node under a url_prefix") == 2
+
+
+def test_routes_warns_of_nothing_where_an_app_has_its_own_page_and_health(app: Flask) -> None:
+    app.register_blueprint(noderpc_bp)
+    app.add_url_rule("/", "home", lambda: "mine")
+    app.add_url_rule("/health", "alive", lambda: "mine")
+
+    found = run(app, "routes")
+
+    assert found.output.splitlines()[-2:] == [
+        "GET / is answered by the app's own 'home'",
+        "GET /health is answered by the app's own 'alive'",
+    ]
 
 
 @pytest.mark.parametrize("command", ["routes", "config"])
