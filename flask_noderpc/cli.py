@@ -10,16 +10,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-from click.core import ParameterSource
 from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
-from .serve.config_file import DEV_DEFAULTS, NODE_DEFAULTS, database_of
-from .settings import PREFIX, SETTINGS, Setting, check_chain_id, no_setting
+from .serve.config_file import database_of
+from .serve.flags import host_flags, node_flags, what_was_given
+from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:
     from .backend.sqlite import SQLiteBackend
@@ -207,11 +207,20 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
 
 
 @cli.command("start")
-@click.option("--mount", default="noderpc", show_default=True, help="Whose settings count.")
-@click.pass_context
-def start_app(context: click.Context, mount: str) -> None:
-    """Serve this app at the addresses of its node, until a signal comes."""
+@click.option(
+    "--mount",
+    default="noderpc",
+    show_default=True,
+    help="Mount whose settings are used, by the name of its blueprint.",
+)
+@host_flags
+def start_app(mount: str, **given: str | None) -> None:
+    """Serve this app at the addresses of its node, until a signal comes.
+
+    All other settings are the app's; flask noderpc config lists them.
+    """
     from .serve.lane import reason_against
+    from .serve.plan import Plan
     from .serve.start import start_host
     from .transports.collisions import leave_to_host
 
@@ -219,7 +228,7 @@ def start_app(context: click.Context, mount: str) -> None:
     if found is None:
         known = ", ".join(_mounts())
         raise click.ClickException(f"no node RPC is mounted as {mount!r}; mounted are: {known}")
-    info = context.find_object(ScriptInfo)
+    info = click.get_current_context().find_object(ScriptInfo)
     where = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
@@ -229,58 +238,15 @@ def start_app(context: click.Context, mount: str) -> None:
         click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
-    _told(lambda: start_host(where, mount, found, base, click.echo), _CannotStart)
+    said, written = what_was_given(given)
+    plan = Plan(-1, app=where, mount=mount, settings=said)
+    _told(lambda: start_host(plan, found, base, written, click.echo), _CannotStart)
 
 
 @click.group()
 @click.version_option(package_name="flask-noderpc")
 def main() -> None:
     """Work on a node's home or store without an app."""
-
-
-# Where an app has them in its instance folder.
-_PLACES = {
-    "database": "SQLite file of the chain.  [default: data/noderpc.db in the home]",
-    "home": "Folder of configuration and chain.  [default: ~/.noderpc; with --dev:"
-    " ~/.noderpc/dev-evm]",
-}
-
-
-def _help(row: Setting) -> str:
-    """A setting's sentence and its defaults under ``noderpc start``."""
-    if row.name in _PLACES:
-        return _PLACES[row.name]
-    names = {
-        "default": NODE_DEFAULTS.get(row.name, row.default),
-        "with --dev": DEV_DEFAULTS.get(row.name, row.default),
-    }
-    if names["default"] == names["with --dev"]:
-        del names["with --dev"]
-    shown = "; ".join(
-        f"{name}: {','.join(value) if isinstance(value, tuple) else value}"
-        for name, value in names.items()
-        if value not in (None, "", ())
-    )
-    return row.doc.replace("``", "") + (f"  [{shown}]" if shown else "")
-
-
-# A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
-_ALONE: dict[str, Any] = {"flag_value": "true"}
-
-
-def _flags(command: Callable[..., None]) -> Callable[..., None]:
-    """An option for each setting; what is not given is left to the environment."""
-    for row in reversed(SETTINGS):
-        command = click.option(
-            *row.flags,
-            row.name,
-            default=None,
-            envvar=[row.key, f"FLASK_{row.key}"],
-            help=_help(row),
-            is_flag=False,
-            **(_ALONE if row.type == "bool" else {}),
-        )(command)
-    return command
 
 
 def _warn_of_environment() -> None:
@@ -295,20 +261,13 @@ def _warn_of_environment() -> None:
             )
 
 
-def _written(row: Setting) -> str:
-    """How a setting was given: by its flags, as click names them, or by its variable."""
-    source = click.get_current_context().get_parameter_source(row.name)
-    return " / ".join(row.flags) if source is ParameterSource.COMMANDLINE else row.key
-
-
 @main.command("start")
-@_flags
+@node_flags
 def start_node(**given: str | None) -> None:
     """Serve a chain of its own, with its producer, until a signal comes."""
     from .serve.start import start_own
 
-    said = {name: value for name, value in given.items() if value is not None}
-    written = {row.name: _written(row) for row in SETTINGS if row.name in said}
+    said, written = what_was_given(given)
     _warn_of_environment()
     _told(lambda: start_own(said, written, click.echo), _CannotStart)
 

@@ -86,7 +86,8 @@ class EmbeddedChain(SQLiteBackend):
         self._app_state_wanted = app_state
         self._began = began
         self._moniker = moniker
-        self._rpc_address = rpc_address
+        self.rpc_address = rpc_address
+        """What ``status`` shows as the address of the RPC."""
         self._pace = pace or Pace()
         least = self.application.needs_blocks if self.application else 1
         if retain_blocks is not None and retain_blocks < least:
@@ -188,7 +189,7 @@ class EmbeddedChain(SQLiteBackend):
             protocol_version=ProtocolVersion(app=self._app().info().app_version),
             listen_addr="tcp://0.0.0.0:26656",
             channels=_CHANNELS,
-            other=NodeOther(rpc_address=self._rpc_address),
+            other=NodeOther(rpc_address=self.rpc_address),
         )
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:

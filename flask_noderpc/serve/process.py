@@ -113,10 +113,22 @@ def _app(plan: Plan) -> Flask:
     if plan.app:
         from flask.cli import ScriptInfo
 
-        return ScriptInfo(app_import_path=plan.app).load_app()
+        app = ScriptInfo(app_import_path=plan.app).load_app()
+        _show_address(app, plan)
+        return app
     from .app import node_app
 
     return node_app(Path(plan.folder), plan.settings)
+
+
+def _show_address(app: Flask, plan: Plan) -> None:
+    """Let ``status`` show the address of a flag: the app knows its setting alone."""
+    from ..chain.embedded import EmbeddedChain
+    from ..extension import mounts
+
+    backend = mounts(app)[plan.mount].backend
+    if isinstance(backend, EmbeddedChain) and "rpc_laddr" in plan.settings:
+        backend.rpc_address = plan.settings["rpc_laddr"]
 
 
 def _servers(app: Flask, plan: Plan) -> Iterator[NodeServer]:

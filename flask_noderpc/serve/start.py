@@ -94,14 +94,21 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
         check_identity(stored, path, application, chain_id)
 
 
-def start_host(app: str, name: str, mount: Mount, base: str, say: Say) -> None:
-    """Serve a host's app, in which the node is below ``base``, until a signal comes."""
+def start_host(
+    plan: Plan, mount: Mount, base: str, written: Mapping[str, str], say: Say
+) -> None:
+    """Serve a host's app, in which the node is below ``base``, until a signal comes.
+
+    The plan's settings go before those of the mount.
+    """
     from ..chain.embedded import EmbeddedChain
 
-    backend, settings = mount.backend, mount.settings
+    given = read_settings({}, plan.settings, written)
+    changes = {name: getattr(given, name) for name in plan.settings}
+    backend, settings = mount.backend, replace(mount.settings, **changes)
     if isinstance(backend, EmbeddedChain) and backend.application:
         _check_store(backend.path, backend.application.name, settings.chain_id)
-    _serve(settings, Plan(-1, app=app, mount=name), {}, say, base)
+    _serve(settings, plan, written, say, base)
 
 
 def _serve(

@@ -1,0 +1,77 @@
+"""``flask noderpc start``: flags of the server, and settings that are the app's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from .kit import PATIENCE, refusal, started
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """Starts an app whose own addresses nobody can listen at."""
+    app = tmp_path / "hosts.py"
+    app.write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, database={str(tmp_path / 'chain.db')!r},"
+        " rpc_laddr='tcp://192.0.2.1:1', json_rpc_enable=True,"
+        " json_rpc_address='192.0.2.1:2', json_rpc_ws_address='192.0.2.1:3')\n"
+    )
+    return [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
+
+
+def test_addresses_of_flags_go_before_those_of_the_app(
+    tmp_path: Path, command: list[str]
+) -> None:
+    flags = (
+        *("--rpc.laddr", "tcp://127.0.0.1:0"),
+        *("--json-rpc.address", "127.0.0.1:0"),
+        *("--json-rpc.ws-address", "127.0.0.1:0"),
+        *("--workers", "2"),
+    )
+    with started(tmp_path, *flags, command=command) as node:
+        node.until_up()
+        assert len(node.children()) == 2
+        other = node.get("/status")["node_info"]["other"]
+        assert other["rpc_address"] == "tcp://127.0.0.1:0"
+        body = b'{"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}'
+        asked = urllib.request.Request(
+            node.url("EVM JSON-RPC"), body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+            assert json.load(answer)["result"].startswith("0x")
+
+
+def test_a_bad_address_is_named_by_its_flag(command: list[str]) -> None:
+    said = refusal("--rpc.laddr", "nonsense", command=command)
+    assert said.startswith("Error: --rpc.laddr / --rpc-laddr = 'nonsense': an address is")
+    # Without the flag it is the app's that can't be had.
+    assert "tcp://192.0.2.1:1" in refusal(command=command)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--max-batch", "3"), "--max-batch is a setting of the app: app.config['NODERPC_MAX_"),
+        (
+            ("--json-rpc.enable",),
+            "--json-rpc.enable / --json-rpc-enable is a setting of the",
+        ),
+    ],
+)
+def test_a_flag_of_another_setting_is_refused_with_its_key(
+    command: list[str], flags: tuple[str, ...], words: str
+) -> None:
+    ended = subprocess.run(
+        [*command, *flags], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 2
+    assert words in ended.stderr
