@@ -169,7 +169,9 @@ def _verify(backend: SQLiteBackend) -> None:
 
 def _check_chain(backend: SQLiteBackend) -> None:
     if not backend.has_chain():
-        raise click.ClickException(f"{backend.path} holds no chain")
+        from .backend.location import Location
+
+        raise click.ClickException(f"{Location(backend.path).shown} holds no chain")
 
 
 def _prune(backend: SQLiteBackend, retain: int) -> None:

@@ -149,7 +149,7 @@ class EmbeddedChain(SQLiteBackend):
     def _check_identity(self) -> None:
         stored = self.identity()
         if stored is not None:
-            check_identity(stored, self.path, self._app().name, self._chain_id_wanted)
+            check_identity(stored, self._store.shown, self._app().name, self._chain_id_wanted)
 
     def _only_serves(self) -> bool:
         """Whether this is a copy to read from, which needs no keys."""
@@ -172,8 +172,9 @@ class EmbeddedChain(SQLiteBackend):
         # In this order: another process may be making both, the home before the chain.
         if self.has_chain() and not homes.exists(self.home):
             raise ConfigurationError(
-                f"{self.path} holds a chain, and its keys are not in {self.home}/config:"
-                " point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
+                f"{self._store.shown} holds a chain, and its keys are not in"
+                f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
+                " new file"
             )
         return homes.create(
             self.home, self._chain_id_wanted, self.clock.now(), self._app_state_wanted

@@ -91,7 +91,7 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
     """Refuse the chain of another application before anything listens."""
     stored = stored_identity(path)
     if stored is not None:
-        check_identity(stored, path, application, chain_id)
+        check_identity(stored, Location(path).shown, application, chain_id)
 
 
 def start_host(

@@ -286,17 +286,33 @@ def test_a_backup_that_does_not_hold_together_is_not_left(
     ("content", "text"),
     [(b"", "no chain here"), (b"no database" * 500, "the file is no SQLite database")],
 )
-def test_what_is_no_store_is_told_in_one_line(
+def test_what_is_no_store_is_told_in_one_line_with_its_path(
     tmp_path: Path, content: bytes, text: str
 ) -> None:
     path = tmp_path / "other.db"
     path.write_bytes(content)
 
-    found = CliRunner().invoke(main, ["verify", str(path)])
+    for words in (
+        ["verify", str(path)],
+        ["prune", str(path), "--retain", "1"],
+        ["backup", str(path), str(tmp_path / "copy.db")],
+    ):
+        found = CliRunner().invoke(main, words)
+
+        assert found.exit_code == 1
+        assert found.output.startswith(f"Error: {path}: {text}")
+        assert "Traceback" not in found.output
+
+
+def test_a_store_that_is_corrupt_is_named_by_its_path(database: Path) -> None:
+    content = bytearray(database.read_bytes())
+    content[-8192:] = bytes(8192)
+    database.write_bytes(content)
+
+    found = CliRunner().invoke(main, ["verify", str(database)])
 
     assert found.exit_code == 1
-    assert text in found.output
-    assert "Traceback" not in found.output
+    assert f"Error: {database}: " in found.output
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:

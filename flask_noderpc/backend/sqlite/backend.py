@@ -108,7 +108,7 @@ class SQLiteBackend(ChainStore):
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
                         " the first call, or between calls",
-                        self.path,
+                        self._store.shown,
                     )
                 files = Files(self._store, self._poll_s)
                 # The writer recovers the log of a process that was killed, so that
@@ -254,7 +254,7 @@ class SQLiteBackend(ChainStore):
             with self._open().readers.snapshot() as at:
                 found = ledger.stored_genesis(at)
             if found is None:
-                raise StoreError("no chain here yet, init_chain comes first", self.path)
+                raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
             self._genesis = found
         return found
 
@@ -573,7 +573,7 @@ class SQLiteBackend(ChainStore):
         """
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
-            raise InvalidBlock(f"{self.path}: {found[0]}")
+            raise InvalidBlock(f"{self._store.shown}: {found[0]}")
         checked = verify_chain(self, progress)
         if self.application is not None:
             self._verify_state(self.application.info())

@@ -74,7 +74,7 @@ class Changes:
                 self._changed.wait(min(remaining, self._poll_s))
 
     def _is_new(self) -> bool:
-        with self._asking, translated(self._store.path):
+        with self._asking, translated(self._store.shown):
             if self._connection is None:
                 self._connection = self._store.open_reader()
                 # Versions can only be compared on one connection.

@@ -216,7 +216,7 @@ class Store(Location):
     def _held_reader(self) -> Reader:
         """A reader of what is there now: of another a copy begins anew whenever somebody
         writes."""
-        with translated(self.path):
+        with translated(self.shown):
             reader = self.open_reader()
             try:
                 reader.execute("BEGIN")
@@ -229,7 +229,7 @@ class Store(Location):
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:
             if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                raise StoreError("no chain here, and none can be written", self.path)
+                raise StoreError("no chain here, and none can be written", self.shown)
             migrate(connection, read_only=True)
             return
         _write_ahead(connection)
@@ -286,7 +286,7 @@ class Readers:
 
     def one(self, sql: str, *args: object) -> Any:
         """The first row, or ``None``."""
-        with translated(self._store.path):
+        with translated(self._store.shown):
             moment = self._moment()
             if moment is not None:
                 return moment.execute(sql, args).fetchone()
@@ -314,13 +314,13 @@ class Readers:
             finally:
                 self._give_back(connection)
         except Exception:
-            with translated(self._store.path):
+            with translated(self._store.shown):
                 raise
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
         """A connection on which every query sees the same moment."""
-        with translated(self._store.path):
+        with translated(self._store.shown):
             moment = self._moment()
             if moment is not None:
                 yield moment
@@ -339,7 +339,7 @@ class Readers:
         """Within, every query of this thread sees the same moment; the chain's version then."""
         around = self._moment()
         # A batch begins with it: to nest the contexts takes longer than to read.
-        with translated(self._store.path):
+        with translated(self._store.shown):
             connection = around or self._take()
             try:
                 if around is None:

@@ -42,7 +42,7 @@ class Searchers:
         if searcher is None:
             raise SearchTooCostly.by_time(effort.seconds)
         try:
-            with translated(self._store.path):
+            with translated(self._store.shown):
                 return searcher.run(work, effort, deadline)
         finally:
             if self._closed:

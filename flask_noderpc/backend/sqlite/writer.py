@@ -108,16 +108,16 @@ class Writer:
         """Have work done with what is written next."""
         job = _Job(work)
         self._waiting.append(job)
-        return Write(job, lambda: self._thread.begin(self._drain), self._store.path)
+        return Write(job, lambda: self._thread.begin(self._drain), self._store.shown)
 
     def _open(self) -> Connection:
         if self._connection is None:
-            with translated(self._store.path):
+            with translated(self._store.shown):
                 self._connection = self._store.open_writer()
                 self._file = self._store.identity()
         elif self._file != self._store.identity():
             # SQLite would go on writing into a file that nobody finds again.
-            raise StoreError("the file was removed or replaced while in use", self._store.path)
+            raise StoreError("the file was removed or replaced while in use", self._store.shown)
         return self._connection
 
     def _drain(self) -> None:
