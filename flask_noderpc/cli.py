@@ -84,7 +84,10 @@ def show_routes() -> None:
 
 @cli.command("config")
 def show_config() -> None:
-    """List the settings of every mount; a star marks those that are not the default."""
+    """List the settings of every mount.
+
+    A star marks those that are not the default.
+    """
     for name, mount in _mounts().items():
         click.echo(f"{name}:")
         for row in SETTINGS:
@@ -104,7 +107,10 @@ def _embedded() -> EmbeddedChain:
 
 @cli.command("init")
 def init_home() -> None:
-    """Write genesis and keys of the app's embedded chain, where they are missing."""
+    """Write genesis and keys of the app's chain.
+
+    Files that are there are kept.
+    """
     chain = _embedded()
     home = _told(chain.open_home)
     click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
@@ -127,15 +133,19 @@ def verify_store() -> None:
         _verify(backend)
 
 
-_retain = click.option(
-    "--retain", type=int, default=None, help="How many of the latest blocks are kept."
-)
-
-
 @cli.command("prune")
-@_retain
+@click.option(
+    "--retain",
+    type=int,
+    default=None,
+    help="How many of the latest blocks are kept.  [default: the app's NODERPC_RETAIN_BLOCKS;"
+    " required without it]",
+)
 def prune_store(retain: int | None) -> None:
-    """Remove the app's old blocks; NODERPC_RETAIN_BLOCKS says how many are kept."""
+    """Remove the app's old blocks.
+
+    The app may be running meanwhile.
+    """
     from .chain.embedded import EmbeddedChain
 
     for backend in _stores():
@@ -149,7 +159,10 @@ def prune_store(retain: int | None) -> None:
 @cli.command("backup")
 @click.argument("target", type=click.Path(path_type=Path))
 def backup_store(target: Path) -> None:
-    """Copy the app's chain to a new file, and check the copy; also while it is in use."""
+    """Copy the app's chain to a new file, TARGET.
+
+    The app may be running meanwhile. Every hash and signature of the copy is checked.
+    """
     stores = tuple(_stores())
     if len(stores) > 1:
         raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
@@ -217,9 +230,10 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
 )
 @host_flags
 def start_app(mount: str, **given: str | None) -> None:
-    """Serve this app at the addresses of its node, until a signal comes.
+    """Serve this app at the addresses of its node.
 
-    All other settings are the app's; flask noderpc config lists them.
+    It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
+    lists them.
     """
     from .serve.lane import reason_against
     from .serve.plan import Plan
@@ -248,7 +262,7 @@ def start_app(mount: str, **given: str | None) -> None:
 @click.group()
 @click.version_option(package_name="flask-noderpc")
 def main() -> None:
-    """Work on a node's home or store without an app."""
+    """Run a node without an app, or work on its chain."""
 
 
 def _warn_of_environment() -> None:
@@ -266,7 +280,12 @@ def _warn_of_environment() -> None:
 @main.command("start")
 @node_flags
 def start_node(**given: str | None) -> None:
-    """Serve a chain of its own, with its producer, until a signal comes."""
+    """Run a node with a chain of its own.
+
+    It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
+    (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag whose
+    value is [true|false] may stand alone for true. docs/settings has all settings.
+    """
     from .serve.start import start_own
 
     said, written = what_was_given(given)
@@ -284,7 +303,12 @@ def _check_chain_id(
 
 
 @main.command("init")
-@click.option("--home", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder to write them to; made where it is missing.",
+)
 @click.option(
     "--chain-id",
     default=None,
@@ -292,7 +316,10 @@ def _check_chain_id(
     help="Of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
 )
 def init_at(home: Path, chain_id: str | None) -> None:
-    """Write genesis and keys to a folder, where they are missing."""
+    """Write genesis and keys of a node to a folder.
+
+    Files that are there are kept.
+    """
     from .chain import home as homes
     from .chain.clock import SystemClock
 
@@ -304,7 +331,7 @@ _home = click.option(
     "--home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=None,
-    help="The folder of a node, instead of its store.",
+    help="Folder of a node, instead of DATABASE.",
 )
 _file = click.argument(
     "database", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -334,7 +361,10 @@ def _found(database: Path | None, home: Path | None) -> Path:
 @_file
 @_home
 def verify_at(database: Path | None, home: Path | None) -> None:
-    """Check every hash and signature of a store."""
+    """Check every hash and signature of a chain.
+
+    DATABASE is its SQLite file.
+    """
     # Read-only, so that a file of something else is not made into a store.
     _verify(_read_only(_found(database, home)))
 
@@ -342,15 +372,18 @@ def verify_at(database: Path | None, home: Path | None) -> None:
 @main.command("prune")
 @_file
 @_home
-@_retain
-def prune_at(database: Path | None, home: Path | None, retain: int | None) -> None:
-    """Remove the old blocks of a store; also while it is in use."""
+@click.option(
+    "--retain", type=int, required=True, help="How many of the latest blocks are kept."
+)
+def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
+    """Remove the old blocks of a chain.
+
+    DATABASE is its SQLite file. The node may be running meanwhile.
+    """
     from .backend.sqlite import SQLiteBackend
     from .chain.evm.head import BLOCKS_NEEDED, head
 
     path = _found(database, home)
-    if retain is None:
-        raise click.UsageError("--retain says how many blocks are kept")
     looked = _read_only(path)
     _told(lambda: _check_chain(looked))
     # Which application made it is not told here; that of Ethereum is known by its state.
@@ -367,7 +400,11 @@ def prune_at(database: Path | None, home: Path | None, retain: int | None) -> No
 @click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
 @_home
 def backup_at(paths: tuple[Path, ...], home: Path | None) -> None:
-    """Copy a store to a new file, and check the copy; also while it is in use."""
+    """Copy a chain to a new file, TARGET.
+
+    DATABASE is its SQLite file. The node may be running meanwhile. Every hash and signature of
+    the copy is checked.
+    """
     if len(paths) != (2 if home is None else 1):
         raise click.UsageError("name a store, or a node's folder with --home, and a new file")
     database = None if home else paths[0]

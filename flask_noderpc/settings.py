@@ -172,9 +172,16 @@ class Settings:
     )
     moniker: str = setting("flask-noderpc", _text, "Name that the node gives itself.")
     produce: bool = setting(
-        True, _switch, "Whether this process may produce blocks; one of all processes does."
+        True,
+        _switch,
+        "Whether this process may produce blocks; of all that may, one does.",
     )
-    block_interval: float = setting(1.0, _seconds, "Seconds between two blocks.")
+    block_interval: float = setting(
+        1.0,
+        _seconds,
+        "Seconds between two blocks; with ``NODERPC_DEV`` and at most 0.1, each transaction"
+        " gets its block at once.",
+    )
     empty_blocks: bool = setting(
         False,
         _switch,
@@ -212,8 +219,8 @@ class Settings:
     max_batch_response_bytes: int = setting(
         25_000_000,
         _whole(1),
-        "Largest answer to a batch, whose calls beyond it get an error, page of a search, trace"
-        " or simulation.",
+        "Largest answer: to a batch, whose calls beyond it get an error, or a page of a search,"
+        " a trace or a simulation.",
     )
     max_tx_bytes: int = setting(1_048_576, _whole(1), "Largest transaction the mempool takes.")
     mempool_size: int = setting(5_000, _whole(1), "Most transactions that wait for a block.")
@@ -235,13 +242,14 @@ class Settings:
     max_waiting_calls_per_client: int | None = setting(
         None,
         _whole(1),
-        "Most of them of one client, and most of its calls that run the EVM's code or wait to.",
+        "Most such waiting calls of one client, and most of its calls that run the EVM's code"
+        " or wait to; no limit of its own when not given.",
     )
     max_websockets: int = setting(
         900, _whole(1), "Most websockets open at once in a process, of both surfaces together."
     )
     max_websockets_per_client: int | None = setting(
-        None, _whole(1), "Most websockets of one client."
+        None, _whole(1), "Most websockets of one client; no limit of its own when not given."
     )
     threads: int | None = setting(
         None,
@@ -262,7 +270,10 @@ class Settings:
         "Events kept for a subscriber that is behind, beside the latest block's.",
     )
     event_buffer_bytes: int = setting(
-        8_000_000, _whole(1), "Bytes of such events; whoever falls behind further is told so."
+        8_000_000,
+        _whole(1),
+        "Bytes of events kept for a subscriber that is behind; one that falls behind further"
+        " is told so.",
     )
     search_timeout: float = setting(
         2.0, _seconds, "Seconds that a search may take, its wait for a turn included."
@@ -293,7 +304,10 @@ class Settings:
         "", _maybe_path, "Certificate of the node RPC, for TLS.", flags=("--rpc.tls_cert_file",)
     )
     tls_key_file: str = setting(
-        "", _maybe_path, "Its private key.", flags=("--rpc.tls_key_file",)
+        "",
+        _maybe_path,
+        "Private key of the node RPC's certificate.",
+        flags=("--rpc.tls_key_file",),
     )
     read_timeout: float = setting(
         10.0,
@@ -301,10 +315,14 @@ class Settings:
         "Seconds that a client of ``noderpc start`` may take for headers or body.",
     )
     write_timeout: float = setting(
-        10.0, _seconds, "Seconds that it may take for each part of an answer."
+        10.0,
+        _seconds,
+        "Seconds that a client of ``noderpc start`` may take for each part of an answer.",
     )
     idle_timeout: float = setting(
-        120.0, _seconds, "Seconds that a connection may be without a request."
+        120.0,
+        _seconds,
+        "Seconds that a connection to ``noderpc start`` may be without a request.",
     )
     max_open_connections: int = setting(
         900,
@@ -315,10 +333,14 @@ class Settings:
     max_connections_per_client: int | None = setting(
         None,
         _whole(1),
-        "Most connections of one client there, websockets too; with trusted proxies in front"
-        " it is theirs to count.",
+        "Most connections of one client at an address of ``noderpc start``, websockets too;"
+        " no limit of its own when not given, or with trusted proxies, whose it is to count.",
     )
-    workers: int = setting(1, _whole(1), "Processes that serve, beside the one that produces.")
+    workers: int = setting(
+        1,
+        _whole(1),
+        "Processes that serve. With more than one, ``noderpc start`` makes blocks in one more.",
+    )
     allowed_hosts: tuple[str, ...] = setting(
         (),
         _names,
@@ -327,9 +349,11 @@ class Settings:
         " IP addresses, which are served there whatever is listed.",
     )
     allow_methods: tuple[str, ...] = setting(
-        ("*",), _names, "Methods that are there; ``*`` stands for any part of a name."
+        ("*",), _names, "RPC methods that are served; ``*`` stands for any part of a name."
     )
-    deny_methods: tuple[str, ...] = setting((), _names, "Methods that are not there.")
+    deny_methods: tuple[str, ...] = setting(
+        (), _names, "RPC methods that are not served, of those that are allowed."
+    )
     trusted_proxies: int = setting(
         0,
         _whole(0),
@@ -351,12 +375,14 @@ class Settings:
         " any part of a name.",
     )
     cors_methods: tuple[str, ...] = setting(
-        ("HEAD", "GET", "POST"), _names, "Methods that such pages may use."
+        ("HEAD", "GET", "POST"),
+        _names,
+        "HTTP methods that pages of other sites may use.",
     )
     cors_headers: tuple[str, ...] = setting(
         ("Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time"),
         _names,
-        "Headers that such pages may send.",
+        "Headers that pages of other sites may send.",
     )
     json_rpc_enable: bool = setting(
         False,
@@ -373,17 +399,17 @@ class Settings:
     json_rpc_ws_address: str = setting(
         "0.0.0.0:8546",
         _text,
-        "Addresses of its websocket alone.",
+        "Addresses where ``noderpc start`` serves the EVM layer's websocket alone.",
         flags=("--json-rpc.ws-address",),
     )
     json_rpc_tls_cert_file: str = setting(
         "",
         _maybe_path,
-        "Certificate of these addresses, for TLS.",
+        "Certificate of the EVM layer's own addresses, for TLS.",
         flags=("--tls.certificate-path",),
     )
     json_rpc_tls_key_file: str = setting(
-        "", _maybe_path, "Its private key.", flags=("--tls.key-path",)
+        "", _maybe_path, "Private key of that certificate.", flags=("--tls.key-path",)
     )
     evm_api: tuple[str, ...] = setting(
         ("eth", "net", "web3"),
@@ -411,10 +437,12 @@ class Settings:
         5.0, _seconds, "Seconds that a call, an estimate or a trace may take."
     )
     evm_executors: int = setting(
-        2, _whole(1), "Processes in which a process of the server runs calls."
+        2,
+        _whole(1),
+        "Executors: processes in which a process of the server runs the EVM's code for calls.",
     )
     evm_max_waiting_calls: int = setting(
-        32, _whole(1), "Most calls that wait for such a process."
+        32, _whole(1), "Most calls that wait for an executor in a process of the server."
     )
     evm_txfee_cap: float = setting(
         1.0, _amount, "Most ether that a transaction's fee may come to; 0 is no limit."

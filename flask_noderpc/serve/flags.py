@@ -13,30 +13,55 @@ from .config_file import DEV_DEFAULTS, NODE_DEFAULTS
 
 _Command = Callable[..., None]
 
-# Where an app has them in its instance folder.
-_PLACES = {
-    "database": "SQLite file of the chain.  [default: data/noderpc.db in the home]",
-    "home": "Folder of configuration and chain.  [default: ~/.noderpc; with --dev:"
-    " ~/.noderpc/dev-evm]",
+# Where an app has another default, the sentence of the table is not that of the command.
+_SENTENCES = {
+    "database": "SQLite file of the chain.",
+    "home": "Folder of configuration and chain.",
+    "empty_blocks": "Whether blocks are made while no transaction waits.",
+}
+_DEFAULTS = {
+    "database": "default: data/noderpc.db in the home",
+    "home": "default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm",
+}
+_METAVARS = {
+    "bool": "[true|false]",
+    "int": "INTEGER",
+    "float": "NUMBER",
+    "tuple[str, ...]": "NAME,...",
+    "str": "TEXT",
 }
 
 
 def _help(row: Setting) -> str:
     """A setting's sentence and its defaults under ``noderpc start``."""
-    if row.name in _PLACES:
-        return _PLACES[row.name]
+    sentence = _SENTENCES.get(row.name, row.doc.replace("``", ""))
+    shown = _DEFAULTS.get(row.name) or _default(row)
+    return f"{sentence}  [{shown}]" if shown else sentence
+
+
+def _default(row: Setting) -> str:
     names = {
         "default": NODE_DEFAULTS.get(row.name, row.default),
         "with --dev": DEV_DEFAULTS.get(row.name, row.default),
     }
     if names["default"] == names["with --dev"]:
         del names["with --dev"]
-    shown = "; ".join(
-        f"{name}: {','.join(value) if isinstance(value, tuple) else value}"
+    return "; ".join(
+        f"{name}: {_text(value)}"
         for name, value in names.items()
         if value not in (None, "", ())
     )
-    return row.doc.replace("``", "") + (f"  [{shown}]" if shown else "")
+
+
+def _text(value: object) -> str:
+    """A value as it is written behind its flag."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _kind(row: Setting) -> str:
+    return row.type.removesuffix(" | None")
 
 
 # A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
@@ -56,8 +81,11 @@ _OF_SERVER = (
 
 
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
-    alone = _ALONE if row.type == "bool" else {}
-    return click.option(*row.flags, row.name, default=None, is_flag=False, **alone, **more)
+    more |= _ALONE if _kind(row) == "bool" else {}
+    shown = _METAVARS[_kind(row)]
+    return click.option(
+        *row.flags, row.name, default=None, is_flag=False, metavar=shown, **more
+    )
 
 
 def node_flags(command: _Command) -> _Command:

@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -15,7 +16,7 @@ import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.chain.evm.head import EvmHead
 from flask_noderpc.chain.pacemaker import Pace
-from flask_noderpc.cli import main
+from flask_noderpc.cli import cli, main
 from flask_noderpc.testing import make_chain
 
 ROOT = Path(__file__).parents[2]
@@ -93,8 +94,53 @@ def test_the_defaults_of_start_are_those_that_it_has() -> None:
 
     assert "[default: data/noderpc.db in the home]" in said
     assert "[default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm]" in said
-    assert "[default: True; with --dev: False]" in said
+    assert said.count("[default: true; with --dev: false]") == 1
+    assert "no transaction waits. [default: true; with --dev: false]" in said
     assert "instance folder" not in said
+
+
+def help_of(*words: str) -> str:
+    found = run(*words, "--help")
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_the_lists_of_commands_show_whole_sentences() -> None:
+    for words in (("noderpc",), ("flask", "--app", "example_app", "noderpc")):
+        listed = help_of(*words).split("Commands:")[1].strip().splitlines()
+        assert all(line.endswith(".") and not line.endswith("...") for line in listed), listed
+
+
+@pytest.mark.parametrize("group", [main, cli])
+def test_every_option_has_a_sentence(group: click.Group) -> None:
+    options = [
+        option
+        for command in group.commands.values()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.hidden
+    ]
+    assert options
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_help_says_what_is_required() -> None:
+    said = " ".join(help_of("noderpc", "prune").split())
+    assert "--retain INTEGER How many of the latest blocks are kept. [required]" in said
+    said = " ".join(help_of("flask", "--app", "example_app", "noderpc", "prune").split())
+    assert "[default: the app's NODERPC_RETAIN_BLOCKS; required without it]" in said
+
+
+def test_help_of_start_shows_the_kind_of_each_value() -> None:
+    said = " ".join(help_of("noderpc", "start").split())
+    for flag in (
+        "--dev [true|false]",
+        "--proof-blocks [true|false]",
+        "--workers INTEGER",
+        "--block-interval NUMBER",
+        "--cors-origins NAME,...",
+        "--dialect TEXT",
+    ):
+        assert f" {flag} " in said
 
 
 def test_noderpc_makes_a_home(tmp_path: Path) -> None:
@@ -237,7 +283,7 @@ def test_a_home_without_a_store_is_told_and_gets_none(tmp_path: Path) -> None:
     ("words", "text"),
     [
         (["prune", "--retain", "1"], "name a store, or a node's folder with --home"),
-        (["prune", "DATABASE"], "--retain says how many blocks are kept"),
+        (["prune", "DATABASE"], "Missing option '--retain'"),
         (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to keep"),
         (["backup", "DATABASE"], "and a new file"),
         (["backup", "nosuch.db", "copy.db"], "nosuch.db: no store is here"),
