@@ -321,16 +321,16 @@ class Mount:
         left_out = self._left_out()
         return [route for route in self._told if route.name not in left_out]
 
-    def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket], None]]]:
+    def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
         """What is registered for websockets: rule, endpoint, handler."""
         for prefix, mark in self.prefixes():
             yield f"{prefix}/websocket", f"websocket{mark}", self.talk
         if self._evm is not None:
             yield "/evm/ws", "evm_websocket", self._talk_evm
 
-    def talk(self, sock: socket.socket) -> None:
+    def talk(self, sock: socket.socket, early: bytes) -> None:
         """Serve a websocket to its end."""
-        connection = Connection(sock, self.timing, self.settings.max_body_bytes)
+        connection = Connection(sock, self.timing, self.settings.max_body_bytes, early)
         session = Session(
             self._dispatcher,
             self._hub,
@@ -342,9 +342,9 @@ class Mount:
         )
         self._converse(connection, session)
 
-    def _talk_evm(self, sock: socket.socket) -> None:
+    def _talk_evm(self, sock: socket.socket, early: bytes) -> None:
         assert self._evm is not None
-        connection = Connection(sock, self.timing, self.settings.evm_max_body_bytes)
+        connection = Connection(sock, self.timing, self.settings.evm_max_body_bytes, early)
         session = self._evm.session(
             send=connection.send,
             wake=connection.wake,

@@ -63,13 +63,17 @@ def text_frame(payload: bytes) -> bytes:
 
 
 class Connection:
-    """The frames of one websocket, from a socket whose handshake is done."""
+    """The frames of one websocket, from a socket whose handshake is done; ``early`` are the
+    first bytes of it, where the server has read them."""
 
-    def __init__(self, sock: socket.socket, timing: Timing, max_message: int) -> None:
+    def __init__(
+        self, sock: socket.socket, timing: Timing, max_message: int, early: bytes = b""
+    ) -> None:
         # The clock has the deadlines: reading and writing have one each, and a socket with TLS,
         # which is only one, has none at all in OpenSSL. But without any timeout a reader may
         # keep the writer out of OpenSSL.
         self._sock = sock
+        self._early = early
         sock.settimeout(timing.read_s + timing.write_s)
         send_buffer.reserve(sock)
         self._read_by = self._write_by = inf
@@ -217,13 +221,13 @@ class Connection:
         if self._read_by == inf:
             self._read_by = time.monotonic() + self._timing.read_s
         try:
-            received = self._sock.recv(_READ)
+            received = self._early or self._sock.recv(_READ)
         except TimeoutError:
             return
         except OSError:
             # Cut off.
             received = b""
-        self._read_by = inf
+        self._read_by, self._early = inf, b""
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
             yield from self._in_turns(self._protocol.events())

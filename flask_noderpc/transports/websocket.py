@@ -13,7 +13,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -28,7 +28,8 @@ from .origin import UNWANTED
 
 log = logging.getLogger("flask_noderpc.websocket")
 
-Handler = Callable[[socket.socket], None]
+Handler = Callable[[socket.socket, bytes], None]
+"""Gets the socket, and what was read of it behind the handshake."""
 
 # Seconds: websockets end all the time, and a server that goes away has a successor.
 _RETRY = {"Retry-After": "1"}
@@ -102,6 +103,7 @@ def _serve(handler: Handler) -> Response:
         # Of gunicorn's sync workers and of `flask run --without-threads`.
         return _failed(_ONE_THREAD, HTTPStatus.SERVICE_UNAVAILABLE)
     key = request.headers["Sec-WebSocket-Key"].encode()
+    early = _read_ahead(request.environ["wsgi.input"], sock)
     sock.settimeout(None)
     sock.sendall(
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
@@ -109,7 +111,7 @@ def _serve(handler: Handler) -> Response:
         + generate_accept_token(key)
         + b"\r\n\r\n"
     )
-    handler(sock)
+    handler(sock, early)
     return _Ended()
 
 
@@ -148,6 +150,23 @@ def _socket(environ: dict[str, Any]) -> socket.socket | None:
         raw = getattr(getattr(body, "rfile", body), "raw", None)
         return getattr(raw, "_sock", None)
     return None
+
+
+def _read_ahead(body: Any, sock: socket.socket) -> bytes:
+    """Take the bytes that the server has read behind the handshake: some clients and proxies
+    send frames before they are answered."""
+    unreader = getattr(getattr(body, "reader", None), "unreader", None)
+    if unreader is not None:
+        # gunicorn's.
+        return bytes(unreader.buf.getvalue())
+    rfile = getattr(body, "rfile", body)
+    if not hasattr(rfile, "peek"):
+        return b""
+    # Only what is there: an empty buffer asks the socket.
+    sock.settimeout(0)
+    with suppress(OSError):
+        return bytes(rfile.read(len(rfile.peek())))
+    return b""
 
 
 class _Ended(Response):

@@ -76,3 +76,15 @@ def test_what_comes_after_a_close_is_no_request(kind: str, tmp_path: Path) -> No
         assert server.get("/health") == {}
         assert server.stop() == 0
         assert server.log() == ""
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_calls_sent_with_the_handshake_are_answered(kind: str, tmp_path: Path) -> None:
+    call = '{"jsonrpc":"2.0","id":%d,"method":"health"}'
+    # More than a server reads at once.
+    early = [call % 1 + " " * 10_000, call % 2]
+    with serving(kind, tmp_path / "chain.db") as server:
+        with closing(Client(server.url, timeout=PATIENCE, early=early)) as client:
+            assert [client.json()["id"] for _ in early] == [1, 2]
+            assert client.asked("health", own_id=3)["id"] == 3
+        assert server.log() == ""

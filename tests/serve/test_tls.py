@@ -143,3 +143,10 @@ def test_what_is_no_certificate_with_its_key_is_one_clear_line(
     said = refusal("--home", str(tmp_path), "--json-rpc.enable", *ADDRESS, *flags)
     assert words in said
     assert "\n" not in said
+
+
+def test_a_call_sent_with_the_handshake_is_answered(node: Node, evm: ssl.SSLContext) -> None:
+    early = ['{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}']
+    url = node.url("EVM websocket")
+    with closing(Client(url, "/", PATIENCE, tls=evm, early=early)) as client:
+        assert client.json()["id"] == 7

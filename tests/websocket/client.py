@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ssl import SSLContext
 from typing import Any
@@ -17,9 +17,23 @@ from wsproto.connection import Connection, ConnectionType
 from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 
 
+def frame(opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> bytes:
+    """A masked frame, with another length than its own when ``size`` is given."""
+    length = len(payload) if size < 0 else size
+    head = bytes((opcode | (0x80 if fin else 0),))
+    if length < 126:
+        head += bytes((0x80 | length,))
+    elif length < 1 << 16:
+        head += b"\xfe" + struct.pack("!H", length)
+    else:
+        head += b"\xff" + struct.pack("!Q", length)
+    return head + b"\0\0\0\0" + payload
+
+
 class Client:
     """Connects, from an address of its ``own``, and reads text messages; ``closed`` and
-    ``reason`` are those of the Close it was sent."""
+    ``reason`` are those of the Close it was sent. ``early`` are texts that it sends with its
+    handshake, in one go."""
 
     def __init__(
         self,
@@ -29,6 +43,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         own: str = "",
         tls: SSLContext | None = None,
+        early: Sequence[str] = (),
     ) -> None:
         parts = urlsplit(url)
         self.sock = socket.create_connection(
@@ -43,17 +58,19 @@ class Client:
         self._partial = ""
         self._frames = Connection(ConnectionType.CLIENT)
         try:
-            self._shake(path, {"Host": parts.netloc, **(headers or {})})
+            frames = b"".join(frame(1, text.encode()) for text in early)
+            self._shake(path, {"Host": parts.netloc, **(headers or {})}, frames)
         except OSError:
             self.close()
             raise
 
-    def _shake(self, path: str, headers: Mapping[str, str]) -> None:
+    def _shake(self, path: str, headers: Mapping[str, str], behind: bytes) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.sock.sendall(
             f"GET {path} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{lines}\r\n".encode()
+            + behind
         )
         head = b""
         while b"\r\n\r\n" not in head:
@@ -68,16 +85,8 @@ class Client:
         self.sock.sendall(data)
 
     def frame(self, opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> None:
-        """A masked frame, with another length than its own when ``size`` is given."""
-        length = len(payload) if size < 0 else size
-        head = bytes((opcode | (0x80 if fin else 0),))
-        if length < 126:
-            head += bytes((0x80 | length,))
-        elif length < 1 << 16:
-            head += b"\xfe" + struct.pack("!H", length)
-        else:
-            head += b"\xff" + struct.pack("!Q", length)
-        self.raw(head + b"\0\0\0\0" + payload)
+        """Send a frame."""
+        self.raw(frame(opcode, payload, fin, size))
 
     def text(self, text: str) -> None:
         self.frame(1, text.encode())
