@@ -20,6 +20,10 @@ _HEADER = re.compile(
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 
 
+class ExpectationFailed(ValueError):
+    """A request expects of the server what it does not know."""
+
+
 def check_request_line(line: str) -> None:
     """Raise :exc:`ValueError` for what is no request of HTTP/1."""
     if not _REQUEST_LINE.fullmatch(line):
@@ -70,3 +74,7 @@ def _check(found: dict[bytes, list[bytes]], version: str) -> None:
     hosts = len(found.get(b"host", []))
     if hosts > 1 or (hosts == 0 and version == "HTTP/1.1"):
         raise ValueError("a request of HTTP/1.1 names one host")
+    # Go: net/http looks at the first.
+    expected = found.get(b"expect", [b""])[0].lower()
+    if expected and b"100-continue" not in re.split(rb"[\s,]+", expected):
+        raise ExpectationFailed("only 100-continue can be expected")

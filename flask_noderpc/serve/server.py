@@ -26,11 +26,15 @@ from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..transports.client import home_of
 from ..transports.http import TOLD
 from .body import Body, InTurns
-from .framing import check_request_line, read_headers
+from .framing import ExpectationFailed, check_request_line, read_headers
 from .head import HeadWriter
 from .lane import Asked, Lane
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+_EXPECTATION_FAILED = (
+    b"HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
 
 _TICK_S = 0.25
 # Whoever keeps us waiting for longer makes room for others, where there is none.
@@ -159,6 +163,11 @@ class Handler(HeadWriter):
             # gevent logs what is no ValueError with a traceback.
             raise ValueError("the peer has gone") from None
         return super().MessageClass(BytesIO(lines), *args)
+
+    def _handle_client_error(self, error: Exception) -> Any:
+        if isinstance(error, ExpectationFailed):
+            return "417", _EXPECTATION_FAILED
+        return super()._handle_client_error(error)
 
     def get_environ(self) -> dict[str, Any]:
         """The WSGI environ, with a body of our own."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..abuse.talk import CLOSING, GET, post, said
+from ..abuse.talk import CLOSING, GET, answers, post, said
 from .kit import Node, started
 
 OLD = GET.replace(b"1.1", b"1.0")
@@ -60,3 +60,17 @@ def test_http_1_0_is_kept_alive_where_it_asks_for_that(node: Node) -> None:
 
     assert answer.count("HTTP/1.0 200 OK\r\n") == 4
     assert answer.count("\r\nConnection: keep-alive\r\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("expected", "statuses"),
+    [(b"foo", [417]), (b"100-continue-not", [417]), (b"100-Continue", [200]), (b"", [200])],
+)
+def test_an_expectation_that_the_server_does_not_know_fails(
+    node: Node, expected: bytes, statuses: list[int]
+) -> None:
+    # Nothing behind the refused one is read as a request.
+    header = b"\r\nExpect: " + expected + b"\r\n\r\n"
+    request = CLOSING.replace(b"\r\n\r\n", header)
+
+    assert answers(node, request + GET) == statuses
