@@ -183,7 +183,8 @@ class EvmApplication(Application):
         return self._caution.fewer(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        own, patched = self._head(), OfLaterBlocks()
+        own = self._head()
+        patched = OfLaterBlocks(own.next_base_fee)
         txs: list[bytes | Overrides] = []
         for tx in block.txs:
             if self._dev and is_patch(tx):
@@ -196,7 +197,7 @@ class EvmApplication(Application):
             timestamp=block.time // SECOND,
             coinbase=own.coinbase or block.proposer_address,
             gas_limit=own.gas_limit,
-            base_fee=patched.base_fee(own),
+            base_fee=patched.base_fee,
         )
         if patched.state is not None:
             executed = Executed(patched.state, (None,) * len(txs))

@@ -15,7 +15,6 @@ from ...domain.params import BlockParams, ConsensusParamsUpdate
 from ...errors import ConfigurationError, InvalidTransaction
 from ...ethereum.fees import fee_of_empty_block_before
 from .genesis import accounts
-from .head import EvmHead
 
 # No type of a transaction, and no RLP.
 _MARK = b"\x7fpatch"
@@ -100,8 +99,10 @@ def change_of(raw: bytes) -> Change:
 class OfLaterBlocks:
     """The changes in a block that concern later blocks; the last counts."""
 
-    def __init__(self) -> None:
-        self._next_base_fee: int | None = None
+    def __init__(self, next_base_fee: int) -> None:
+        self.base_fee = next_base_fee
+        """That of the block itself."""
+        self._next_base_fee = next_base_fee
         self.coinbase = b""
         self.block: BlockParams | None = None
         self.state: StateChange | None = None
@@ -110,6 +111,9 @@ class OfLaterBlocks:
         """One more of them; the accounts that it changes."""
         if change.next_base_fee is not None:
             self._next_base_fee = change.next_base_fee
+        # anvil makes no block of a change: the next block's fee, which follows from this one's
+        # by EIP-1559, is as it was or as it is set.
+        self.base_fee = fee_of_empty_block_before(self._next_base_fee)
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
         if change.dump is not None:
@@ -119,12 +123,6 @@ class OfLaterBlocks:
             # It was checked before it was sent.
             self.state = dump.decode(change.dump, _MOST_BYTES)
         return change.overrides
-
-    def base_fee(self, own: EvmHead) -> int:
-        """That of the block itself, from which the next one's follows by EIP-1559."""
-        if self._next_base_fee is None:
-            return own.next_base_fee
-        return fee_of_empty_block_before(self._next_base_fee)
 
     def updates(self) -> ConsensusParamsUpdate | None:
         """Of the parameters, from the next block on."""

@@ -147,6 +147,23 @@ def test_a_transaction_pays_the_base_fee_that_is_set(w3: Any, chain: EmbeddedCha
     done(w3, "evm_revert", chain_was)
 
 
+def test_changes_by_hand_leave_the_next_base_fee_as_it_is(
+    w3: Any, chain: EmbeddedChain
+) -> None:
+    chain_was, fee = done(w3, "evm_snapshot"), 3 * 10**9 + 5
+    done(w3, "hardhat_setNextBlockBaseFeePerGas", hex(fee))
+    for method, value in (("Balance", hex(ETHER)), ("Nonce", "0x7"), ("Code", "0x00")):
+        done(w3, f"hardhat_set{method}", STRANGER, value)
+    done(w3, "hardhat_setCoinbase", STRANGER)
+    done(w3, "evm_setBlockGasLimit", "0xf4240")
+    done(w3, "anvil_loadState", done(w3, "anvil_dumpState"))
+
+    assert int(done(w3, "eth_baseFee"), 16) == fee
+    receipt = settled(chain, w3, {"from": FIRST, "to": STRANGER, "gas": 30_000})
+    assert w3.eth.get_block(receipt["blockNumber"])["baseFeePerGas"] == fee
+    done(w3, "evm_revert", chain_was)
+
+
 def test_another_account_has_the_tips_of_later_blocks(w3: Any, chain: EmbeddedChain) -> None:
     chain_was, proposer = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["miner"]
     other = Web3.to_checksum_address("0x" + "c0" * 20)
