@@ -163,7 +163,7 @@ class Mempool:
 
     def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
         """As :meth:`submit`, of a transaction that this node made by itself, which its
-        application may take unsigned.
+        application may take unsigned and as large as a block has room for.
 
         Unless it ``replaces``, it must be the first in its place; raise
         :exc:`~flask_noderpc.errors.PlaceTaken`.

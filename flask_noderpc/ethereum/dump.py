@@ -11,6 +11,11 @@ from .accounts import records
 from .keccak import keccak
 from .trie import NodeMissing
 
+FRAME_BYTES = 64
+"""At most, around the records of a dump that is unpacked."""
+RECORD_FRAME_BYTES = 4
+"""At most, in front of each of them."""
+
 
 def encode(root: bytes, made_of: Iterable[bytes]) -> bytes:
     """The dump of a state."""
@@ -19,21 +24,39 @@ def encode(root: bytes, made_of: Iterable[bytes]) -> bytes:
 
 def decode(dump: bytes, most_bytes: int) -> StateChange:
     """The state in a dump; raise :exc:`ValueError` for what is none, or not whole."""
-    unpacked = zlib.decompressobj()
+    document = _unpacked(dump, most_bytes)
     try:
-        found = _read(unpacked.decompress(dump, most_bytes))
+        found = _read(document)
         for _ in records(found.written.get, found.root):
             pass
     except NodeMissing as error:
         raise ValueError(f"{error} is missing in it") from None
-    except (zlib.error, rlp.Malformed, ValueError, IndexError, AssertionError):
-        raise ValueError(f"it can't be read, or is larger than {most_bytes} bytes") from None
+    except (rlp.Malformed, ValueError, IndexError, AssertionError):
+        raise ValueError("it can't be read") from None
     return found
 
 
+def _unpacked(dump: bytes, most_bytes: int) -> bytes:
+    unpacked = zlib.decompressobj()
+    try:
+        document = unpacked.decompress(dump, most_bytes + 1)
+    except zlib.error:
+        raise ValueError("it can't be read") from None
+    if len(document) > most_bytes:
+        raise ValueError(f"it is larger than {most_bytes} bytes")
+    if not unpacked.eof:
+        raise ValueError("its end is missing")
+    if unpacked.unused_data:
+        raise ValueError("something follows its end")
+    return document
+
+
 def _read(document: bytes) -> StateChange:
-    reader = rlp.Reader(document).list("dump")
+    whole = rlp.Reader(document)
+    reader = whole.list("dump")
     root, items = reader.string("root"), reader.list("records")
+    if not (whole.done and reader.done):
+        raise ValueError("it can't be read")
     written: dict[bytes, bytes] = {}
     while not items.done:
         record = items.string("record")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sqlite3
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from ...canonical.blocksize import MAX_BLOCK_BYTES
 from ...canonical.hashes import piece_hash
 from ...canonical.head import Head
 from ...concurrency import NativeThread
@@ -304,31 +306,38 @@ class SQLiteBackend(ChainStore):
     # Mempool and application.
 
     def submit(self, tx: bytes) -> TxResult:
-        return self._submit(tx, self.check_tx).wait()
+        return self._submit(tx, self.check_tx, self._limits).wait()
 
     def begin_submit(self, tx: bytes) -> Submission:
         if type(self).submit is not SQLiteBackend.submit:
             # A subclass knows better what it takes.
             return super().begin_submit(tx)
-        return self._submit(tx, self.check_tx)
+        return self._submit(tx, self.check_tx, self._limits)
 
     def submit_own(self, tx: bytes, *, replaces: bool) -> TxResult:
-        return self._submit(tx, self._app().recheck_tx, replaces=replaces).wait()
+        # A state that is loaded is one transaction: a block's room bounds it.
+        limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
+        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
 
     def _submit(
-        self, tx: bytes, check: Callable[[bytes], TxResult], *, replaces: bool = True
+        self,
+        tx: bytes,
+        check: Callable[[bytes], TxResult],
+        limits: MempoolLimits,
+        *,
+        replaces: bool = True,
     ) -> Submission:
         files = self._open()
         # One that may replace another finds room where there is none for more.
         if not self._app().chooses:
             with files.readers.snapshot() as at:
-                mempool.refuse_unfit(at, tx, self._limits, files.incoming)
+                mempool.refuse_unfit(at, tx, limits, files.incoming)
         result = check(tx)
         if result.code != 0:
             return Submission(result, lambda: result)
         gas, slot = result.gas_wanted, self._app().slot(tx)
         write = files.writer.begin(
-            lambda at: mempool.add(at, tx, gas, self._limits, slot, replaces=replaces)
+            lambda at: mempool.add(at, tx, gas, limits, slot, replaces=replaces)
         )
         forget = files.incoming.add(tx, write.result)
 
@@ -339,7 +348,7 @@ class SQLiteBackend(ChainStore):
                 if self._app().slot(tx) == slot:
                     raise
                 # A block came in between, and took those that this one is to follow.
-                return self._submit(tx, check, replaces=replaces).wait()
+                return self._submit(tx, check, limits, replaces=replaces).wait()
             finally:
                 forget()
             files.changes.notify()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...canonical.blocksize import max_data_bytes
 from ...ethereum import accounts
 from ...ethereum import dump as dumps
 from ...rpc.context import Context
@@ -14,6 +15,9 @@ from ..errors import EvmError
 from ..forms.params import Data, Tag
 from ..running.state import machine, root_of
 from .control import driving
+
+# At most, around a dump in a call of some client's, and in a transaction.
+_CALL_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +30,39 @@ class OfState(Params):
 def dump(ctx: Context, params: NoParams) -> bytes:
     """All accounts with their code and storage, after the latest block."""
     root = root_of(ctx, Tag.LATEST)
-    return dumps.encode(root, _records(ctx, root))
+    made = dumps.encode(root, _records(ctx, root))
+    # One that can't be loaded again is worth nothing.
+    for most, hint in _limits(ctx):
+        if len(made) > most:
+            raise EvmError(
+                f"the state's dump has {len(made)} bytes, anvil_loadState takes {most} ({hint})"
+            )
+    return made
 
 
 def _records(ctx: Context, root: bytes) -> Iterator[bytes]:
-    budget, left = Budget(ctx.settings), ctx.settings.max_batch_response_bytes
+    budget = Budget(ctx.settings)
+    left = ctx.settings.max_batch_response_bytes - dumps.FRAME_BYTES
     for record in accounts.records(machine(ctx).record, root):
         budget.spend(1)
-        left -= len(record)
+        left -= len(record) + dumps.RECORD_FRAME_BYTES
         if left < 0:
             raise EvmError(
                 "the state is too large for one answer (NODERPC_MAX_BATCH_RESPONSE_BYTES)"
             )
         yield record
+
+
+def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
+    """Most bytes of a dump that can be loaded, and what decides that."""
+    # In hex.
+    body = ctx.settings.evm_max_body_bytes - _CALL_BYTES
+    yield body // 2, "NODERPC_EVM_MAX_BODY_BYTES raises it"
+    height = ctx.backend.latest_height() + 1
+    members = len(ctx.backend.validators(height).validators)
+    # As base64.
+    room = max_data_bytes(ctx.backend.consensus_params(height).block, members) - _CALL_BYTES
+    yield room * 3 // 4, "block.max_bytes of the genesis raises it"
 
 
 def load(ctx: Context, params: OfState) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 import rlp
 from flask import Flask
-from web3 import Web3
+from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.chain.evm.patches import Change, patch_tx
+from flask_noderpc.domain.params import BlockParams
 from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm.dev.control_table import CONTROL_ROUTES
 from flask_noderpc.evm.dev.refusals import REASONS
+from flask_noderpc.testing.node import serve
 from tests.websocket.client import Client
 
 from .kit import ETHER, FIRST, STRANGER, asked, chain_of, dev_app, settled
@@ -232,6 +236,70 @@ def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> No
         error = asked(w3, "anvil_loadState", f"0x{broken.hex()}")["error"]
         assert "it can't be read" in error["message"]
     done(w3, "evm_revert", chain_was)
+
+
+def fill(w3: Any, accounts: int) -> None:
+    """Give accounts code of 300 kB each, which can't be compressed."""
+    for number in range(accounts):
+        code = random.Random(number).randbytes(300_000).hex()
+        done(w3, "anvil_setCode", f"0x{number + 0xD3:040x}", f"0x{code}")
+
+
+def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    fill(w3, 4)
+    before, dump = w3.eth.get_block("latest")["stateRoot"], done(w3, "anvil_dumpState")
+    done(w3, "evm_revert", chain_was)
+
+    assert len(dump) > 2 * 1_048_576
+    chain_was = done(w3, "evm_snapshot")
+    assert done(w3, "anvil_loadState", dump) is True
+    assert w3.eth.get_block("latest")["stateRoot"] == before
+    done(w3, "evm_revert", chain_was)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"evm_max_body_bytes": 700_000}, "NODERPC_EVM_MAX_BODY_BYTES raises it"),
+        ({"max_batch_response_bytes": 500_000}, "NODERPC_MAX_BATCH_RESPONSE_BYTES"),
+        ({}, "block.max_bytes of the genesis raises it"),
+    ],
+)
+def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
+    tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    app = dev_app(tmp_path, **settings)
+    with closing(chain_of(app)) as chain, serve(app) as url:
+        w3 = Web3(HTTPProvider(f"{url}/evm"))
+        # As a genesis may say.
+        block = BlockParams(max_bytes=750_000, max_gas=30_000_000)
+        done(w3, "evm_mine")
+        chain.submit_own(patch_tx(Change(block=block)), replaces=False)
+        done(w3, "evm_mine")
+        fill(w3, 2)
+        assert said in asked(w3, "anvil_dumpState")["error"]["message"]
+
+
+def test_a_damaged_dump_is_refused(w3: Any) -> None:
+    dump = bytes.fromhex(done(w3, "anvil_dumpState")[2:])
+    document = zlib.decompress(dump)
+    root, records = rlp.decode(document)
+    height = w3.eth.block_number
+    for damaged, said in (
+        (dump[:-1], "its end is missing"),
+        (dump[:-5], "its end is missing"),
+        (dump[: len(dump) // 2], "its end is missing"),
+        (dump + b"x", "something follows its end"),
+        (dump[:-1] + bytes((dump[-1] ^ 1,)), "it can't be read"),
+        (zlib.compress(document + b"x"), "it can't be read"),
+        (zlib.compress(rlp.encode([root, records, b"x"])), "it can't be read"),
+        (zlib.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
+    ):
+        error = asked(w3, "anvil_loadState", f"0x{damaged.hex()}")["error"]
+        assert error["message"].endswith(said), error
+    assert w3.eth.block_number == height
+    assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
 
 
 EMPTY_ROOT, NO_CODE = keccak(rlp.encode(b"")), keccak(b"")
