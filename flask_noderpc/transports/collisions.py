@@ -18,6 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 
 from ..errors import ConfigurationError
+from .websocket import PLAIN
 
 log = logging.getLogger("flask_noderpc.rules")
 
@@ -46,9 +47,10 @@ class Collision:
 
     @property
     def is_common(self) -> bool:
-        """True for ``GET /`` and ``/health``, which many apps have of their own."""
+        """True for ``GET /`` and ``/health``, which many apps have of their own, and for pages
+        at the path of a websocket, which works beside them."""
         name = self.endpoint.removesuffix("_bare").removesuffix("_v1")
-        return name in ("index", "health")
+        return name in ("index", "health") or name.endswith(PLAIN)
 
     def __str__(self) -> str:
         asked = ", ".join(sorted(self.methods))

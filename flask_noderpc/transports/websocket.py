@@ -31,6 +31,11 @@ log = logging.getLogger("flask_noderpc.websocket")
 Handler = Callable[[socket.socket, bytes], None]
 """Gets the socket, and what was read of it behind the handshake."""
 
+PLAIN = "-plain"
+"""Ends the names of endpoints for requests to a websocket's path that ask for none."""
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
 # Seconds: websockets end all the time, and a server that goes away has a successor.
 _RETRY = {"Retry-After": "1"}
 
@@ -75,6 +80,12 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
                 return self._serve(handler) if self._admits() else _unwanted()
 
             bp.route(path, websocket=True, **options)(view)
+            bp.route(
+                path,
+                endpoint=f"{options['endpoint']}{PLAIN}",
+                methods=_METHODS,
+                provide_automatic_options=False,
+            )(_no_handshake)
 
         return decorate
 
@@ -85,6 +96,12 @@ class Shell(Sock):  # type: ignore[misc]  # flask-sock has no types
             except Busy as error:
                 return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, _RETRY)
             return _refusal(self._wrong_version) or _serve(handler)
+
+
+def _no_handshake(**_: object) -> Response:
+    # gorilla/websocket. Werkzeug would raise an error, which the host's handlers may answer.
+    version = {"Sec-WebSocket-Version": "13"}
+    return Response("Bad Request\n", "400 Bad Request", version, mimetype="text/plain")
 
 
 def _unwanted() -> Response:

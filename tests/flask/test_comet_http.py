@@ -57,7 +57,7 @@ def test_the_document_answers_get_alone(make_app: MakeApp) -> None:
     ("prefix", "path", "status", "is_ours"),
     [
         (None, "/nosuch", "404 NOT FOUND", True),
-        (None, "/websocket", "400 BAD REQUEST", True),
+        (None, "/websocket", "400 Bad Request", True),
         ("/node", "/node/nosuch", "404 NOT FOUND", True),
         ("/node", "/nodes", "404 NOT FOUND", False),
     ],

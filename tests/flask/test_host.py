@@ -151,6 +151,34 @@ def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask
     assert client.get("/nosuch").text == "<h1>host</h1>"
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_error_handlers_of_the_host_leave_a_request_without_a_handshake_refused(
+    make_app: MakeApp, dialect: str, method: str
+) -> None:
+    app = make_app(NODERPC_DIALECT=dialect, NODERPC_JSON_RPC_ENABLE=True)
+    NodeRPC(app)
+    app.register_error_handler(Exception, lambda error: ("<h1>host</h1>", 200))
+
+    for path in ("/websocket", "/evm/ws"):
+        answer = app.test_client().open(path, method=method)
+        assert answer.status == "400 Bad Request"
+        assert answer.content_type == "text/plain; charset=utf-8"
+        assert answer.text == ("" if method == "HEAD" else "Bad Request\n")
+
+
+def test_a_page_of_the_host_at_a_websocket_s_path_is_served_beside_it(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = mounted(make_app(), lambda app: add_mine(app, "/websocket"), first=False)
+
+    assert client.get("/websocket").text == "mine"
+    # A handshake, though without a version.
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    assert client.get("/websocket", headers=upgrade).status_code == 426
+    assert caplog.messages == []
+
+
 def test_csrf_protection_is_lifted_by_exempting_the_blueprint(make_app: MakeApp) -> None:
     app = make_app(SECRET_KEY="x")
     csrf = CSRFProtect(app)
