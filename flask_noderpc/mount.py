@@ -37,7 +37,6 @@ from .rpc.start import Start
 from .rpc.subscriptions import Hub
 from .rpc.threads import held
 from .settings import Settings
-from .signals import rpc_called
 from .transports.call_log import log_call
 from .transports.client import sender_of
 from .transports.collisions import has_get
@@ -108,6 +107,7 @@ class Mount:
             turns=Turns(settings.search_timeout),
             async_txs=AsyncTxs(backend),
             propagates=_propagates,
+            log_call=log_call if settings.log_calls else None,
             memory=self.memory,
         )
         self._evm = None
@@ -141,8 +141,6 @@ class Mount:
             most=settings.max_websockets,
             per_client=settings.max_websockets_per_client,
         )
-        if settings.log_calls:
-            rpc_called.connect(log_call, sender=backend)
         self._pages = own_pages(
             self.start,
             backend,

@@ -42,6 +42,8 @@ class Context:
     async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
     """Returns true if other exceptions than our errors are raised to the server or test."""
+    log_call: Callable[..., None] | None = None
+    """Called after each call with what ``rpc_called`` says, where this mount logs them."""
     client: str = ""
     """Who calls, where something is shared out among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)

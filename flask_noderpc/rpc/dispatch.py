@@ -311,7 +311,7 @@ class Dispatcher:
 
         ``is_own`` is of a method that a connection has beside the table.
         """
-        if not rpc_called.receivers:
+        if not rpc_called.receivers and self._context.log_call is None:
             return _UNHEARD
         return self._telling(
             method if is_own or method in self._names else "unknown", transport
@@ -326,14 +326,16 @@ class Dispatcher:
             outcome = self.envelope.code(as_rpc_error(error))
             raise
         finally:
-            tell(
-                rpc_called,
-                self.backend,
-                method=method,
-                seconds=time.perf_counter() - began,
-                outcome=outcome,
-                transport=transport,
-            )
+            said = {
+                "method": method,
+                "seconds": time.perf_counter() - began,
+                "outcome": outcome,
+                "transport": transport,
+            }
+            # Not by the signal: its sender is the backend, which other mounts may share.
+            if self._context.log_call is not None:
+                self._context.log_call(**said)
+            tell(rpc_called, self.backend, **said)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # What is always the same is answered also where the store can't be read.

@@ -12,10 +12,8 @@ from flask import has_request_context, request
 log = logging.getLogger("flask_noderpc.calls")
 
 
-def log_call(
-    sender: object, *, method: str, seconds: float, outcome: int, transport: str
-) -> None:
-    """Receives :data:`~flask_noderpc.signals.rpc_called`."""
+def log_call(*, method: str, seconds: float, outcome: int, transport: str) -> None:
+    """Log what :data:`~flask_noderpc.signals.rpc_called` says of a call."""
     told = {
         "method": method,
         "outcome": outcome,

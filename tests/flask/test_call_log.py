@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from flask_noderpc import NodeRPC
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
 from tests.websocket.client import Client
@@ -57,6 +58,26 @@ def test_each_call_is_a_line_without_its_parameters(
     records = [each for each in caplog.records if is_call(each)]
     assert "secret" not in "".join(str(vars(each)) for each in records)
     assert vars(records[-1])["outcome"] == -32602
+
+
+def test_a_mount_s_log_has_no_calls_of_other_mounts_of_its_backend(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "flask_noderpc.calls")
+    app = app_for(node.chain, log_calls=True)
+    for name, setting in {"silent": False, "second": True}.items():
+        app.register_blueprint(
+            NodeRPC(backend=node.chain, name=name, log_calls=setting).blueprint(),
+            url_prefix=f"/{name}",
+        )
+    http = app.test_client()
+    for path in ("/silent/health", "/second/status", "/genesis"):
+        assert http.get(path).status_code == 200
+
+    assert [(method, transport) for method, _, transport, _ in lines(caplog)] == [
+        ("status", "get"),
+        ("genesis", "get"),
+    ]
 
 
 def test_without_the_setting_nothing_is_logged(
