@@ -19,6 +19,9 @@ from ..errors import Busy
 # One thread in four is kept for requests, and of many threads so many.
 _KEPT_OF, _MOST_KEPT = 4, 8
 
+# gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
+_HANDLED = (signal.SIGABRT, signal.SIGTERM, signal.SIGINT)
+
 _lock: Any
 _held: set[int]
 
@@ -65,6 +68,11 @@ def _of_gunicorn() -> int | None:
     """How many threads a worker of gunicorn has, if this is one with threads."""
     if is_patched():
         return None
-    # Nothing in a request tells of the worker, but its handler of signals belongs to it.
-    worker: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    return worker.cfg.threads if hasattr(worker, "tpool") else None
+    # Nothing in a request tells of the worker, but its handlers of signals are its methods. A
+    # host may have replaced some of them.
+    for number in _HANDLED:
+        worker: Any = getattr(signal.getsignal(number), "__self__", None)
+        if hasattr(worker, "tpool"):
+            threads: int = worker.cfg.threads
+            return threads
+    return None

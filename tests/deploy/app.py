@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -17,3 +18,10 @@ def create_app() -> Flask:
     hops = ProxyFix(app.wsgi_app, x_for=1, x_proto=1, x_host=1, x_prefix=1)
     app.wsgi_app = hops  # type: ignore[method-assign]
     return app
+
+
+def create_app_with_signals() -> Flask:
+    """The same, which takes the signals itself that end a process."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return create_app()

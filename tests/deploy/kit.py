@@ -207,21 +207,22 @@ def unit_command(state: Path, runtime: Path, ports: tuple[int, int]) -> list[str
     return shlex.split(found[1].replace("\\\n", " "))
 
 
-def gunicorn_command(*words: str) -> list[str]:
-    app = "tests.deploy.app:create_app()"
+def gunicorn_command(*words: str, factory: str = "create_app") -> list[str]:
+    app = f"tests.deploy.app:{factory}()"
     conf = str(FILES / "gunicorn.conf.py")
     return [sys.executable, "-m", "gunicorn", "-c", conf, *words, app]
 
 
 @contextmanager
 def serving(
-    kind: str, folder: Path, *words: str, **settings: object
+    kind: str, folder: Path, *words: str, factory: str = "create_app", **settings: object
 ) -> Iterator[tuple[Running, Way]]:
     """gunicorn with workers of a kind, and the way to it, once there is a block."""
     way = Way(free_port())
     given = {"database": folder / "noderpc.db", **settings}
     environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
-    command = gunicorn_command("-k", kind, "--bind", f"127.0.0.1:{way.port}", *words)
+    bound = ("-k", kind, "--bind", f"127.0.0.1:{way.port}")
+    command = gunicorn_command(*bound, *words, factory=factory)
     with running(command, folder / "gunicorn.log", environment) as server:
         server.until_answered(lambda: way.get("/health"))
         until(lambda: way.get("/status")["sync_info"]["latest_block_height"] != "0", "a block")

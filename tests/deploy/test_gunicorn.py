@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -34,7 +35,7 @@ def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_waits_for_a_block_is_answered_at_the_end(kind: str, tmp_path: Path) -> None:
-    slow = {"block_interval": 1000, "broadcast_timeout": 1000}
+    slow: dict[str, Any] = {"block_interval": 1000, "broadcast_timeout": 1000}
     with serving(kind, tmp_path, **slow) as (server, way):
         waiting = Waiting(way, "a=1")
         until(lambda: way.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
@@ -52,7 +53,7 @@ def test_an_app_that_was_made_before_the_fork(tmp_path: Path) -> None:
 @pytest.fixture
 def eight_threads(tmp_path: Path) -> Iterator[Way]:
     words = ("--workers", "1", "--threads", "8")
-    slow = {"block_interval": 1000, "broadcast_timeout": 1000}
+    slow: dict[str, Any] = {"block_interval": 1000, "broadcast_timeout": 1000}
     with serving("gthread", tmp_path, *words, **slow) as (_, way):
         yield way
 
@@ -119,9 +120,11 @@ def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
         assert int(way.get('/broadcast_tx_commit?tx="a=1"')["height"]) > 0
 
 
-def test_one_thread_is_for_requests_alone(tmp_path: Path) -> None:
-    """What -k gthread has unless told otherwise."""
-    with serving("gthread", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
+@pytest.mark.parametrize("factory", ["create_app", "create_app_with_signals"])
+def test_one_thread_is_for_requests_alone(tmp_path: Path, factory: str) -> None:
+    """What -k gthread has unless told otherwise; also where the app handles signals."""
+    words = ("--workers", "1", "--threads", "1")
+    with serving("gthread", tmp_path, *words, factory=factory) as (_, way):
         text = way.asked('/broadcast_tx_commit?tx="a=1"')[1]
         assert re.search("hold 0 of the server's 1 threads", text)
         with pytest.raises(InvalidStatus, match="503"), way.websocket():
