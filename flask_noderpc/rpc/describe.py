@@ -22,7 +22,7 @@ Json = Any
 DISCOVER = "rpc.discover"
 
 _URI_VALUES = (
-    "Texts stand in double quotes, or as hex behind 0x, and lists and objects as JSON."
+    ", and lists and objects as JSON."
     " Integers may stand in double quotes too. An empty value counts as not given."
 )
 _ERROR = {
@@ -53,7 +53,7 @@ def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
     paths = {f"/{route.name}": {"get": _get(route, dialect, components)} for route in routes}
     return {
         "openapi": "3.1.0",
-        "info": _info(dialect) | {"description": _URI_VALUES},
+        "info": _info(dialect) | {"description": dialect.params.uri_texts + _URI_VALUES},
         "servers": [{"url": f"{base}{prefix}" or "/"} for prefix in dialect.http.mounts],
         "paths": paths,
         "components": {

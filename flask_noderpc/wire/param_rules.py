@@ -79,6 +79,8 @@ class ParamRules:
     """The text for a parameter that can't be read: of its place, name, reason and value."""
     missing: Callable[[int, str, ParamField], Any] = _required
     """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""
+    uri_texts: str = "Texts stand as they are, in double quotes, or as hex behind 0x"
+    """How a text is written in a URI."""
     uri_prefix: str = ""
     """Before what is said of a URI's parameters."""
     json_prefix: str = ""

@@ -187,6 +187,22 @@ def everything(client: FlaskClient, path: str) -> str:
     return "".join(pages)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_document_says_whether_texts_need_quotes(
+    backend: chain.PeeredBackend, dialect: str
+) -> None:
+    client = app_for(backend, dialect=dialect).test_client()
+    answers: list[Any] = [
+        client.get(f"/tx_search?query={query}").json for query in ('"a=1"', "a=1")
+    ]
+    said = client.get("/openapi.json").get_json()["info"]["description"]
+
+    assert "result" in answers[0]
+    needs_quotes = "result" not in answers[1]
+    assert ("Texts stand in double quotes, or" in said) == needs_quotes
+    assert ("Texts stand as they are, in double quotes, or" in said) != needs_quotes
+
+
 def test_no_description_tells_of_settings(backend: chain.PeeredBackend) -> None:
     app = Flask("host")
     app.secret_key = CANARY

@@ -311,6 +311,7 @@ COMET_PARAMS = ParamRules(
     members=_members,
     words=_words,
     missing=_missing,
+    uri_texts="Texts stand in double quotes, or as hex behind 0x",
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",
 )
