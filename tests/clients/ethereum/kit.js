@@ -1,12 +1,12 @@
 // What the scripts beside this have in common:
 //
-//     node SCRIPT URL TRANSFER EMITTING
+//     node SCRIPT URL TRANSFER EMITTING [MANY]
 //
 // URL is of a node that has the three blocks of tests/evm/chain.py; the others are signed
-// transactions that it has not. Each step prints what it has read, the same in every script.
+// transactions that it has not, MANY with commas between them. Each step prints what it has read, the same in every script.
 "use strict";
 
-const [url, transfer, emitting] = process.argv.slice(2);
+const [url, transfer, emitting, many = ""] = process.argv.slice(2);
 
 const CONTRACT = "0x1095" + "0".repeat(35) + "1";
 const TOPIC = "0x" + "aa".repeat(32);
@@ -49,5 +49,5 @@ async function until(ask) {
   }
 }
 
-const constants = { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN };
+const constants = { url, transfer, emitting, many: many.split(","), CONTRACT, TOPIC, UNKNOWN };
 module.exports = { ...constants, step, small, awaited, until };

@@ -2,7 +2,8 @@
 "use strict";
 
 const { createPublicClient, defineChain, http, webSocket } = require("viem");
-const { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./kit");
+const { url, transfer, emitting, many } = require("./kit");
+const { CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./kit");
 
 const isSocket = url.startsWith("ws");
 const chain = defineChain({
@@ -71,7 +72,40 @@ async function main() {
     return { hash: r.transactionHash, status, number: r.blockNumber };
   });
   if (isSocket) await followed();
+  else await step("batch", batched);
+  await step("pending under load", polled);
   process.exit(0);
+}
+
+/** A client whose calls of one moment are sent together, at most so many. */
+function batching(batchSize, onFetchRequest) {
+  return createPublicClient({ chain, transport: http(url, { batch: { batchSize }, onFetchRequest }) });
+}
+
+/** A thousand calls: how many requests they took, and the numbers of the blocks they found. */
+async function batched() {
+  let requests = 0;
+  const own = batching(1000, () => void (requests += 1));
+  const calls = Array.from({ length: 1000 }, (_, i) => own.getBlock({ blockNumber: BigInt(i % 4) }));
+  const found = await Promise.all(calls);
+  return { requests, blocks: found.map((b) => b.number) };
+}
+
+/** What a filter tells of transactions while they are sent, and blocks take them. */
+async function polled() {
+  const filter = await client.createPendingTransactionFilter();
+  const sender = isSocket ? client : batching(50);
+  const sent = (async () => {
+    for (let i = 0; i < many.length; i += 50)
+      await Promise.all(
+        many.slice(i, i + 50).map((tx) => sender.sendRawTransaction({ serializedTransaction: tx })),
+      );
+  })();
+  const told = [];
+  while (told.length < many.length) told.push(...(await client.getFilterChanges({ filter })));
+  await sent;
+  told.push(...(await client.getFilterChanges({ filter })));
+  return told.sort();
 }
 
 async function followed() {
