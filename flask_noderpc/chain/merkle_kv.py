@@ -9,7 +9,7 @@ from ..backend.application import BlockRequest, Changes
 from ..canonical.proofs import pair_hash, value_op
 from ..domain.abci import AppInfo, ProofOp, QueryResult
 from ..domain.block import MerkleProof
-from ..errors import StoreError
+from ..errors import StoreError, short_repr
 from .pairs import PairApplication
 from .tree import Growth, Leaf, NodeGone, TreeState, find, node_key
 
@@ -87,7 +87,7 @@ class MerkleKV(PairApplication):
         if path == "/val":
             return self._validator(data)
         if path not in _PATHS:
-            log = f"unknown path {path!r}: known are {_PATHS[0]} and /val"
+            log = f"unknown path {short_repr(path)}: known are {_PATHS[0]} and /val"
             return QueryResult(code=CODE_UNKNOWN_PATH, log=log, key=data)
         latest = self._height()
         oldest = max(latest - self.kept + 1, 0)

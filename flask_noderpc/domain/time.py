@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from ..errors import short_repr
+
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
 
@@ -44,12 +46,12 @@ def from_text(text: str) -> int:
     """Nanoseconds of an RFC 3339 text; raise :exc:`ValueError` otherwise."""
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not an RFC 3339 time")
+        raise ValueError(f"{short_repr(text)} is not an RFC 3339 time")
     stamp, fraction, zone = match.groups()
     moment = datetime.fromisoformat(stamp.upper() + ("+00:00" if zone in "Zz" else zone))
     delta = moment - _EPOCH
     seconds = delta.days * 86400 + delta.seconds
     time_ns = seconds * SECOND + int((fraction or "0").ljust(9, "0"))
     if not ZERO_TIME <= time_ns <= _LAST_TIME:
-        raise ValueError(f"{text!r} is outside the years 1 to 9999")
+        raise ValueError(f"{short_repr(text)} is outside the years 1 to 9999")
     return time_ns

@@ -18,6 +18,7 @@ from marshmallow import ValidationError, fields, missing
 from .. import json
 from ..domain.text import text_of
 from ..domain.time import from_text, to_text
+from ..errors import short_repr
 
 Json = Any
 """A JSON value: the only ``Any`` that crosses a module boundary."""
@@ -107,7 +108,7 @@ class IntString(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
-            raise ValueError(f"{value!r} is no integer in text")
+            raise ValueError(f"{short_repr(value)} is no integer in text")
         return int(value)
 
 
@@ -121,7 +122,7 @@ class Cursor(WireField):
     def decode(self, value: Json) -> tuple[int, int]:
         match = _CURSOR.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise ValueError(f"{value!r} is no cursor")
+            raise ValueError(f"{short_repr(value)} is no cursor")
         return int(match[1], 16), int(match[2], 16)
 
 
@@ -135,7 +136,7 @@ class Number(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{value!r} is no integer")
+            raise ValueError(f"{short_repr(value)} is no integer")
         return value
 
 
@@ -147,7 +148,7 @@ class Text(WireField):
 
     def decode(self, value: Json) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"{value!r} is no text")
+            raise ValueError(f"{short_repr(value)} is no text")
         return value
 
 
@@ -159,7 +160,7 @@ class Utf8(WireField):
 
     def decode(self, value: Json) -> bytes:
         if not isinstance(value, str):
-            raise ValueError(f"{value!r} is no text")
+            raise ValueError(f"{short_repr(value)} is no text")
         return value.encode()
 
 
@@ -173,7 +174,7 @@ class Flag(WireField):
 
     def decode(self, value: Json) -> bool:
         if not isinstance(value, bool):
-            raise ValueError(f"{value!r} is neither true nor false")
+            raise ValueError(f"{short_repr(value)} is neither true nor false")
         return value
 
 

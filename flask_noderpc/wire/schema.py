@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from marshmallow import EXCLUDE, Schema, post_load
 from marshmallow.utils import is_collection
 
+from ..errors import short_repr
 from .fields import Json, WireField
 
 Dump = Callable[[Any], Json]
@@ -162,7 +163,7 @@ class ListOf(WireField):
 
     def decode(self, value: Json) -> Any:
         if not is_collection(value):
-            raise ValueError(f"{value!r} is no list")
+            raise ValueError(f"{short_repr(value)} is no list")
         return tuple(self.item.deserialize(item) for item in value)
 
     @property

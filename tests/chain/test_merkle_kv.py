@@ -125,6 +125,13 @@ def test_another_path_is_refused(chain: EmbeddedChain) -> None:
     assert found.log == "unknown path '/store/other/key': known are /store/main/key and /val"
 
 
+def test_an_error_shows_little_of_a_long_path(chain: EmbeddedChain) -> None:
+    found = chain.query("/x" * 100_000, b"name", 0, False)
+
+    assert found.log.startswith("unknown path '/x/x/x")
+    assert len(found.log) < 200
+
+
 def test_a_proof_leads_to_the_app_hash_of_the_latest_header(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=1", b"b=2", b"c=3")
     make_block(chain, b"b=4")

@@ -16,6 +16,7 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.wire.fields import (
     Base64,
     Base64OrNull,
+    Cursor,
     Flag,
     Hex,
     IntString,
@@ -93,6 +94,16 @@ def test_what_is_encoded_is_decoded(
 def test_a_value_of_another_kind_is_not_decoded(field: WireField, value: Any) -> None:
     with pytest.raises(ValidationError):
         field.deserialize(value)
+
+
+@pytest.mark.parametrize(
+    "field", [IntString(), Number(), Flag(), Timestamp(), Cursor(), ListOf(Hex())]
+)
+def test_an_error_shows_little_of_a_long_value(field: WireField) -> None:
+    with pytest.raises(ValidationError) as caught:
+        field.deserialize("x" * 100_000)
+
+    assert len(str(caught.value)) < 200
 
 
 def test_nothing_is_null_where_the_node_says_null() -> None:

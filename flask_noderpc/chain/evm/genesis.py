@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import json
 from ...domain.evm import AccountOverride, Overrides
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, short_repr
 
 # https://geth.ethereum.org/docs/fundamentals/private-network: "alloc" by address.
 
@@ -60,19 +60,19 @@ def _number(value: str | int | None, bits: int) -> int | None:
         return None
     number = int(value, 0) if isinstance(value, str) else value
     if not 0 <= number < 1 << bits:
-        raise ValueError(f"{value!r} is no number of {bits} bits")
+        raise ValueError(f"{short_repr(value)} is no number of {bits} bits")
     return number
 
 
 def _word(text: str) -> bytes:
     value = _bytes(text).rjust(32, b"\0")
     if len(value) > 32:
-        raise ValueError(f"{text!r} is longer than a word")
+        raise ValueError(f"{short_repr(text)} is longer than a word")
     return value
 
 
 def _bytes(text: str, size: int | None = None) -> bytes:
     value = bytes.fromhex(text.removeprefix("0x"))
     if size is not None and len(value) != size:
-        raise ValueError(f"{text!r} is no address")
+        raise ValueError(f"{short_repr(text)} is no address")
     return value
