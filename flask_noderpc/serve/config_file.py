@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..settings import PREFIX, SEE_LIST, SETTINGS, similar_setting
+from ..settings import PREFIX, SEE_LIST, SETTINGS, read_settings, similar_setting
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -67,4 +67,6 @@ def default_database(home: Path) -> Path:
 
 def database_of(home: Path) -> Path:
     """A home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
-    return Path(read_config(home).get("database", default_database(home)))
+    found, path = read_config(home), config_path(home)
+    settings = read_settings({}, found, {name: f"{path}: {name}" for name in found})
+    return Path(settings.database or default_database(home))

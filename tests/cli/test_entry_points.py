@@ -271,6 +271,16 @@ def test_a_home_stands_for_its_store(home: Path, tmp_path: Path) -> None:
     assert "6 blocks verified" in CliRunner().invoke(main, ["verify", target]).output
 
 
+def test_a_bad_value_in_a_home_s_file_is_named_with_the_file(home: Path) -> None:
+    path = home / "config" / "noderpc.toml"
+    path.write_text("database = 3.5")
+
+    found = CliRunner().invoke(main, ["verify", "--home", str(home)])
+
+    assert found.exit_code == 1
+    assert found.output.startswith(f"Error: {path}: database = 3.5: a text is needed")
+
+
 def test_a_home_without_a_store_is_told_and_gets_none(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["prune", "--home", str(tmp_path), "--retain", "1"])
 
