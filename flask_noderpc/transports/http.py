@@ -164,4 +164,5 @@ def status_line(status: HTTPStatus) -> str:
 
 def _is_known(etag: str) -> bool:
     is_read = request.method in ("GET", "HEAD")
-    return is_read and request.if_none_match.contains(etag)
+    # RFC 9110, 13.1.2: a proxy that compresses makes the tag a weak one.
+    return is_read and request.if_none_match.contains_weak(etag)

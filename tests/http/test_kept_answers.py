@@ -315,6 +315,18 @@ def test_an_answer_that_a_client_has_is_not_sent_again(backend: sample.PeeredBac
     assert other.data == latest.data
 
 
+@pytest.mark.parametrize("form", ["W/{}", '"other", W/{}', "{}", "*"])
+def test_an_etag_that_a_proxy_has_weakened_is_known(
+    backend: sample.PeeredBackend, form: str
+) -> None:
+    client = app_for(backend).test_client()
+    etag = client.get("/block?height=2").headers["ETag"]
+
+    again = client.get("/block?height=2", headers={"If-None-Match": form.format(etag)})
+
+    assert (again.status_code, again.data) == (304, b"")
+
+
 def test_only_what_follows_from_the_chain_has_an_etag(backend: sample.PeeredBackend) -> None:
     client = app_for(backend).test_client()
     assert "ETag" not in client.get("/num_unconfirmed_txs").headers
