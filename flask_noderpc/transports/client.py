@@ -56,10 +56,13 @@ def request_cost() -> int:
 
     One that can't be read counts as one.
     """
+    given = request.max_content_length
     # Whatever the method is: CometBFT and geth also answer a body that comes by GET.
-    if request.max_content_length is None:
-        request.max_content_length = _MOST_BYTES
+    request.max_content_length = _MOST_BYTES if given is None else given
     try:
         return max(1, len(json.decode(request.get_data(), list[json.Raw])))
     except (json.NotJSON, RequestEntityTooLarge):
         return 1
+    finally:
+        # The host's views may take more.
+        request.max_content_length = given

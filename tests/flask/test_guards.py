@@ -279,6 +279,18 @@ def test_a_body_costs_what_it_holds_by_whichever_method_it_comes(app: Flask) -> 
     assert costs == [3, 3, 3, 3, 1]
 
 
+def test_counting_leaves_the_host_s_views_their_bodies(app: Flask) -> None:
+    costs: list[int] = []
+    app.before_request(lambda: costs.append(request_cost()))
+    app.add_url_rule(
+        "/upload", "upload", lambda: str(len(request.get_data())), methods=["POST"]
+    )
+
+    answer = app.test_client().post("/upload", data=bytes(6_000_000))
+
+    assert (answer.status_code, answer.text) == (200, "6000000")
+
+
 def test_with_flask_limiter_a_batch_costs_what_its_calls_would(app: Flask) -> None:
     for found in ways(app):
         limiter = Limiter(get_remote_address, app=app, storage_uri="memory://")
