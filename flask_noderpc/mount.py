@@ -227,7 +227,8 @@ class Mount:
     @property
     def marks(self) -> bool:
         """Whether there are such headers."""
-        return self._dialect.http.server_time or bool(self.settings.cors_origins)
+        has_cors = bool(self.settings.cors_origins)
+        return self._dialect.http.server_time or has_cors or self._origins.restrict_reading
 
     @property
     def refuses_hosts(self) -> bool:
@@ -250,6 +251,7 @@ class Mount:
         if self._dialect.http.server_time:
             response.headers["X-Server-Time"] = str(int(time.time()))
         self._cors.mark(request, response)
+        self._origins.mark(response)
         return response
 
     def standing(self) -> Standing:

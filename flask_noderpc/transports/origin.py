@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from flask import Response
 from werkzeug.datastructures import Headers
 
 ANY = "*"
@@ -31,7 +32,8 @@ class Standing(NamedTuple):
 
 
 PROGRAM = Standing(may_read=True, may_write=True)
-TELLING = ("HTTP_SEC_FETCH_SITE", "HTTP_ORIGIN", "HTTP_REFERER")
+_TELLING = ("Sec-Fetch-Site", "Origin", "Referer")
+TELLING = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _TELLING)
 """Where browsers say whose page it is, as an environ has it; who says nothing is a program."""
 
 LOOPBACK = "noderpc.loopback"
@@ -60,6 +62,16 @@ class Origins:
     writers: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     dev: bool = False
+
+    @property
+    def restrict_reading(self) -> bool:
+        """True if some pages may not read."""
+        return ANY not in self.readers
+
+    def mark(self, response: Response) -> None:
+        """Have caches keep answers apart that other pages may not read."""
+        if self.restrict_reading:
+            response.vary.update(_TELLING)
 
     def serves(self, host: str) -> bool:
         """Return true if there is no list, or it has the host that a request names."""

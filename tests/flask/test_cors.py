@@ -147,3 +147,15 @@ def test_a_preflight_is_answered_in_a_host_without_options(make_app: MakeApp) ->
 
     assert preflight(host).headers["Access-Control-Allow-Origin"] == WALLET
     assert host.test_client().options("/own").status_code == 405
+
+
+@pytest.mark.parametrize("origin", [WALLET, "https://evil.example", ""])
+def test_caches_keep_apart_what_some_pages_may_not_read(make_app: MakeApp, origin: str) -> None:
+    host = make_app(NODERPC_READ_ORIGINS=[WALLET])
+    NodeRPC(host)
+    headers = {"Origin": origin, "Sec-Fetch-Site": "cross-site"} if origin else {}
+
+    answer = host.test_client().get("/health", headers=headers)
+
+    assert answer.status_code == (403 if "evil" in origin else 200)
+    assert set(answer.vary) == {"Origin", "Referer", "Sec-Fetch-Site"}
