@@ -88,7 +88,9 @@ class Connection:
         self._pong = b""
         self._lock = threading.Lock()
         self._wakeup = threading.Event()
-        self._written = threading.Event()
+        self._written = threading.Condition(self._lock)
+        # Messages that send() was given, that the writer has taken, and that it has written.
+        self._given = self._taken = self._done = 0
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
         self._is_taking = False
@@ -121,15 +123,17 @@ class Connection:
 
     def send(self, *payloads: bytes) -> None:
         """Send messages; they are written when this returns, so a flood waits at its peer."""
-        self._written.clear()
         with self._lock:
             # A Close is the last that is sent.
-            if self._close_by == inf:
-                self._frames += map(text_frame, payloads)
+            if self._close_by != inf:
+                return
+            self._frames += map(text_frame, payloads)
+            self._given += len(payloads)
+            own = self._given
         self._wakeup.set()
-        # The writer has the deadline, and sets this at its end too.
-        if self._close_by == inf and not self._has_ended:
-            self._written.wait()
+        # The writer has the deadline, and notifies at its end too.
+        with self._written:
+            self._written.wait_for(lambda: self._done >= own or self._has_ended)
 
     def wake(self) -> None:
         """There is something to pull."""
@@ -272,7 +276,9 @@ class Connection:
             while not self._has_ended:
                 self._wakeup.clear()
                 if self._write_waiting():
-                    self._written.set()
+                    with self._written:
+                        self._done = self._taken
+                        self._written.notify_all()
                 elif self._has_read:
                     return
                 if not self._has_read:
@@ -282,7 +288,8 @@ class Connection:
             pass
         finally:
             self._end()
-            self._written.set()
+            with self._written:
+                self._written.notify_all()
 
     def _write_waiting(self) -> bool:
         """Write what waits, if anything does."""
@@ -308,6 +315,7 @@ class Connection:
             with self._lock:
                 frames, self._frames = self._frames, []
                 pong, self._pong = self._pong, b""
+                self._taken = self._given
             yield pong
             yield from frames
         if not self._has_read and self._close_by == inf:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from flask_noderpc.transports.connection import Timing, text_frame
 
-from .pair import nothing, served
+from ..serve.kit import until
+from .pair import PATIENCE, nothing, served
 
 SIZE = 4_000_000
 
@@ -65,3 +66,34 @@ def test_a_stream_of_events_does_not_keep_the_pings_back() -> None:
         received = pair.read(7)
         while b"\x89\x00" not in received:
             received = received[-1:] + pair.read(7000)
+
+
+def test_a_message_is_written_when_sending_it_returns() -> None:
+    pulling, pulled, returned = (threading.Event() for _ in range(3))
+    waiting = [b"event"]
+
+    def pull() -> Iterator[bytes]:
+        while waiting:
+            yield waiting.pop()
+            pulling.set()
+            pulled.wait(PATIENCE)
+
+    def send() -> None:
+        pair.connection.send(b"x" * SIZE)
+        returned.set()
+
+    with served(Timing(), pull=pull) as pair:
+        pair.connection.wake()
+        assert pulling.wait(PATIENCE)
+        # The writer is busy with what came before.
+        sending = threading.Thread(target=send)
+        sending.start()
+        until(lambda: bool(pair.connection._frames), "a frame that waits")
+        pulled.set()
+        # Of the frame more is left than the sockets' buffers take.
+        assert pair.read(8) == text_frame(b"event") + text_frame(b"x" * SIZE)[:1]
+        assert not returned.wait(0.2)
+
+        pair.read(SIZE + 9)
+        assert returned.wait(PATIENCE)
+        sending.join()
