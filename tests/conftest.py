@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,19 @@ for _number in (signal.SIGINT, signal.SIGHUP):
     # a test starts would inherit. It does not inherit a handler.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+# Their tests start other programs, attack or kill nodes, or race for long.
+INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "serve"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of whole folders, before any are deselected by their marks."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in INTEGRATION:
+            item.add_marker(pytest.mark.integration)
 
 
 @pytest.fixture(scope="module", autouse=True)
