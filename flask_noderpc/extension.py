@@ -7,6 +7,7 @@ request that a process answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from .rpc.guard import Authorize
 from .rpc.route import Route
 from .settings import Settings, read_settings
 from .transports.collisions import check_request, refuse_overlap, refuse_taken_names
+from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
 
 
@@ -32,8 +34,9 @@ class NodeRPC:
 
     ``backend`` answers the calls; without one the app gets an embedded chain in its
     instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
-    asked with the name of a method for every call, and only ``True`` lets it go on. Further
-    keywords are settings of this mount alone, such as ``dialect`` or ``max_batch``.
+    asked with the name of a method for every call, and only ``True`` lets it go on. ``dialect``
+    is a name or a dialect of your own. Further keywords are settings of this mount alone, such
+    as ``max_batch``.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class NodeRPC:
         url_prefix: str | None = None,
         routes: Iterable[Route[Any]] = (),
         authorize: Authorize | None = None,
+        dialect: str | Dialect | None = None,
         **settings: Any,
     ) -> None:
         if authorize is not None and not callable(authorize):
@@ -54,7 +58,7 @@ class NodeRPC:
         self._authorize = authorize
         self._name = name
         self._url_prefix = _checked_prefix(url_prefix)
-        self._settings = settings
+        self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
         self._routes = NODE_ROUTES.with_own(routes)
         if app is not None:
@@ -79,8 +83,7 @@ class NodeRPC:
         app = cast(Flask, state.app)
         options = {k: v for k, v in state.options.items() if k not in _BLUEPRINT_OPTIONS}
         backend = options.pop("backend", self._backend)
-        settings = read_settings(app.config, {**self._settings, **options})
-        dialect = dialect_named(settings.dialect)
+        settings, dialect = _read(app, {**self._settings, **options})
         memory = _cache_memory(app, settings.cache_bytes)
         backend = _embedded(app, settings, memory) if backend is None else _checked(backend)
         if (
@@ -114,6 +117,15 @@ class NodeRPC:
             app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)
         refuse_overlap(app)
         request_started.connect(check_request, app)
+
+
+def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
+    own = given.get("dialect")
+    if not isinstance(own, Dialect):
+        settings = read_settings(app.config, given)
+        return settings, dialect_named(settings.dialect)
+    settings = read_settings(app.config, {**given, "dialect": None})
+    return replace(settings, dialect=own.name), own
 
 
 class _Rules:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +24,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of whole folders, before any are deselected by their marks."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in INTEGRATION:
+        if (
+            item.path.is_relative_to(here)
+            and item.path.relative_to(here).parts[0] in INTEGRATION
+        ):
             item.add_marker(pytest.mark.integration)
 
 

@@ -90,11 +90,11 @@ class AsyncTxs:
             return not self._is_running
 
     def _tell(self, error: Exception) -> None:
-        tell(async_tx_refused, self._backend, error=error)
         self._refused, self._last_error = self._refused + 1, error
         if time.monotonic() >= self._next_log:
             self._next_log = time.monotonic() + _LOG_EVERY_S
             self._log_refused()
+        tell(async_tx_refused, self._backend, error=error)
 
     def _log_refused(self) -> None:
         if self._refused:

@@ -60,7 +60,7 @@ def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
         clock = ManualClock()
         chain = EmbeddedChain(
             (folder or Path(scratch)) / "noderpc.db",
-            application=kvstore_of(settings.get("dialect", "")),
+            application=kvstore_of(str(settings.get("dialect", ""))),
             clock=clock,
             produce=False,
         )

@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, run_node
 from flask_noderpc.wire.comet.v038 import COMET_038
-from flask_noderpc.wire.dialects import DIALECTS
 from flask_noderpc.wire.document import DOCUMENT
 from tests.websocket.client import Client
 
@@ -22,18 +21,11 @@ from . import chain
 from .talk import got
 from .test_uri_matrix import MATRIX, OURS
 
-STRICT = "document with CometBFT's parameters"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def dialect() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DIALECTS, STRICT, replace(DOCUMENT, params=COMET_038.params))
-        yield
+STRICT = replace(DOCUMENT, name="strict", params=COMET_038.params)
 
 
 @pytest.fixture(scope="module")
-def client(backend: chain.PeeredBackend, dialect: None) -> FlaskClient:
+def client(backend: chain.PeeredBackend) -> FlaskClient:
     return app_for(backend, dialect=STRICT).test_client()
 
 
