@@ -20,14 +20,10 @@ INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "serve"}
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of whole folders, before any are deselected by their marks."""
-    here = Path(__file__).parent
     for item in items:
-        if (
-            item.path.is_relative_to(here)
-            and item.path.relative_to(here).parts[0] in INTEGRATION
-        ):
+        if not INTEGRATION.isdisjoint(item.path.relative_to(config.rootpath).parts):
             item.add_marker(pytest.mark.integration)
 
 
