@@ -1,0 +1,35 @@
+"""A check that work grows linearly, which no machine's speed decides."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+_Input = TypeVar("_Input")
+
+_RUNS = 5
+# Four times the input takes 4 times as long where it is linear, and 16 where it is quadratic.
+_TIMES, _MOST = 4, 10
+
+
+def check_linear(
+    work: Callable[[_Input], object], make: Callable[[int], _Input], size: int
+) -> None:
+    """Refuse work whose time grows faster than its input, up to an input of this size."""
+    inputs = [make(size // _TIMES), make(size)]
+    runs = [[_seconds(work, each) for each in inputs] for _ in range(_RUNS)]
+    quarter, whole = map(min, zip(*runs, strict=True))
+    assert whole < _MOST * quarter, f"{_TIMES} times as much took {whole / quarter:.1f} times"
+
+
+def _seconds(work: Callable[[_Input], object], made: _Input) -> float:
+    gc.collect()
+    gc.disable()
+    try:
+        began = time.process_time()
+        work(made)
+        return time.process_time() - began
+    finally:
+        gc.enable()
