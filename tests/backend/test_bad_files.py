@@ -58,7 +58,7 @@ def test_a_store_that_can_t_be_opened_leaves_no_threads(
         with pytest.raises(StoreError):
             backend.latest_height()
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while threading.active_count() > before:
         assert time.monotonic() < deadline
 

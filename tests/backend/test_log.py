@@ -53,7 +53,7 @@ def test_a_long_reader_is_told_of_once_and_leaves_no_large_log(
 ) -> None:
     with caplog.at_level(logging.WARNING, "flask_noderpc.store"), long_reader(path):
         write(store, maker, 3 * LIMIT)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not caplog.messages and time.monotonic() < deadline:
             store.append_block(maker.block(b"meanwhile=1"))
         assert size(path) > 3 * LIMIT, "nobody can empty it"
@@ -61,7 +61,7 @@ def test_a_long_reader_is_told_of_once_and_leaves_no_large_log(
     assert f"{path}-wal has " in told
     assert "something has read the store for long" in told
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while size(path) > LIMIT and time.monotonic() < deadline:
         store.append_block(maker.block(b"after=1"))
     assert size(path) <= LIMIT
@@ -84,7 +84,7 @@ def test_the_log_stays_small_while_the_store_is_read_and_searched(
     for reader in readers:
         reader.start()
     write(store, maker, 10 * LIMIT)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while size(path) > LIMIT and time.monotonic() < deadline:
         write(store, maker, 500_000)
     left = size(path)

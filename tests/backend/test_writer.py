@@ -70,7 +70,7 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)

@@ -165,7 +165,7 @@ def _over_http(url: str) -> Shown:
     with pytest.raises(TransactionNotFound):
         eth.get_transaction(b"\xee" * 32)
     sent = eth.send_raw_transaction(SENT)
-    waited = eth.wait_for_transaction_receipt(sent, timeout=20, poll_latency=0.05)
+    waited = eth.wait_for_transaction_receipt(sent, timeout=120, poll_latency=0.05)
     return {**shown, "nothing": None, "sent": sent.to_0x_hex(), "waited for": _waited(waited)}
 
 
@@ -187,7 +187,7 @@ async def _over_websocket(url: str) -> Shown:
         with pytest.raises(TransactionNotFound):
             await eth.get_transaction(b"\xee" * 32)
         sent = await eth.send_raw_transaction(SENT)
-        waited = await eth.wait_for_transaction_receipt(sent, timeout=20, poll_latency=0.05)
+        waited = await eth.wait_for_transaction_receipt(sent, timeout=120, poll_latency=0.05)
         shown |= {"nothing": None, "sent": sent.to_0x_hex(), "waited for": _waited(waited)}
         return shown | {"told of": await asyncio.wait_for(_told(w3), 20)}
 

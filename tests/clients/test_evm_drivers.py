@@ -174,7 +174,7 @@ def test_web3_py_uses_a_contract(evm_base: str, dev_account: DevAccount, signs: 
         w3.middleware_onion.inject(sign, layer=0)
 
     def settled(tx_hash: Any) -> Any:
-        return w3.eth.wait_for_transaction_receipt(tx_hash, timeout=20, poll_latency=0.05)
+        return w3.eth.wait_for_transaction_receipt(tx_hash, timeout=120, poll_latency=0.05)
 
     made = w3.eth.contract(abi=COUNTER["abi"], bytecode=COUNTER["bytecode"])
     deployed = settled(made.constructor(7).transact())

@@ -47,7 +47,7 @@ class Clients:
 
     def _ask(self, tx: bytes) -> int:
         url = f"{self._url}/broadcast_tx_commit?tx=0x{tx.hex()}"
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             result = json.load(answer)["result"]
         assert int(result["height"]) > 0
         return int(result["height"])

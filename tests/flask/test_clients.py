@@ -56,7 +56,7 @@ class Server:
     def waiting(self, client: str) -> Future[Any]:
         """A call that waits, once it does."""
         found = self._threads.submit(self.post, call("events", LONG), client)
-        assert self._began.acquire(timeout=20)
+        assert self._began.acquire(timeout=120)
         return found
 
 

@@ -44,7 +44,7 @@ def post(url: str, method: str, params: object = None, own_id: object = 1) -> An
 
 def _sent(request: urllib.request.Request) -> Answer:
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             return Answer(response.status, dict(response.headers), response.read())
     except urllib.error.HTTPError as error:
         with error:

@@ -25,7 +25,7 @@ from flask_noderpc.testing.node import app_for
 
 from .talk import called
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def made(path: Path, **limits: int) -> EmbeddedChain:

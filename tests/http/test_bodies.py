@@ -151,7 +151,7 @@ def padded(size: int) -> bytes:
 
 
 def post(address: tuple[str, int], body: bytes, *, chunked: bool = False) -> Answer:
-    connection = http.client.HTTPConnection(*address, timeout=30)
+    connection = http.client.HTTPConnection(*address, timeout=120)
     try:
         # Without a length, http.client sends an iterable in chunks.
         content = iter([body[:100], body[100:]]) if chunked else body
@@ -182,7 +182,7 @@ def test_a_body_over_the_limit_is_refused_and_names_the_setting(
 
 def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, bytes]:
     """The answer to bytes that no honest client sends."""
-    with socket.create_connection(address, timeout=30) as peer:
+    with socket.create_connection(address, timeout=120) as peer:
         peer.sendall(f"POST / HTTP/1.0\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body)
         peer.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: peer.recv(65536), b""))

@@ -48,7 +48,7 @@ class Served:
 
     def ask(self, *paths: str, headers: str = "") -> list[bytes]:
         """The whole answers to GETs over one connection."""
-        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=20)) as sock:
+        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=120)) as sock:
             return [exchange(sock, get(path, headers)) for path in paths]
 
 
@@ -276,7 +276,7 @@ def test_calls_that_differ_in_their_ids_are_answered_from_the_lane(
     def answers(lane: Lane | None, room: int) -> tuple[list[bytes], int]:
         with (
             serving(app_for(backend, dialect=dialect, cache_bytes=room), lane) as served,
-            closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+            closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
         ):
             found = [without_clocks(exchange(sock, call)) for call in calls]
             return found, len(served.through_flask)
@@ -303,7 +303,7 @@ def test_calls_that_differ_in_their_ids_are_answered_from_the_lane(
 def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None:
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         for number in range(3):
             exchange(sock, post(body % (number, number)))
@@ -313,7 +313,7 @@ def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None
 def test_a_body_may_come_later_and_requests_at_once(chain: EmbeddedChain) -> None:
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         exchange(sock, post(one("health", 1)))
         exchange(sock, post(one("health", 10)))
@@ -334,7 +334,7 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
     head = "Content-Type: application/json\r\n"
     with (
         serving(app, Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
 
         def ask(own_id: int, method: str, *params: object) -> bytes:
@@ -359,7 +359,7 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
 def test_requests_may_come_at_once_and_in_pieces(chain: EmbeddedChain) -> None:
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         first = without_clocks(exchange(sock, get("/health")))
         sock.sendall(get("/health") * 3)
@@ -377,7 +377,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
     request = get("/health").replace(b"\r\n\r\n", b"\r\n" + sent + b"\r\n\r\n") + body
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         for _ in range(3):
             assert exchange(sock, request).startswith(b"HTTP/1.1 200 ")
@@ -400,7 +400,7 @@ def test_a_request_may_end_without_a_carriage_return(
     second = post('{"id":1}')
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         for _ in range(3):
             sock.sendall(first + second)
@@ -412,7 +412,7 @@ def test_who_expects_to_be_told_to_go_on_is_told_each_time(chain: EmbeddedChain)
     asked = post(one("health"), "Expect: 100-continue\r\n")
     with (
         serving(app_for(chain), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         for _ in range(3):
             assert exchange(sock, asked) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -423,7 +423,7 @@ def test_a_longer_id_may_make_a_body_too_long(chain: EmbeddedChain) -> None:
     longest = len(one("health", 12))
     with (
         serving(app_for(chain, max_body_bytes=longest), Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         for own_id in (12, 34):
             assert b'"result"' in exchange(sock, post(one("health", own_id)))
@@ -449,7 +449,7 @@ def test_what_a_host_streams_is_not_gathered(chain: EmbeddedChain) -> None:
     app.add_url_rule("/long", view_func=lambda: Response(bytes(100_000) for _ in range(200)))
     with (
         serving(app, Lane(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
     ):
         tracemalloc.start()
         try:
@@ -477,7 +477,7 @@ def test_whose_answer_is_looked_up_makes_no_room(
         return version()
 
     with serving(app_for(chain), Lane(ROOM), Limits(connections=1)) as served:
-        with closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as sock:
+        with closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock:
             first = exchange(sock, get("/status"))
             monkeypatch.setattr(chain, "version", slow)
             sock.sendall(get("/status"))
@@ -492,7 +492,9 @@ def test_whose_answer_is_looked_up_makes_no_room(
 def test_who_closes_is_closed(chain: EmbeddedChain) -> None:
     with serving(app_for(chain), Lane(ROOM)) as served:
         for _ in range(2):
-            with closing(socket.create_connection(("127.0.0.1", served.port), timeout=20)) as s:
+            with closing(
+                socket.create_connection(("127.0.0.1", served.port), timeout=120)
+            ) as s:
                 s.sendall(get("/health", "Connection: close\r\n"))
                 found = HTTPResponse(s)
                 found.begin()

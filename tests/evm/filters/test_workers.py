@@ -58,7 +58,7 @@ def test_of_two_polls_at_once_one_tells(
     params: list[Any],
 ) -> None:
     met = threading.Event()
-    meeting = threading.Barrier(2, met.set, timeout=30)
+    meeting = threading.Barrier(2, met.set, timeout=120)
 
     def together(ctx: Context, polled: PolledFilter) -> filter_changes.Changes:
         """Both have seen the same before either tells it."""
