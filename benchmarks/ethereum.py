@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from timeit import repeat
 
-from flask_noderpc.canonical import hashes
-from flask_noderpc.ethereum.blocks import ethereum_block
-from flask_noderpc.ethereum.execution import ethereum_transactions
-from flask_noderpc.ethereum.roots import ordered_root
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.protocol.ethereum.blocks import ethereum_block
+from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
+from flask_noderpc.protocol.ethereum.roots import ordered_root
 from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble

@@ -69,13 +69,13 @@ def _lines(bench: Bench, servers: dict[str, Server]) -> Iterator[tuple[str, ...]
 
 def _speed(server: Server, method: str) -> _Speed:
     with closing(Client(server.url, timeout=PATIENCE_S)) as client:
-        calls = [_call(method, own_id) for own_id in range(_TXS)]
+        calls = [_call(method, request_id) for request_id in range(_TXS)]
         before, began = server.cpu_s(), time.monotonic()
         sending = Thread(target=_send, args=(client, calls))
         sending.start()
-        for own_id in range(_TXS):
+        for request_id in range(_TXS):
             answer = client.json()
-            assert answer["id"] == own_id, answer
+            assert answer["id"] == request_id, answer
             assert "result" in answer, answer
         seconds = time.monotonic() - began
         sending.join()
@@ -88,10 +88,10 @@ def _send(client: Client, calls: list[str]) -> None:
         client.text(call)
 
 
-def _call(method: str, own_id: int) -> str:
+def _call(method: str, request_id: int) -> str:
     tx = (b"k%d=" % next(_numbers)).ljust(_SIZE, b"x")
     params = {"tx": base64.b64encode(tx).decode()}
-    return json.dumps({"jsonrpc": "2.0", "id": own_id, "method": method, "params": params})
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
 def _waiting(server: Server) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 
 from .chains import LONG, THOUSAND, Chain, build
 from .compare import Bench, Row, by_turns, rows

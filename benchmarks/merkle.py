@@ -15,15 +15,15 @@ from pathlib import Path
 import click
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.kvstore import KVStore
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 
 AT_ONCE = 4000
 ROUNDS = 200
 # Visits the keys without order.
 STRIDE = 7919
 
-APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKV}
+APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKVStore}
 
 
 def fill(chain: EmbeddedChain, keys: int) -> None:

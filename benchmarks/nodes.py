@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 import click
 
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 
 from .chains import HUNDRED, LARGE, THOUSAND, Chain, build
 from .compare import Bench, Row, by_turns, rows, sample
@@ -37,14 +37,14 @@ class Workload:
     name: str
     ask: Callable[[], Ask]
     targets: Targets
-    is_fixed: bool = True
+    is_immutable: bool = True
     """Whether it always has the same answer, which others can have ready."""
     has_twin: bool = True
     """Whether CometBFT has the same to answer."""
 
     def bare(self) -> tuple[str, ...]:
         """Those that have nothing to do but to answer."""
-        if not self.is_fixed:
+        if not self.is_immutable:
             return ()
         return (PYWSGI, VIEW, JSONRPC) if self.ask().bodies else (PYWSGI, VIEW)
 
@@ -102,14 +102,14 @@ _COLD = Workload(
     "block, random, nothing kept",
     lambda: random_blocks(THOUSAND.blocks),
     {"Flask": {COMETBFT: 0.35}},
-    is_fixed=False,
+    is_immutable=False,
 )
 _ON_A_HUNDRED = (
     get("validators (100)", "/validators?height=9&per_page=100"),
     # A real chain's 100 validators have signed; CometBFT alone here has but one that does.
     Workload("commit, 100 validators", lambda: Ask(("/commit?height=9",)), {}, has_twin=False),
 )
-_SENDING = Workload("broadcast_tx_sync", new_txs, {}, is_fixed=False)
+_SENDING = Workload("broadcast_tx_sync", new_txs, {}, is_immutable=False)
 
 
 @dataclass(frozen=True, slots=True)

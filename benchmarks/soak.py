@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from tests.serve.kit import Node, started
+from tests.server.kit import Node, started
 from tests.websocket.client import Client
 
 CLIENTS, READERS = 6, 2
@@ -79,7 +79,7 @@ def visit(url: str, dice: random.Random) -> None:
             query = dice.choice(_QUERIES).format(dice.randrange(1000))
             client.call("subscribe", {"query": query}, f"s{number}")
             client.call("broadcast_tx_sync", {"tx": "YT0x"}, "sent")
-            client.call("status", own_id="status")
+            client.call("status", request_id="status")
             while client.json()["id"] != "status":
                 pass
             if dice.random() < 0.5:

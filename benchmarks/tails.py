@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from flask_noderpc import json
+from flask_noderpc import jsoncodec
 
 from .peers.ours import lane
 
@@ -108,7 +108,7 @@ def large_blocks(port: int, store: Path) -> Iterator[None]:
     sizes: list[int] = []
 
     def ask(body: object) -> bytes:
-        with urllib.request.urlopen(url, json.encode(body)) as answer:
+        with urllib.request.urlopen(url, jsoncodec.encode(body)) as answer:
             content: bytes = answer.read()
         return content
 
@@ -116,7 +116,7 @@ def large_blocks(port: int, store: Path) -> Iterator[None]:
         return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
     def height() -> int:
-        answer = json.decode(ask(call("status", {})))
+        answer = jsoncodec.decode(ask(call("status", {})))
         return int(answer["result"]["sync_info"]["latest_block_height"])
 
     def step() -> None:
@@ -126,7 +126,7 @@ def large_blocks(port: int, store: Path) -> Iterator[None]:
             ask([call("broadcast_tx_async", {"tx": tx}) for tx in txs])
         while height() == before:
             time.sleep(0.05)
-        block = json.decode(ask(call("block", {})))
+        block = jsoncodec.decode(ask(call("block", {})))
         sizes.append(len(block["result"]["block"]["data"]["txs"]))
 
     with _repeated(step):

@@ -9,12 +9,12 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from flask_noderpc import NODE_ROUTES
-from flask_noderpc.evm.dev.table import DEV_ROUTES
-from flask_noderpc.evm.table import EVM_ROUTES
-from flask_noderpc.node.table import UNSAFE_ROUTES
-from flask_noderpc.rpc.params import specs
-from flask_noderpc.rpc.route import Route
+from flask_noderpc import COMETBFT_ROUTES
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.evm.dev.routes import DEV_ROUTES
+from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.jsonrpc.params import specs
+from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Routes(_Table):
     """Every route with its parameters, the unsafe ones last."""
 
     def lines(self) -> list[str]:
-        return _described(NODE_ROUTES + UNSAFE_ROUTES)
+        return _described(COMETBFT_ROUTES + UNSAFE_ROUTES)
 
 
 class EvmMethods(_Table):

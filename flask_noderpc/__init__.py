@@ -6,17 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backend.application import Application
-    from .backend.base import ChainBackend
-    from .backend.memory import MemoryBackend
-    from .backend.sqlite import SQLiteBackend
-    from .backend.store import CommittedBlock
+    from .backends.base.application import Application
+    from .backends.base.backend import ChainBackend
+    from .backends.base.store import CommittedBlock
+    from .backends.memory import MemoryBackend
+    from .backends.sqlite import SQLiteBackend
     from .chain.embedded import EmbeddedChain
+    from .cometbft.routes import COMETBFT_ROUTES
     from .errors import ConfigurationError, NodeRPCError
     from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
-    from .node.table import NODE_ROUTES
-    from .rpc.route import Route, RouteTable
-    from .transports.client import request_cost
+    from .jsonrpc.route import Route, RouteTable
+    from .web.client import request_cost
     from .wire.dialects import DIALECTS
 
     __version__: str
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 # import this package in every run, for its plugins, whether it is used or not.
 _HOMES = {
     "DIALECTS": "wire.dialects",
-    "NODE_ROUTES": "node.table",
-    "Application": "backend.application",
-    "ChainBackend": "backend.base",
-    "CommittedBlock": "backend.store",
+    "COMETBFT_ROUTES": "cometbft.routes",
+    "Application": "backends.base.application",
+    "ChainBackend": "backends.base.backend",
+    "CommittedBlock": "backends.base.store",
     "ConfigurationError": "errors",
     "EmbeddedChain": "chain.embedded",
-    "MemoryBackend": "backend.memory",
+    "MemoryBackend": "backends.memory",
     "NodeRPC": "extension",
     "NodeRPCError": "errors",
-    "Route": "rpc.route",
-    "RouteTable": "rpc.route",
-    "SQLiteBackend": "backend.sqlite",
+    "Route": "jsonrpc.route",
+    "RouteTable": "jsonrpc.route",
+    "SQLiteBackend": "backends.sqlite",
     "get_backend": "extension",
     "hang_up": "extension",
     "may_write": "extension",
     "noderpc_bp": "extension",
-    "request_cost": "transports.client",
+    "request_cost": "web.client",
 }
 
 __all__ = [
+    "COMETBFT_ROUTES",
     "DIALECTS",
-    "NODE_ROUTES",
     "Application",
     "ChainBackend",
     "CommittedBlock",

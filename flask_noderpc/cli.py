@@ -17,12 +17,12 @@ from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
-from .serve.config_file import database_of
-from .serve.flags import host_flags, node_flags, what_was_given
+from .server.config_file import database_of
+from .server.flags import host_flags, node_flags, what_was_given
 from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:
-    from .backend.sqlite import SQLiteBackend
+    from .backends.sqlite import SQLiteBackend
     from .chain.embedded import EmbeddedChain
     from .mount import Mount
 
@@ -64,8 +64,8 @@ def _app() -> Flask:
 @cli.command("routes")
 def show_routes() -> None:
     """List the routes of every mount, with their parameters."""
-    from .rpc.params import specs
-    from .transports.collisions import leave_to_host
+    from .jsonrpc.params import specs
+    from .web.rule_conflicts import leave_to_host
 
     app = _app()
     collisions = leave_to_host(app, lambda _: None)
@@ -118,7 +118,7 @@ def init_home() -> None:
 
 def _stores() -> Iterator[SQLiteBackend]:
     """The stores of the app, each once: mounts may share one."""
-    from .backend.sqlite import SQLiteBackend
+    from .backends.sqlite import SQLiteBackend
 
     for mount in {id(mount.backend): mount for mount in _mounts().values()}.values():
         if not isinstance(mount.backend, SQLiteBackend):
@@ -182,7 +182,7 @@ def _verify(backend: SQLiteBackend) -> None:
 
 def _check_chain(backend: SQLiteBackend) -> None:
     if not backend.has_chain():
-        from .backend.location import Location
+        from .backends.base.location import Location
 
         raise click.ClickException(f"{Location(backend.path).shown} holds no chain")
 
@@ -235,10 +235,10 @@ def start_app(mount: str, **given: str | None) -> None:
     It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
     lists them.
     """
-    from .serve.lane import reason_against
-    from .serve.plan import Plan
-    from .serve.start import start_host
-    from .transports.collisions import leave_to_host
+    from .server.response_cache import why_no_response_cache
+    from .server.start import start_host
+    from .server.worker_spec import WorkerSpec
+    from .web.rule_conflicts import leave_to_host
 
     found = _mounts().get(mount)
     if found is None:
@@ -249,13 +249,13 @@ def start_app(mount: str, **given: str | None) -> None:
     if not where:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     leave_to_host(_app(), click.echo)
-    reason = reason_against(_app())
+    reason = why_no_response_cache(_app())
     if reason:
         click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
     said, written = what_was_given(given)
-    plan = Plan(-1, app=where, mount=mount, settings=said)
+    plan = WorkerSpec(-1, app=where, mount=mount, settings=said)
     _told(lambda: start_host(plan, found, base, written, click.echo), _CannotStart)
 
 
@@ -286,7 +286,7 @@ def start_node(**given: str | None) -> None:
     (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag whose
     value is [true|false] may stand alone for true. docs/settings has all settings.
     """
-    from .serve.start import start_own
+    from .server.start import start_own
 
     said, written = what_was_given(given)
     _warn_of_environment()
@@ -339,7 +339,7 @@ _file = click.argument(
 
 
 def _read_only(path: Path) -> SQLiteBackend:
-    from .backend.sqlite import SQLiteBackend
+    from .backends.sqlite import SQLiteBackend
 
     return SQLiteBackend(f"{path.absolute().as_uri()}?mode=ro")
 
@@ -380,8 +380,8 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
 
     DATABASE is its SQLite file. The node may be running meanwhile.
     """
-    from .backend.sqlite import SQLiteBackend
-    from .chain.evm.head import BLOCKS_NEEDED, head
+    from .backends.sqlite import SQLiteBackend
+    from .chain.applications.evm.head import BLOCKS_NEEDED, head
 
     path = _found(database, home)
     looked = _read_only(path)

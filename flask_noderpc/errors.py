@@ -59,12 +59,12 @@ def short_repr(value: object) -> str:
 class NodeRPCError(Exception):
     """Root of every error that this package raises on purpose.
 
-    ``text`` is what a real node says; ``cure`` is what we add to it: what to do about it.
+    ``text`` is what a real node says; ``hint`` is what we add to it: what to do about it.
     """
 
-    def __init__(self, text: str = "", cure: str = "") -> None:
-        self.text, self.cure = text, cure
-        self.said = f"{text} ({cure})" if text and cure else text or cure
+    def __init__(self, text: str = "", hint: str = "") -> None:
+        self.text, self.hint = text, hint
+        self.said = f"{text} ({hint})" if text and hint else text or hint
         super().__init__(self.said)
 
 
@@ -259,7 +259,7 @@ class SearchTooCostly(BackendError):
         """It would look at too much."""
         return cls(
             f"the search looks at more than {rows} rows: narrow it by height or by an equality"
-            " (NODERPC_SEARCH_ROWS raises this)"
+            " (NODERPC_SEARCH_MAX_ROWS raises this)"
         )
 
     @classmethod
@@ -275,7 +275,7 @@ class SearchTooCostly(BackendError):
         """What was found is too large for one answer."""
         return cls(
             f"the page is larger than {size} bytes: ask for a smaller per_page"
-            " (NODERPC_MAX_BATCH_RESPONSE_BYTES raises this)"
+            " (NODERPC_MAX_RESPONSE_BYTES raises this)"
         )
 
 
@@ -290,9 +290,9 @@ class ExecutionFailed(BackendError):
 class ExecutorsBusy(ExecutionFailed):
     """All processes that run code have work, and enough waits already."""
 
-    def __init__(self, count: int, cure: str = "") -> None:
+    def __init__(self, count: int, hint: str = "") -> None:
         super().__init__(
-            "too many calls are being executed", cure or f"NODERPC_EVM_EXECUTORS is {count}"
+            "too many calls are being executed", hint or f"NODERPC_EVM_EXECUTORS is {count}"
         )
 
     @classmethod
@@ -355,12 +355,12 @@ class RPCError(NodeRPCError):
     def __init__(
         self,
         text: str = "",
-        cure: str = "",
+        hint: str = "",
         *,
         code: int | None = None,
         message: str | None = None,
     ) -> None:
-        super().__init__(text, cure)
+        super().__init__(text, hint)
         if code is not None:
             self.code = code
         if message is not None:
@@ -446,5 +446,5 @@ class AnswerTooLarge(InternalError):
     def __init__(self) -> None:
         super().__init__(
             "the answer to the batch is too large",
-            "NODERPC_MAX_BATCH_RESPONSE_BYTES raises it",
+            "NODERPC_MAX_RESPONSE_BYTES raises it",
         )

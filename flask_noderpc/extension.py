@@ -14,17 +14,17 @@ from typing import Any, cast
 from flask import Blueprint, Flask, current_app, request_started
 from flask.blueprints import BlueprintSetupState
 
-from .backend.base import ChainBackend
+from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
+from .cometbft.routes import COMETBFT_ROUTES
 from .errors import ConfigurationError, short_repr
-from .kept import CacheMemory
+from .jsonrpc.guard import Authorize
+from .jsonrpc.route import Route
+from .lru import CacheMemory
 from .mount import Mount, View
-from .node.table import NODE_ROUTES
-from .rpc.guard import Authorize
-from .rpc.route import Route
 from .settings import Settings, read_settings
-from .transports.collisions import check_request, refuse_overlap, refuse_taken_names
+from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
 from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
 
@@ -60,7 +60,7 @@ class NodeRPC:
         self._url_prefix = _checked_prefix(url_prefix)
         self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
-        self._routes = NODE_ROUTES.with_own(routes)
+        self._routes = COMETBFT_ROUTES.with_own(routes)
         if app is not None:
             self.init_app(app)
 
@@ -74,7 +74,7 @@ class NodeRPC:
     def blueprint(self) -> Blueprint:
         """A blueprint that mounts itself wherever it is registered."""
         blueprint = Blueprint(
-            self._name, __name__, template_folder="transports/templates", url_prefix=None
+            self._name, __name__, template_folder="web/templates", url_prefix=None
         )
         blueprint.record(self._mount)
         return blueprint
@@ -111,8 +111,8 @@ class NodeRPC:
         # Each costs every request some time.
         if mount.refuses_hosts:
             app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
-        if mount.marks:
-            app.after_request_funcs.setdefault(name, []).append(mount.mark)
+        if mount.adds_headers:
+            app.after_request_funcs.setdefault(name, []).append(mount.add_headers_to)
             # CometBFT: its own 404 has them too.
             app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)
         refuse_overlap(app)
@@ -174,7 +174,7 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 def may_write(name: str = "noderpc") -> bool:
     """Whether the sender of the current request may change state, by the origins that a
     mount of the current app allows; for the app's own views that do."""
-    return _mount(name).standing().may_write
+    return _mount(name).permissions().may_write
 
 
 def _mount(name: str) -> Mount:

@@ -11,45 +11,39 @@ from typing import Any
 
 from flask import Response, current_app, request, url_for
 
-from .backend.base import ChainBackend
-from .errors import (
-    ConfigurationError,
-    HostRefused,
-    InvalidRequest,
-    NodeRPCError,
-    NotSupported,
-)
-from .events.feed import Feed, Heights
+from .backends.base.backend import ChainBackend
+from .cometbft.routes import UNSAFE_ROUTES
+from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCError, NotSupported
+from .events.feed import Feed, HeightSource
 from .events.messages import messages_at
-from .extras import evm_layer, metrics_page
-from .kept import CacheMemory
-from .node.table import UNSAFE_ROUTES
-from .rpc.async_txs import AsyncTxs
-from .rpc.context import Context
-from .rpc.describe import DISCOVER, with_discover
-from .rpc.dispatch import Dispatcher
-from .rpc.failures import to_rpc_error
-from .rpc.guard import WEBSOCKET, Authorize, Guard
-from .rpc.route import Route, RouteTable
-from .rpc.seats import Seats, Turns
-from .rpc.session import WEBSOCKET_METHODS, Limits, Session
-from .rpc.start import Start
-from .rpc.subscriptions import Hub
-from .rpc.threads import held
+from .jsonrpc.async_txs import AsyncTxs
+from .jsonrpc.context import Context
+from .jsonrpc.describe import DISCOVER, with_discover
+from .jsonrpc.dispatch import Dispatcher
+from .jsonrpc.failures import to_rpc_error
+from .jsonrpc.guard import WEBSOCKET, Authorize, Guard
+from .jsonrpc.route import Route, RouteTable
+from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session
+from .jsonrpc.start import Start
+from .jsonrpc.subscriptions import QueryHub
+from .jsonrpc.threads import reserve_thread
+from .jsonrpc.waiters import ScanLimit, WaiterLimit
+from .lru import CacheMemory
+from .optional_dependencies import evm_layer, metrics_page
 from .settings import Settings
-from .transports.call_log import log_call
-from .transports.client import sender_of
-from .transports.collisions import has_get
-from .transports.connection import Connection, Timing
-from .transports.connections import Connections
-from .transports.cors import Cors
-from .transports.evm_http import answer_evm
-from .transports.http import answer_get, answer_post, read_body, refuse
-from .transports.index import index_page, plain_index
-from .transports.origin import ANY, LOOPBACK, PROGRAM, TELLING, Origins, Standing
-from .transports.pages import own_pages
-from .transports.talker import Talker
-from .transports.websocket import Shell
+from .web.call_log import log_call
+from .web.client import sender_of
+from .web.connection import Connection, Timing
+from .web.connections import Connections
+from .web.cors import Cors
+from .web.evm_http import answer_evm
+from .web.http import answer_get, answer_post, read_body, refuse
+from .web.index import index_page, plain_index
+from .web.origin import ANY, BROWSER_HEADERS, LOOPBACK, PROGRAM, OriginPolicy, Permissions
+from .web.rule_conflicts import has_get
+from .web.service_pages import service_pages
+from .web.websocket import WebSocketRoutes
+from .web.websocket_session import WebSocketSession
 from .wire.dialect import Dialect
 
 View = Callable[..., Response | str]
@@ -79,22 +73,24 @@ class Mount:
         memory: CacheMemory | None = None,
     ) -> None:
         self.memory = memory or CacheMemory(settings.cache_bytes)
-        if settings.unsafe:
+        if settings.rpc_unsafe:
             routes += UNSAFE_ROUTES
         self.prefix = ""
         """The url_prefix that it is registered under."""
         self.backend = backend
         self.start = Start(backend)
-        self.routes = RouteTable(route for route in routes if route.name not in dialect.lacks)
+        self.routes = RouteTable(
+            route for route in routes if route.name not in dialect.omits_routes
+        )
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
         self._told = RouteTable(r for r in self.routes if self._guard.has(r.name))
-        self._seats = Seats(
+        self._seats = WaiterLimit(
             settings.max_waiting_calls,
             "NODERPC_MAX_WAITING_CALLS",
             backend,
-            settings.threads,
+            settings.server_threads,
             settings.max_waiting_calls_per_client,
         )
         context = Context(
@@ -103,8 +99,8 @@ class Mount:
             rules=dialect.rules,
             node_version=dialect.node_version,
             encode=dialect.encode,
-            seats=self._seats,
-            turns=Turns(settings.search_timeout),
+            waiters=self._seats,
+            scans=ScanLimit(settings.search_timeout),
             async_txs=AsyncTxs(backend),
             propagates=_propagates,
             log_call=log_call if settings.log_calls else None,
@@ -119,14 +115,16 @@ class Mount:
             context,
             # A backend that can't start is an error object of each call.
             self.start,
-            cures={route.name: "NODERPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+            cures={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
             guard=self._guard,
         )
-        self._hub = Hub(
+        self._hub = QueryHub(
             dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
         )
-        self._feed = Feed(Heights(backend, self._tell), wanted=lambda: len(self._hub) > 0)
-        self._origins = Origins(
+        self._feed = Feed(
+            HeightSource(backend, self._publish), wanted=lambda: len(self._hub) > 0
+        )
+        self._origins = OriginPolicy(
             settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
         )
         self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
@@ -135,13 +133,15 @@ class Mount:
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
-        self.shell = Shell(self._may_connect, self._place, dialect.http.wrong_websocket_version)
+        self.shell = WebSocketRoutes(
+            self._may_connect, self._place, dialect.http.wrong_websocket_version
+        )
         self._connections = Connections(
             backend,
             most=settings.max_websockets,
             per_client=settings.max_websockets_per_client,
         )
-        self._pages = own_pages(
+        self._pages = service_pages(
             self.start,
             backend,
             self._described,
@@ -165,16 +165,16 @@ class Mount:
         """What is registered: rule, endpoint, methods, view."""
         every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
         posts = [method for method in every if method != "GET"] or ["POST"]
-        for prefix, mark in self.prefixes():
+        for prefix, add_headers_to in self.prefixes():
             # With a prefix, its bare form answers too: a client's base URL has no slash.
             bare = has_prefix or prefix
             for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
-                yield rule, f"rpc{mark}{suffix}", posts, self._post
+                yield rule, f"rpc{add_headers_to}{suffix}", posts, self._post
                 if self.settings.index:
-                    yield rule, f"index{mark}{suffix}", ["GET"], self._page
+                    yield rule, f"index{add_headers_to}{suffix}", ["GET"], self._page
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
-                    yield f"{prefix}/{name}", f"{name}{mark}", every, self._get(name)
+                    yield f"{prefix}/{name}", f"{name}{add_headers_to}", every, self._get(name)
         yield from self._rules_beside()
 
     def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
@@ -198,21 +198,21 @@ class Mount:
         max_form = self.settings.max_body_bytes if self._dialect.http.any_method else None
 
         def view(**_: object) -> Response:
-            return answer_get(self._dispatcher, name, self.standing(), max_form)
+            return answer_get(self._dispatcher, name, self.permissions(), max_form)
 
         return view
 
     # The variables of a url_prefix are the host's business; its hooks see them.
 
     def _post(self, **_: object) -> Response | str:
-        standing = self.standing()
+        permissions = self.permissions()
         try:
             body = read_body(self.settings.max_body_bytes)
         except InvalidRequest as error:
             return refuse(self._dispatcher, error)
         if not body and self._dialect.envelope.empty_body_is_index and self.settings.index:
             return self._index()
-        return answer_post(self._dispatcher, body, standing)
+        return answer_post(self._dispatcher, body, permissions)
 
     def _answer_evm(self, **_: object) -> Response:
         assert self._evm is not None
@@ -225,7 +225,7 @@ class Mount:
         return self._post() if self._dialect.http.any_method else self._index()
 
     @property
-    def marks(self) -> bool:
+    def adds_headers(self) -> bool:
         """Whether there are such headers."""
         has_cors = bool(self.settings.cors_origins)
         return self._dialect.http.server_time or has_cors or self._origins.restrict_reading
@@ -243,34 +243,36 @@ class Mount:
     def mark_unmatched(self, response: Response) -> Response:
         """The same, on the answer to a request below this mount that no rule matched."""
         if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
-            self.mark(response)
+            self.add_headers_to(response)
         return response
 
-    def mark(self, response: Response) -> Response:
+    def add_headers_to(self, response: Response) -> Response:
         """Add the headers that all answers of this mount have."""
         if self._dialect.http.server_time:
             response.headers["X-Server-Time"] = str(int(time.time()))
-        self._cors.mark(request, response)
-        self._origins.mark(response)
+        self._cors.add_headers(request, response)
+        self._origins.add_headers(response)
         return response
 
-    def standing(self) -> Standing:
+    def permissions(self) -> Permissions:
         """What the sender of the current request may do, beside signing."""
-        if request.environ.keys().isdisjoint(TELLING):
+        if request.environ.keys().isdisjoint(BROWSER_HEADERS):
             return PROGRAM
         return self._signer()
 
-    def _signer(self) -> Standing:
-        return self._origins.standing(request.headers, request.host, request.remote_addr or "")
+    def _signer(self) -> Permissions:
+        return self._origins.permissions(
+            request.headers, request.host, request.remote_addr or ""
+        )
 
     def _may_connect(self) -> bool:
-        return self.standing().may_read and self._guard.admits(WEBSOCKET)
+        return self.permissions().may_read and self._guard.admits(WEBSOCKET)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
         """What a websocket takes: a thread, and a place among those that are open."""
-        client = sender_of(self.standing()).client
-        with held(self.settings.threads), self._connections.place(client):
+        client = sender_of(self.permissions()).client
+        with reserve_thread(self.settings.server_threads), self._connections.slot(client):
             yield
 
     def prepare(self, *, serves: bool) -> None:
@@ -323,12 +325,12 @@ class Mount:
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
         """What is registered for websockets: rule, endpoint, handler."""
-        for prefix, mark in self.prefixes():
-            yield f"{prefix}/websocket", f"websocket{mark}", self.talk
+        for prefix, add_headers_to in self.prefixes():
+            yield f"{prefix}/websocket", f"websocket{add_headers_to}", self.serve_websocket
         if self._evm is not None:
-            yield "/evm/ws", "evm_websocket", self._talk_evm
+            yield "/evm/ws", "evm_websocket", self._serve_evm_websocket
 
-    def talk(self, sock: socket.socket, early: bytes) -> None:
+    def serve_websocket(self, sock: socket.socket, early: bytes) -> None:
         """Serve a websocket to its end."""
         connection = Connection(sock, self.timing, self.settings.max_body_bytes, early)
         session = Session(
@@ -338,11 +340,11 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
-            sender=sender_of(self.standing()),
+            sender=sender_of(self.permissions()),
         )
-        self._converse(connection, session)
+        self._run_session(connection, session)
 
-    def _talk_evm(self, sock: socket.socket, early: bytes) -> None:
+    def _serve_evm_websocket(self, sock: socket.socket, early: bytes) -> None:
         assert self._evm is not None
         connection = Connection(sock, self.timing, self.settings.evm_max_body_bytes, early)
         session = self._evm.session(
@@ -351,9 +353,9 @@ class Mount:
             drop=connection.drop,
             sender=sender_of(self._signer()),
         )
-        self._converse(connection, session)
+        self._run_session(connection, session)
 
-    def _converse(self, connection: Connection, session: Talker) -> None:
+    def _run_session(self, connection: Connection, session: WebSocketSession) -> None:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:
@@ -371,7 +373,7 @@ class Mount:
         finally:
             session.close()
 
-    def _tell(self, height: int) -> None:
+    def _publish(self, height: int) -> None:
         self._hub.publish(self._dialect.rules.tells(messages_at(self.backend, height)))
 
     def _follow(self) -> None:

@@ -17,13 +17,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from .errors import ConfigurationError, short_repr
-from .kept import DEFAULT_BYTES
+from .lru import DEFAULT_BYTES
 
 PREFIX = "NODERPC_"
 SEE_LIST = "see docs/settings for the list"
 """What to do about a name that is like that of no setting."""
 
-_LONGEST_S = 1_000_000
+_MAX_S = 1_000_000
 
 
 def _text(value: object) -> str:
@@ -98,8 +98,8 @@ def _seconds(value: object) -> float:
         number = float(value) if isinstance(value, int | float | str) else math.nan
     except ValueError:
         number = math.nan
-    if isinstance(value, bool) or not 0 < number <= _LONGEST_S:
-        raise ValueError(f"a number of seconds above 0, at most {_LONGEST_S}, is needed")
+    if isinstance(value, bool) or not 0 < number <= _MAX_S:
+        raise ValueError(f"a number of seconds above 0, at most {_MAX_S}, is needed")
     return number
 
 
@@ -216,7 +216,7 @@ class Settings:
     batch_timeout: float = setting(
         30.0, _seconds, "Seconds that a batch may take; calls that come later get an error."
     )
-    max_batch_response_bytes: int = setting(
+    max_response_bytes: int = setting(
         25_000_000,
         _whole(1),
         "Largest answer: to a batch, whose calls beyond it get an error, or a page of a search,"
@@ -251,7 +251,7 @@ class Settings:
     max_websockets_per_client: int | None = setting(
         None, _whole(1), "Most websockets of one client; no limit of its own when not given."
     )
-    threads: int | None = setting(
+    server_threads: int | None = setting(
         None,
         _whole(1),
         "Threads of a process of your server, if it has so many and no more: waiting calls and"
@@ -278,7 +278,7 @@ class Settings:
     search_timeout: float = setting(
         2.0, _seconds, "Seconds that a search may take, its wait for a turn included."
     )
-    search_rows: int = setting(
+    search_max_rows: int = setting(
         1_000_000, _whole(1), "Rows of the index that a search may look at, about."
     )
     event_log_blocks: int = setting(
@@ -464,7 +464,7 @@ class Settings:
     evm_max_subscriptions_per_client: int = setting(
         100, _whole(1), "Most subscriptions of one websocket client of the EVM layer."
     )
-    unsafe: bool = setting(
+    rpc_unsafe: bool = setting(
         False,
         _switch,
         "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"

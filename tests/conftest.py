@@ -16,7 +16,7 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 
 
 # Their tests start other programs, attack or kill nodes, or race for long.
-INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "serve"}
+INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "server"}
 
 
 @pytest.hookimpl(tryfirst=True)

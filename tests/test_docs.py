@@ -13,10 +13,10 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.parsers.rst import directives
 
-from flask_noderpc import NODE_ROUTES
-from flask_noderpc.evm.dev.table import DEV_ROUTES
-from flask_noderpc.evm.table import EVM_ROUTES
-from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc import COMETBFT_ROUTES
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.evm.dev.routes import DEV_ROUTES
+from flask_noderpc.evm.routes import EVM_ROUTES
 from flask_noderpc.settings import SETTINGS
 
 README = Path(__file__).parents[1] / "README.md"
@@ -47,7 +47,7 @@ def named(page: str) -> list[str]:
 
 @pytest.mark.usefixtures("tables")
 def test_every_route_stands_on_its_page() -> None:
-    assert named("routes.rst") == [route.name for route in NODE_ROUTES + UNSAFE_ROUTES]
+    assert named("routes.rst") == [route.name for route in COMETBFT_ROUTES + UNSAFE_ROUTES]
 
 
 @pytest.mark.usefixtures("tables")
@@ -65,7 +65,7 @@ def test_every_setting_stands_on_its_page() -> None:
 def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> None:
     # What the directives see are the names of their module.
     seen = tables["Settings"].lines.__globals__
-    seen["NODE_ROUTES"] = NODE_ROUTES[:1]
+    seen["COMETBFT_ROUTES"] = COMETBFT_ROUTES[:1]
     seen["SETTINGS"] = SETTINGS[:1]
 
     assert named("routes.rst") == ["health", *(route.name for route in UNSAFE_ROUTES)]

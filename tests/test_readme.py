@@ -16,7 +16,7 @@ from flask import Flask
 
 from flask_noderpc.extension import mounts
 
-from .serve.kit import Node, started
+from .server.kit import Node, started
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from flask_noderpc.canonical.keys import PrivateKey
+from flask_noderpc.protocol.comet.keys import PrivateKey
 
 from ..chains import Chain
 from ..process import Server, free_port, served, until

@@ -64,8 +64,8 @@ def _serve(port: int, folder: Path, settings: dict[str, Any]) -> None:
 
     monkey.patch_all()
     from flask_noderpc.extension import mounts
-    from flask_noderpc.serve.app import node_app
-    from flask_noderpc.serve.server import Limits, NodeServer
+    from flask_noderpc.server.app import node_app
+    from flask_noderpc.server.server import Limits, NodeServer
 
     app = node_app(folder, settings)
     mounts(app)["noderpc"].start()

@@ -6,21 +6,21 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..backend.control import Control
-from ..backend.store import ChainStore
+from ..backends.base.control import Control
+from ..backends.base.store import ChainStore
 from ..domain.evm import Overrides
 from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
+from .applications.evm.patches import Change, patch_tx
+from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
-from .evm.patches import Change, patch_tx
-from .pacemaker import AT_ONCE_S, Pacemaker
 from .producer import Producer
 
 
 class Producing(Protocol):
     """What has a pacemaker, once it is started."""
 
-    def pacemaker(self) -> Pacemaker:
+    def block_scheduler(self) -> BlockScheduler:
         """The pacemaker; raise :exc:`~flask_noderpc.errors.StoreError` where none may be."""
 
 
@@ -40,14 +40,14 @@ class DevControl(Control):
         self._snapshots: dict[int, _Snapshot] = {}
         self._given = 0
 
-    def _pacemaker(self) -> Pacemaker:
+    def _block_scheduler(self) -> BlockScheduler:
         """What one process says to its own, another's never hears of."""
-        found = self._chain.pacemaker()
+        found = self._chain.block_scheduler()
         found.producer.lead()
         return found
 
     def _producer(self) -> Producer:
-        return self._pacemaker().producer
+        return self._block_scheduler().producer
 
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
         with self._lock:
@@ -121,7 +121,7 @@ class DevControl(Control):
             producer.next_time = time * SECOND
 
     def set_step(self, seconds: int | None) -> None:
-        self._chain.pacemaker().producer.step = seconds
+        self._chain.block_scheduler().producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:
         self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)
@@ -130,15 +130,18 @@ class DevControl(Control):
         self._set(by_hand=not on, empty_blocks=False, interval_s=AT_ONCE_S)
 
     def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
-        pacemaker = self._pacemaker()
+        block_scheduler = self._block_scheduler()
         pace = replace(
-            pacemaker.pace, by_hand=by_hand, empty_blocks=empty_blocks, interval_s=interval_s
+            block_scheduler.pace,
+            by_hand=by_hand,
+            empty_blocks=empty_blocks,
+            interval_s=interval_s,
         )
-        pacemaker.repace(pace)
+        block_scheduler.reschedule(pace)
 
     def automines(self) -> bool:
         # Each sender asks, and is not to wait for a block that is being made.
-        return self._chain.pacemaker().makes_blocks_at_once
+        return self._chain.block_scheduler().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
         self._patch(Change(overrides=overrides))
@@ -160,7 +163,7 @@ class DevControl(Control):
     def _patch(self, change: Change) -> None:
         with self._lock:
             producer, tx = self._producer(), patch_tx(change)
-            check = self._store.submit_own(tx, replaces=False)
+            check = self._store.submit_local(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)
             try:

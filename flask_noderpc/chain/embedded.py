@@ -11,23 +11,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ..backend.application import Application, AppState, InitChain
-from ..backend.control import Control
-from ..backend.identity import check_identity
-from ..backend.sqlite import MempoolLimits, SQLiteBackend
-from ..backend.store import FULL
+from ..backends.base.application import Application, AppState, InitChain
+from ..backends.base.control import Control
+from ..backends.base.identity import check_identity
+from ..backends.base.store import FULL
+from ..backends.sqlite import MempoolLimits, SQLiteBackend
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import ConfigurationError, NotReady, StoreError
 from . import home as homes
+from .applications.kvstore import KVStore
+from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
-from .kvstore import KVStore
-from .pacemaker import Pace, Pacemaker
 from .producer import Producer
-from .readiness import why_no_blocks
+from .readiness import not_producing_reason
 from .replay import replay
 
 log = logging.getLogger("flask_noderpc.chain")
@@ -35,7 +35,7 @@ log = logging.getLogger("flask_noderpc.chain")
 # CometBFT: the channels that a full node speaks.
 _CHANNELS = bytes.fromhex("40202122233038606100")
 # A block's transaction takes some pages at least.
-_LEAST_FREE_BYTES = 1 << 16
+_MIN_FREE_BYTES = 1 << 16
 
 
 class EmbeddedChain(SQLiteBackend):
@@ -61,7 +61,7 @@ class EmbeddedChain(SQLiteBackend):
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
         clock: Clock | None = None,
-        pace: Pace | None = None,
+        pace: BlockSchedule | None = None,
         produce: bool = True,
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
@@ -88,7 +88,7 @@ class EmbeddedChain(SQLiteBackend):
         self._moniker = moniker
         self.rpc_address = rpc_address
         """What ``status`` shows as the address of the RPC."""
-        self._pace = pace or Pace()
+        self._block_schedule = pace or BlockSchedule()
         least = self.application.needs_blocks if self.application else 1
         if retain_blocks is not None and retain_blocks < least:
             raise ConfigurationError(
@@ -98,7 +98,7 @@ class EmbeddedChain(SQLiteBackend):
         self._produces = produce
         self._starting = threading.Lock()
         self._started_in = 0
-        self._pacemaker: Pacemaker | None = None
+        self._block_scheduler: BlockScheduler | None = None
         self._is_copy = False
 
     def start(self) -> None:
@@ -125,12 +125,12 @@ class EmbeddedChain(SQLiteBackend):
         self._is_copy = self._only_serves()
         if self._is_copy:
             if homes.exists(self.home):
-                self._introduce(homes.load(self.home, self.clock.now()))
+                self._set_node_info(homes.load(self.home, self.clock.now()))
             return
         home = self.open_home()
         self.init_chain(home.genesis, self._initial_state(home.genesis))
         replay(self, self._app())
-        self._introduce(home)
+        self._set_node_info(home)
         if self._began is not None:
             self._began(home.genesis)
         producer = Producer(
@@ -138,13 +138,13 @@ class EmbeddedChain(SQLiteBackend):
             self._app(),
             home.validator_keys,
             self.clock,
-            self._pace.lease_s,
+            self._block_schedule.lease_s,
             timely=self._control is not None,
             retain=self.retain_blocks,
         )
-        self._pacemaker = Pacemaker(producer, self, self._pace)
+        self._block_scheduler = BlockScheduler(producer, self, self._block_schedule)
         if self._produces:
-            self._pacemaker.start()
+            self._block_scheduler.start()
 
     def _check_identity(self) -> None:
         stored = self.identity()
@@ -165,7 +165,7 @@ class EmbeddedChain(SQLiteBackend):
 
     def prove_blocks(self) -> None:
         """Have each new hash of the application's state in a block, from :meth:`start` on."""
-        self._pace = replace(self._pace, proof_blocks=True)
+        self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
     def open_home(self) -> homes.Home:
         """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""
@@ -180,7 +180,7 @@ class EmbeddedChain(SQLiteBackend):
             self.home, self._chain_id_wanted, self.clock.now(), self._app_state_wanted
         )
 
-    def _introduce(self, home: homes.Home) -> None:
+    def _set_node_info(self, home: homes.Home) -> None:
         """Fill in the node's card from its keys and its application."""
         self.own_key = home.validator_keys[0].public
         self.node = NodeInfo(
@@ -196,23 +196,25 @@ class EmbeddedChain(SQLiteBackend):
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
         self.settle()
-        return self.pacemaker().producer.produce(evidence)
+        return self.block_scheduler().producer.produce(evidence)
 
-    def pacemaker(self) -> Pacemaker:
+    def block_scheduler(self) -> BlockScheduler:
         """What has the blocks made; raise :exc:`~flask_noderpc.errors.StoreError`."""
         self.start()
-        if self._pacemaker is None:
+        if self._block_scheduler is None:
             raise StoreError(
                 "no block is made here: it is read-only, or has no keys", self.path
             )
-        return self._pacemaker
+        return self._block_scheduler
 
     def check_ready(self) -> None:
         """Raise as the base does; nobody makes blocks of a copy."""
         super().check_ready()
         if not self._is_copy:
             # The lease's times are those of the system, whatever the chain's clock says.
-            reason = why_no_blocks(self.lease_state(), self._pacemaker, time.time_ns())
+            reason = not_producing_reason(
+                self.lease_state(), self._block_scheduler, time.time_ns()
+            )
             if reason:
                 raise NotReady(reason)
 
@@ -221,19 +223,21 @@ class EmbeddedChain(SQLiteBackend):
         or by the process that makes them."""
         if self._is_copy:
             return
-        own = self._pacemaker.complaint if self._pacemaker else ""
+        own = self._block_scheduler.complaint if self._block_scheduler else ""
         complaint = own or self.lease_state().complaint
         if complaint.startswith(FULL):
             raise StoreError(complaint, self.path)
         # The producer of another process may have no room to write why it makes no block.
-        if shutil.disk_usage(self._store.folder).free < _LEAST_FREE_BYTES:
+        if shutil.disk_usage(self._store.folder).free < _MIN_FREE_BYTES:
             raise StoreError(FULL, self.path)
 
     def awaits_first_block(self) -> bool:
         """As the base; not while something keeps it from being made."""
-        if self._is_copy or not self._pace.begins_alone or self.latest_height():
+        if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
             return False
-        return not why_no_blocks(self.lease_state(), self._pacemaker, time.time_ns())
+        return not not_producing_reason(
+            self.lease_state(), self._block_scheduler, time.time_ns()
+        )
 
     def control(self) -> Control:
         """What drives a chain of tests."""
@@ -242,8 +246,8 @@ class EmbeddedChain(SQLiteBackend):
     def close(self) -> None:
         """Stop producing, give the lease back, and close the files."""
         with self._starting:
-            pacemaker, self._pacemaker = self._pacemaker, None
-            if pacemaker is not None and self._started_in == os.getpid():
-                pacemaker.stop()
+            block_scheduler, self._block_scheduler = self._block_scheduler, None
+            if block_scheduler is not None and self._started_in == os.getpid():
+                block_scheduler.stop()
             self._started_in = 0
             super().close()

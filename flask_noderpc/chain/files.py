@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import json
-from ..canonical import keys
+from .. import jsoncodec
 from ..domain.genesis import Genesis, GenesisValidator
 from ..domain.params import BlockParams, ConsensusParams, EvidenceParams, ValidatorParams
 from ..domain.time import ZERO_TIME, from_text, to_text
 from ..domain.validator import ED25519, SECP256K1, PublicKey
 from ..errors import ConfigurationError
+from ..protocol.comet import keys
 from ..settings import check_chain_id
 
 # CometBFT: names of its JSON key types.
@@ -18,29 +18,29 @@ KEY_NAMES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeyS
 _PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
 
 
-class _Key(json.Struct):
+class _Key(jsoncodec.Struct):
     type: str
     value: bytes
 
 
-class _Validator(json.Struct):
+class _Validator(jsoncodec.Struct):
     pub_key: _Key
     power: str | int
     address: str = ""
     name: str = ""
 
 
-class _Genesis(json.Struct):
+class _Genesis(jsoncodec.Struct):
     chain_id: str
     genesis_time: str = "0001-01-01T00:00:00Z"
     initial_height: str | int = 0
     consensus_params: dict[str, dict[str, Any]] | None = None
     validators: list[_Validator] | None = None
     app_hash: str = ""
-    app_state: json.Raw = json.Raw(b"")
+    app_state: jsoncodec.Raw = jsoncodec.Raw(b"")
 
 
-class _KeyFile(json.Struct):
+class _KeyFile(jsoncodec.Struct):
     priv_key: _Key
 
 
@@ -50,7 +50,7 @@ def read_genesis(document: bytes, now: int) -> Genesis:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming what is wrong.
     """
     try:
-        raw = json.decode(document, _Genesis)
+        raw = jsoncodec.decode(document, _Genesis)
         genesis_time = from_text(raw.genesis_time)
         return Genesis(
             chain_id=check_chain_id(raw.chain_id),
@@ -159,15 +159,15 @@ def genesis_document(genesis: Genesis) -> bytes:
         "app_hash": genesis.app_hash.hex().upper(),
     }
     if genesis.app_state:
-        document["app_state"] = json.Raw(genesis.app_state)
-    return json.pretty(document)
+        document["app_state"] = jsoncodec.Raw(genesis.app_state)
+    return jsoncodec.pretty(document)
 
 
 def read_key(document: bytes) -> keys.PrivateKey:
     """The key of a validator or node key file; raise ``ConfigurationError``."""
     try:
-        key = json.decode(document, _KeyFile).priv_key
-    except json.NotJSON as error:
+        key = jsoncodec.decode(document, _KeyFile).priv_key
+    except jsoncodec.NotJSON as error:
         raise ConfigurationError(f"key file: {error}") from None
     if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
         raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
@@ -183,7 +183,7 @@ def _private(key: keys.PrivateKey) -> dict[str, Any]:
 
 def validator_key_document(key: keys.PrivateKey) -> bytes:
     """A ``priv_validator_key.json``."""
-    return json.pretty(
+    return jsoncodec.pretty(
         {
             "address": key.address.hex().upper(),
             "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
@@ -194,4 +194,4 @@ def validator_key_document(key: keys.PrivateKey) -> bytes:
 
 def node_key_document(key: keys.PrivateKey) -> bytes:
     """A ``node_key.json``."""
-    return json.encode({"priv_key": _private(key)})
+    return jsoncodec.encode({"priv_key": _private(key)})

@@ -8,15 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..backend.application import Application, AppState
-from ..backend.sqlite import MempoolLimits
+from ..backends.base.application import Application, AppState
+from ..backends.sqlite import MempoolLimits
 from ..errors import ConfigurationError
-from ..kept import CacheMemory
+from ..lru import CacheMemory
 from ..settings import Settings
+from .applications.kvstore import kvstore_of
+from .applications.merkle_kvstore import MerkleKVStore
+from .block_scheduler import AT_ONCE_S, BlockSchedule
 from .embedded import EmbeddedChain
-from .kvstore import kvstore_of
-from .merkle_kv import MerkleKV
-from .pacemaker import AT_ONCE_S, Pace
 
 Make = Callable[[AppState], Application]
 
@@ -24,8 +24,8 @@ Make = Callable[[AppState], Application]
 def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     try:
         # Needs the extra, which only this application does.
-        from .evm.application import EvmApplication
-        from .evm.machine import ExecutionLimits, Machine
+        from .applications.evm.application import EvmApplication
+        from .applications.evm.runtime import EvmRuntime, ExecutionLimits
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
     if find_spec("eth") is None:
@@ -41,7 +41,7 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     )
     return lambda state: EvmApplication(
         state,
-        Machine(state, str(path), limits, memory),
+        EvmRuntime(state, str(path), limits, memory),
         settings.evm_chain_id,
         dev=settings.dev,
     )
@@ -49,7 +49,7 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
 
 APPLICATIONS: dict[str, Callable[[Settings, Path, CacheMemory], Make]] = {
     "kvstore": lambda settings, path, memory: kvstore_of(settings.dialect),
-    "merkle": lambda settings, path, memory: MerkleKV,
+    "merkle": lambda settings, path, memory: MerkleKVStore,
     "evm": _evm,
 }
 """The applications that NODERPC_APPLICATION names."""
@@ -90,13 +90,13 @@ def _dev(settings: Settings) -> dict[str, Any]:
             f"NODERPC_DEV brings accounts of Ethereum, and NODERPC_APPLICATION is"
             f" {settings.application!r}: set it to 'evm', or NODERPC_DEV to false"
         )
-    from .evm import dev
+    from .applications.evm import dev
 
     return {"app_state": dev.app_state(), "began": dev.announce, "dev": True}
 
 
-def _pace(settings: Settings) -> Pace:
-    pace = Pace(
+def _block_schedule(settings: Settings) -> BlockSchedule:
+    pace = BlockSchedule(
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
         proof_blocks=bool(settings.proof_blocks),
@@ -127,7 +127,7 @@ def chain_from_settings(
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,
-        pace=_pace(settings),
+        pace=_block_schedule(settings),
         produce=settings.produce,
         limits=MempoolLimits(
             settings.max_tx_bytes,

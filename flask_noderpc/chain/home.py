@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ..canonical.keys import PrivateKey
 from ..domain.genesis import Genesis, GenesisValidator
 from ..errors import ConfigurationError, short_repr
+from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
 from . import files
 

@@ -8,25 +8,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..backend.application import Application, Room
-from ..backend.store import ChainStore, CommittedBlock
-from ..canonical import hashes
-from ..canonical.blocksize import evidence_bytes, max_data_bytes
-from ..canonical.head import Head
-from ..canonical.keys import PrivateKey
+from ..backends.base.application import Application, Room
+from ..backends.base.store import ChainStore, CommittedBlock
 from ..domain.block import Evidence
 from ..domain.time import SECOND
 from ..errors import LeaseLost, StoreError
+from ..protocol.comet import hashes
+from ..protocol.comet.blocksize import evidence_bytes, max_data_bytes
+from ..protocol.comet.chain_state import Head
+from ..protocol.comet.keys import PrivateKey
 from ..signals import block_committed, tell
 from . import proposal
 from .clock import Clock
+from .producer_lease import ProducerLease
 from .replay import replay
-from .tenure import Tenure
 
 log = logging.getLogger("flask_noderpc.producer")
 
 # How long a block may take before its producer counts as hung.
-_LONGEST_BLOCK_S = 60.0
+_MAX_BLOCK_S = 60.0
 
 _ALL = Room(-1, -1)
 
@@ -63,7 +63,7 @@ class Producer:
         self._app = application
         self._keys = {key.address: key for key in keys}
         self._clock = clock
-        self._tenure = Tenure(store, lease_s)
+        self._tenure = ProducerLease(store, lease_s)
         # Whether the last block took nothing of what waited, and what that was.
         self._in_step_at = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
@@ -109,7 +109,7 @@ class Producer:
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
-        self._bring_into_step(head)
+        self._sync_application(head)
         if self._timely and not head.is_genesis:
             head = self._retimed(head)
         round_number, proposer = proposal.first_own_round(head.validators, self._keys)
@@ -149,7 +149,7 @@ class Producer:
             return True
         with self._at_work:
             head = self._store.head()
-            self._bring_into_step(head)
+            self._sync_application(head)
             evidence = self._evidence(head, ())
             room = _room(head, evidence)
             return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
@@ -175,19 +175,19 @@ class Producer:
     def keep_lease(self) -> None:
         """Renew the lease beside a block that takes long, though not beside one that hangs."""
         since = self._busy_since
-        if since is not None and time.monotonic() - since < _LONGEST_BLOCK_S:
-            self._tenure.prolong()
+        if since is not None and time.monotonic() - since < _MAX_BLOCK_S:
+            self._tenure.renew()
 
-    def step_aside(self, complaint: str) -> None:
+    def release_lease_and_stop(self, complaint: str) -> None:
         """Finish the block at hand, and let another process make the next."""
         with self._at_work:
-            self._tenure.give_back(complaint)
+            self._tenure.release(complaint)
 
     def rewind(self, height: int) -> None:
         """Take back the blocks above a height; raise as :meth:`produce` does."""
         with self._at_work:
             lease = self._tenure.claim()
-            self._store.rewind(height, self._app.undone(height), lease)
+            self._store.rewind(height, self._app.undo_changes(height), lease)
             self._in_step_at = -1
             # The block that it was for is none of this past's.
             self.next_time = None
@@ -196,11 +196,14 @@ class Producer:
     def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """What was given by hand, and what waits and fits beside it."""
         room = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
-        known = set(map(hashes.piece_hash, given))
+        known = set(map(hashes.evidence_hash_of, given))
         waiting = self._store.reap_evidence(room)
-        return (*given, *(piece for piece in waiting if hashes.piece_hash(piece) not in known))
+        return (
+            *given,
+            *(piece for piece in waiting if hashes.evidence_hash_of(piece) not in known),
+        )
 
-    def _bring_into_step(self, head: Head) -> None:
+    def _sync_application(self, head: Head) -> None:
         # Another process made blocks meanwhile, or the application failed to keep one.
         if self._in_step_at != head.height:
             replay(self._store, self._app)

@@ -6,11 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..backend.application import BlockExecution, BlockRequest
-from ..canonical import hashes, validators
-from ..canonical.blocksize import tx_bytes
-from ..canonical.head import Head
-from ..canonical.keys import PrivateKey, sign_commit_vote
+from ..backends.base.application import BlockExecution, BlockRequest
 from ..domain.abci import BlockResults
 from ..domain.block import (
     ABSENT,
@@ -26,6 +22,10 @@ from ..domain.block import (
 from ..domain.time import MILLISECOND
 from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, InvalidBlock
+from ..protocol.comet import hashes, validators
+from ..protocol.comet.blocksize import tx_bytes
+from ..protocol.comet.chain_state import Head
+from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 Keys = Mapping[bytes, PrivateKey]
 """The validator keys at hand, by address."""

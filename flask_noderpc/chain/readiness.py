@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from ..backend.store import LeaseState
+from ..backends.base.store import LeaseState
 from ..domain.time import SECOND
-from .pacemaker import Pacemaker
+from .block_scheduler import BlockScheduler
 
 # How long a lease that has lapsed may wait for somebody who takes it.
 _GRACE_S = 5.0
 
 
-def why_no_blocks(state: LeaseState, pacemaker: Pacemaker | None, now: int) -> str:
+def not_producing_reason(
+    state: LeaseState, block_scheduler: BlockScheduler | None, now: int
+) -> str:
     """Why no blocks are made, in a sentence; empty where they are.
 
     A process that complains gives the lease back, so that another one may do better.
     """
-    is_ours = pacemaker is not None and state.owner == pacemaker.producer.owner
-    if is_ours and pacemaker is not None and not pacemaker.is_running:
+    is_ours = block_scheduler is not None and state.owner == block_scheduler.producer.owner
+    if is_ours and block_scheduler is not None and not block_scheduler.is_running:
         # Blocks are made by hand, and in between the lease lapses.
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""
-    complaint = (pacemaker.complaint if pacemaker else "") or state.complaint
+    complaint = (block_scheduler.complaint if block_scheduler else "") or state.complaint
     if complaint:
         return f"no block is made: {complaint}"
     late_s = (now - state.expires) // SECOND

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..backend.application import Application
-from ..backend.base import ChainBackend
+from ..backends.base.application import Application
+from ..backends.base.backend import ChainBackend
 from ..errors import StoreError
 from . import proposal
 

@@ -65,7 +65,7 @@ class BlockAnswer:
 
     block_id: BlockID
     block: Block | None
-    offenders: tuple[tuple[Validator, ...], ...] = ()
+    byzantine_validators: tuple[tuple[Validator, ...], ...] = ()
     """Per piece of evidence, the validators it accuses."""
 
 

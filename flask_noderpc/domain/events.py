@@ -42,7 +42,7 @@ class NewEvidence:
 
     height: int
     evidence: Evidence
-    offenders: tuple[Validator, ...]
+    byzantine_validators: tuple[Validator, ...]
 
 
 @dataclass(frozen=True, slots=True)

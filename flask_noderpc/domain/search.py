@@ -104,7 +104,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SearchLimits:
     """What one search may cost; whoever needs more is refused and told the settings."""
 
     seconds: float = 2.0

@@ -13,7 +13,7 @@ from ..domain.evm import Account, Environment, Message, Outcome, Overrides, Stat
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Records(Protocol):
+class NodeStore(Protocol):
     """What a chain keeps for its engine."""
 
     def record(self, digest: bytes) -> bytes | None:
@@ -87,7 +87,7 @@ class Tracer:
     def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
         """A contract reports something."""
 
-    def selfdestruct(self, address: bytes, heir: bytes, balance: int) -> None:
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
         """A contract ends."""
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:

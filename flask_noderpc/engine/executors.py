@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ..errors import ExecutorDied, ExecutorsBusy
-from ..shares import who_gives_way
+from ..fairness import largest_owner
 from .base import Job
 from .process import Executor
 
@@ -40,14 +40,14 @@ class Executors:
         self._count, self._queue_size, self._per_client = count, queue_size, per_client
         self._lock = threading.Lock()
         self._process = 0
-        self._crew = _Crew(0)
+        self._pool = WorkerPool(0)
 
     def start(self) -> None:
         """Start the first process, and wait for nothing."""
         with self._lock:
-            self._use_own_crew()
-            if not self._crew.serves() and not self._crew.starting:
-                self._start_one(self._crew)
+            self._use_own_pool()
+            if not self._pool.serves() and not self._pool.starting:
+                self._start_one(self._pool)
 
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
         """The job's result; what it raises is raised here.
@@ -57,120 +57,120 @@ class Executors:
         process included, and :exc:`~flask_noderpc.errors.ExecutorDied`. While the first
         process starts no job's time goes by.
         """
-        turn = self._enter(client)
+        ticket = self._enter(client)
         try:
-            executor = self._executor_for(turn, seconds * _WAIT_SHARE)
-            return executor.run(job, turn.began() + seconds)
+            executor = self._executor_for(ticket, seconds * _WAIT_SHARE)
+            return executor.run(job, ticket.began() + seconds)
         finally:
-            self._leave(turn)
+            self._leave(ticket)
 
-    def _executor_for(self, turn: _Turn, seconds: float) -> Executor:
+    def _executor_for(self, ticket: Ticket, seconds: float) -> Executor:
         with self._lock:
-            self._call_next(turn.crew)
-        while not turn.told.is_set():
-            left = turn.left(seconds)
+            self._serve_next(ticket.pool)
+        while not ticket.told.is_set():
+            left = ticket.left(seconds)
             if left <= 0:
                 raise ExecutorsBusy(self._count)
-            turn.told.wait(left)
-        if turn.gave_way:
+            ticket.told.wait(left)
+        if ticket.gave_way:
             raise ExecutorsBusy(self._count)
-        if turn.executor is None:
+        if ticket.executor is None:
             raise ExecutorDied
-        return turn.executor
+        return ticket.executor
 
-    def _use_own_crew(self) -> None:
+    def _use_own_pool(self) -> None:
         """After a fork the processes are the parent's."""
         if self._process != os.getpid():
-            self._process, self._crew = os.getpid(), _Crew(self._count)
+            self._process, self._pool = os.getpid(), WorkerPool(self._count)
 
-    def _enter(self, client: str) -> _Turn:
+    def _enter(self, client: str) -> Ticket:
         with self._lock:
-            self._use_own_crew()
-            crew = self._crew
+            self._use_own_pool()
+            pool = self._pool
             # Whose address nobody knows are many.
             if client and self._per_client is not None:
-                crew.check(client, self._per_client)
-            turn = _Turn(crew, client)
+                pool.check(client, self._per_client)
+            ticket = Ticket(pool, client)
             # Each that starts, or may, has a job to come.
-            room = self._queue_size + len(crew.idle) + crew.starting + crew.missing
-            if len(crew.line) >= room:
-                self._make_room(crew, client)
-            crew.line.append(turn)
-            return turn
+            room = self._queue_size + len(pool.idle) + pool.starting + pool.missing
+            if len(pool.queue) >= room:
+                self._evict(pool, client)
+            pool.queue.append(ticket)
+            return ticket
 
-    def _call_next(self, crew: _Crew) -> None:
-        crew.call_next()
-        while crew.missing and crew.starting < len(crew.line):
-            self._start_one(crew)
+    def _serve_next(self, pool: WorkerPool) -> None:
+        pool.call_next()
+        while pool.missing and pool.starting < len(pool.queue):
+            self._start_one(pool)
 
-    def _start_one(self, crew: _Crew) -> None:
+    def _start_one(self, pool: WorkerPool) -> None:
         # It comes to the lock when whoever has it is done.
-        threading.Thread(target=self._have_started, args=(crew,), daemon=True).start()
-        crew.missing -= 1
-        crew.starting += 1
+        threading.Thread(target=self._have_started, args=(pool,), daemon=True).start()
+        pool.missing -= 1
+        pool.starting += 1
 
-    def _have_started(self, crew: _Crew) -> None:
+    def _have_started(self, pool: WorkerPool) -> None:
         try:
             executor = Executor(self._command)
         except ExecutorDied:
             executor = None
         with self._lock:
-            crew.starting -= 1
+            pool.starting -= 1
             if executor is None:
-                crew.missing += 1
-                crew.fail()
-            elif crew is not self._crew:
+                pool.missing += 1
+                pool.fail()
+            elif pool is not self._pool:
                 # It was closed meanwhile.
                 executor.end()
             else:
-                crew.add(executor)
-                self._call_next(crew)
+                pool.add(executor)
+                self._serve_next(pool)
 
-    def _make_room(self, crew: _Crew, newcomer: str) -> None:
+    def _evict(self, pool: WorkerPool, newcomer: str) -> None:
         """Have the last in line of the client with the most give way."""
-        waiting = Counter(turn.client for turn in crew.line)
-        owner = who_gives_way(waiting, newcomer) if waiting else None
+        waiting = Counter(ticket.client for ticket in pool.queue)
+        owner = largest_owner(waiting, newcomer) if waiting else None
         if owner is None:
             raise ExecutorsBusy(self._count)
-        last = next(turn for turn in reversed(crew.line) if turn.client == owner)
-        crew.line.remove(last)
+        last = next(ticket for ticket in reversed(pool.queue) if ticket.client == owner)
+        pool.queue.remove(last)
         last.gave_way = True
         last.told.set()
 
-    def _leave(self, turn: _Turn) -> None:
-        crew, executor = turn.crew, turn.executor
+    def _leave(self, ticket: Ticket) -> None:
+        pool, executor = ticket.pool, ticket.executor
         with self._lock:
-            if turn in crew.line:
-                crew.line.remove(turn)
+            if ticket in pool.queue:
+                pool.queue.remove(ticket)
             if executor is None:
                 return
-            crew.working.remove(turn)
-            if crew is not self._crew:
+            pool.working.remove(ticket)
+            if pool is not self._pool:
                 # It was closed meanwhile.
                 executor.end()
                 return
             if executor.alive:
-                crew.idle.append(executor)
+                pool.idle.append(executor)
             else:
-                crew.missing += 1
-            self._call_next(crew)
+                pool.missing += 1
+            self._serve_next(pool)
 
     def close(self) -> None:
         """End the processes: those that work, when they have done."""
         with self._lock:
             if self._process != os.getpid():
                 return
-            crew, self._crew, self._process = self._crew, _Crew(0), 0
-            for executor in crew.idle:
+            pool, self._pool, self._process = self._pool, WorkerPool(0), 0
+            for executor in pool.idle:
                 executor.end()
-            crew.dismiss()
+            pool.dismiss()
 
 
-class _Turn:
+class Ticket:
     """A job that waits for a process, or has one."""
 
-    def __init__(self, crew: _Crew, client: str) -> None:
-        self.crew, self.client = crew, client
+    def __init__(self, pool: WorkerPool, client: str) -> None:
+        self.pool, self.client = pool, client
         self.told = threading.Event()
         self.executor: Executor | None = None
         self.gave_way = False
@@ -178,23 +178,23 @@ class _Turn:
 
     def began(self) -> float:
         """The time from which its seconds count: not before there was a process."""
-        return max(self._entered, self.crew.serves_since)
+        return max(self._entered, self.pool.serves_since)
 
     def left(self, seconds: float) -> float:
         """How many of these it may still wait: all of them while the first process starts."""
-        if not self.crew.serves():
+        if not self.pool.serves():
             return seconds
         return self.began() + seconds - time.monotonic()
 
 
-class _Crew:
+class WorkerPool:
     """The executors of one process of the server, and who works and waits there."""
 
     def __init__(self, count: int) -> None:
         # The one that worked last is the warmest.
         self.idle: list[Executor] = []
-        self.line: list[_Turn] = []
-        self.working: list[_Turn] = []
+        self.queue: list[Ticket] = []
+        self.working: list[Ticket] = []
         self.missing, self.starting = count, 0
         self.serves_since = 0.0
         self._served: list[str] = []
@@ -216,26 +216,26 @@ class _Crew:
 
     def dismiss(self) -> None:
         """Tell who waits that nobody comes."""
-        for turn in self.line:
-            turn.told.set()
-        self.line.clear()
+        for ticket in self.queue:
+            ticket.told.set()
+        self.queue.clear()
 
     def check(self, client: str, most: int) -> None:
         """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` for one more than ``most``."""
-        if sum(turn.client == client for turn in (*self.line, *self.working)) >= most:
+        if sum(ticket.client == client for ticket in (*self.queue, *self.working)) >= most:
             raise ExecutorsBusy.of_client(most)
 
     def call_next(self) -> None:
         """Give who is idle to whoever's client was not served for the longest."""
-        while self.line and (executor := self._free()):
-            turn = min(self.line, key=self._last_served)
-            self.line.remove(turn)
+        while self.queue and (executor := self._free()):
+            ticket = min(self.queue, key=self._last_served)
+            self.queue.remove(ticket)
             # Who has nothing more in line is forgotten.
-            present = {each.client for each in self.line} - {turn.client}
-            self._served = [name for name in self._served if name in present] + [turn.client]
-            turn.executor = executor
-            self.working.append(turn)
-            turn.told.set()
+            present = {each.client for each in self.queue} - {ticket.client}
+            self._served = [name for name in self._served if name in present] + [ticket.client]
+            ticket.executor = executor
+            self.working.append(ticket)
+            ticket.told.set()
 
     def _free(self) -> Executor | None:
         """One that has nothing to do; each may have been killed meanwhile."""
@@ -246,5 +246,5 @@ class _Crew:
             self.missing += 1
         return None
 
-    def _last_served(self, turn: _Turn) -> int:
-        return self._served.index(turn.client) if turn.client in self._served else -1
+    def _last_served(self, ticket: Ticket) -> int:
+        return self._served.index(ticket.client) if ticket.client in self._served else -1

@@ -16,9 +16,9 @@ from ..domain.evm import (
     message_of,
 )
 from ..errors import InvalidTransaction
-from ..ethereum import validity
-from ..ethereum.gas import floor_gas, intrinsic_gas
-from ..ethereum.transactions import decode
+from ..protocol.ethereum import validity
+from ..protocol.ethereum.gas import floor_gas, intrinsic_gas
+from ..protocol.ethereum.transactions import decode
 from .base import EvmEngine, Job, World
 
 

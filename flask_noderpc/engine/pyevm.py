@@ -27,9 +27,9 @@ from ..domain.evm import (
     Overrides,
     StateChange,
 )
-from ..ethereum.gas import floor_gas, initcode_gas, intrinsic_gas
-from ..ethereum.signatures import ORDER
-from .base import EvmEngine, Records, Tracer, World
+from ..protocol.ethereum.gas import floor_gas, initcode_gas, intrinsic_gas
+from ..protocol.ethereum.signatures import ORDER
+from .base import EvmEngine, NodeStore, Tracer, World
 from .pyevm_code import Computation
 from .pyevm_errors import error_text
 
@@ -42,7 +42,7 @@ _BALANCES = 1 << 256
 class PyEvm(EvmEngine):
     """Runs messages by the rules of Prague."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: NodeStore) -> None:
         self._records = records
 
     def world(self, root: bytes) -> World:
@@ -55,7 +55,7 @@ class PyEvm(EvmEngine):
 class _Store(BaseDB):
     """The chain's records below, and above them those that are new."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: NodeStore) -> None:
         self._records = records
         self.written: dict[bytes, bytes] = {}
 
@@ -150,7 +150,7 @@ class _Signed:
 class _PyEvmWorld(World):
     """A state of py-evm; messages follow one another on it."""
 
-    def __init__(self, records: Records, root: bytes) -> None:
+    def __init__(self, records: NodeStore, root: bytes) -> None:
         self._records = records
         self._store = _Store(records)
         nowhere = Environment(chain_id=1, number=0, timestamp=0, gas_limit=0)

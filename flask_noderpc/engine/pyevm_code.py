@@ -231,8 +231,8 @@ class Computation(PragueComputation):
         address = self.msg.storage_address
         stack = self.words()
         if stack and not self.msg.is_static:
-            heir = stack[-1].to_bytes(32)[12:]
-            tracer.selfdestruct(address, heir, self.state.get_balance(address))
+            beneficiary = stack[-1].to_bytes(32)[12:]
+            tracer.selfdestruct(address, beneficiary, self.state.get_balance(address))
 
     def words(self) -> list[int]:
         """The stack; py-evm keeps each value as what it was pushed as."""

@@ -28,12 +28,12 @@ from ..domain.evm import (
     message_of,
 )
 from ..errors import InvalidTransaction
-from ..ethereum import validity
-from ..ethereum.blocks import fee_after, simulated_block
-from ..ethereum.execution import Executed
-from ..ethereum.keccak import keccak
-from ..ethereum.roots import EMPTY_ROOT
-from ..ethereum.transactions import encode
+from ..protocol.ethereum import validity
+from ..protocol.ethereum.blocks import fee_after, simulated_block
+from ..protocol.ethereum.execution import Executed
+from ..protocol.ethereum.keccak import keccak
+from ..protocol.ethereum.roots import EMPTY_ROOT
+from ..protocol.ethereum.transactions import encode
 from .base import EvmEngine, Job, World
 from .tracers.base import Room
 from .tracers.transfers import TransferTracer
@@ -60,7 +60,7 @@ class Rules:
     """Of all the calls together."""
     validation: bool
     trace_transfers: bool
-    most_bytes: int
+    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Simulate(Job[tuple[Simulated, ...]]):
 class _Simulation:
     def __init__(self, world: World, rules: Rules) -> None:
         self._world, self._rules = world, rules
-        self._room = Room(rules.most_bytes)
+        self._room = Room(rules.max_bytes)
         self._gas_left = rules.gas_cap
 
     def run(self, base: Header, blocks: tuple[CallBlock, ...]) -> tuple[Simulated, ...]:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .. import json
+from .. import jsoncodec
 from ..domain.ethereum import AccessListEntry
 from ..domain.evm import Environment, Message, Outcome, Overrides, message_of
-from ..ethereum import validity
-from ..ethereum.keccak import keccak
-from ..ethereum.transactions import decode
+from ..protocol.ethereum import validity
+from ..protocol.ethereum.keccak import keccak
+from ..protocol.ethereum.transactions import decode
 from .base import EvmEngine, Job, Tracer, World
 from .jobs import check
 from .tracers.access_list import AccessListTracer
-from .tracers.base import Alarm, Origin, Recipe, Room, Several
+from .tracers.base import Deadline, MultiTracer, Origin, Room, TracerConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
     """How to trace: with what, for how long each message, and how much may come of it."""
 
-    recipe: Recipe
-    most_bytes: int
+    recipe: TracerConfig
+    max_bytes: int
     seconds: float | None = None
 
     def run(
@@ -38,8 +38,8 @@ class Tracing:
         recorder.begin(world, environment, message)
         tracer: Tracer = recorder
         if self.seconds is not None:
-            tracer = Several((Alarm(self.seconds), recorder))
-        return json.encode(recorder.result(world.run(environment, message, tracer)))
+            tracer = MultiTracer((Deadline(self.seconds), recorder))
+        return jsoncodec.encode(recorder.result(world.run(environment, message, tracer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
     def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
         world = engine.world(self.root)
         replay(world, self.environment, self.txs[: self.first])
-        room = Room(self.tracing.most_bytes)
+        room = Room(self.tracing.max_bytes)
         places = range(self.first, len(self.txs))
         return tuple(self._trace(world, index, room) for index in places)
 
@@ -97,7 +97,7 @@ class TraceCall(Job[bytes]):
         replay(world, self.around or self.environment, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
-        room = Room(self.tracing.most_bytes)
+        room = Room(self.tracing.max_bytes)
         return self.tracing.run(world, self.environment, self.message, room)
 
 

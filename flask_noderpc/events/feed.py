@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..backend.base import ChainBackend
+from ..backends.base.backend import ChainBackend
 from ..errors import BackendError
 
 log = logging.getLogger("flask_noderpc.events")
@@ -27,30 +27,30 @@ class Source(Protocol):
     def now(self) -> int:
         """The place behind all that there is."""
 
-    def turn(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, patience_s: float) -> int:
         """Hand on what comes next, if anything does in time; the place behind it."""
 
 
-class Heights:
+class HeightSource:
     """The committed heights, each handed on once it is there, in order, without a gap.
 
     A chain of tests may take blocks back: what it has instead is handed on again.
     """
 
-    def __init__(self, backend: ChainBackend, hand_on: Callable[[int], None]) -> None:
+    def __init__(self, backend: ChainBackend, deliver: Callable[[int], None]) -> None:
         self._backend = backend
-        self._hand_on = hand_on
+        self._hand_on = deliver
         self._rewinds = 0
 
     def now(self) -> int:
         """The latest height."""
-        self._rewinds, _ = self._backend.rewinds_after(0)
+        self._rewinds, _ = self._backend.reorgs_since(0)
         return self._backend.latest_height()
 
-    def turn(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, patience_s: float) -> int:
         """Hand on one more height, if there is one."""
         latest = self._backend.wait_for_height(after, patience_s)
-        self._rewinds, left = self._backend.rewinds_after(self._rewinds)
+        self._rewinds, left = self._backend.reorgs_since(self._rewinds)
         if left is not None:
             return min(after, left)
         if latest <= after:
@@ -61,20 +61,20 @@ class Heights:
         return height
 
 
-class Waiting:
+class MempoolSource:
     """The transactions that come to wait for a block, each handed on once."""
 
     def __init__(
-        self, backend: ChainBackend, hand_on: Callable[[Sequence[bytes]], None]
+        self, backend: ChainBackend, deliver: Callable[[Sequence[bytes]], None]
     ) -> None:
         self._backend = backend
-        self._hand_on = hand_on
+        self._hand_on = deliver
 
     def now(self) -> int:
         """The cursor of the newest."""
         return self._backend.latest_pending()
 
-    def turn(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, patience_s: float) -> int:
         """Hand on those that have come, if any have."""
         if not self._backend.wait_for_pending_after(after, patience_s):
             return after
@@ -123,7 +123,7 @@ class Feed:
     def _run(self, token: object, after: int) -> None:
         while self._goes_on(token):
             try:
-                after = self._source.turn(after, _LOOK_S)
+                after = self._source.poll(after, _LOOK_S)
             except Exception as error:
                 # Whatever a backend raises: subscribers wait, and miss nothing.
                 unforeseen = None if isinstance(error, BackendError) else error

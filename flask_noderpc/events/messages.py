@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ..backend.base import ChainBackend
-from ..canonical.hashes import tx_hash
-from ..canonical.keys import address, commit_vote
+from ..backends.base.backend import ChainBackend
 from ..domain import events as told
 from ..domain.abci import BlockResults, Event
 from ..domain.answers import BlockAnswer
 from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.text import text_of
 from ..domain.validator import Validator
-from ..ethereum.aliases import with_aliases
+from ..protocol.comet.hashes import tx_hash
+from ..protocol.comet.keys import address, commit_vote
+from ..protocol.ethereum.aliases import with_aliases
 
 # CometBFT: names of consensus steps.
 _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
@@ -105,9 +105,11 @@ def _of_next(height: int) -> Iterator[_Draft]:
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     block_id, block = backend.block(height)
-    offenders = tuple(backend.offenders(piece) for piece in block.evidence)
+    byzantine_validators = tuple(
+        backend.byzantine_validators(piece) for piece in block.evidence
+    )
     results = backend.results(height)
-    return _of_results(BlockAnswer(block_id, block, offenders), block, results)
+    return _of_results(BlockAnswer(block_id, block, byzantine_validators), block, results)
 
 
 def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Iterator[_Draft]:
@@ -121,7 +123,7 @@ def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Ite
         told.NewBlockEvents(height, block_events, len(block.txs)),
         block_keys,
     )
-    for piece, accused in zip(block.evidence, answer.offenders, strict=True):
+    for piece, accused in zip(block.evidence, answer.byzantine_validators, strict=True):
         yield "NewEvidence", told.NewEvidence(height, piece, accused), {}
     for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
         yield (

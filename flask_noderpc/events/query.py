@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..domain.time import from_text
 from ..errors import QuerySyntaxError, ValueNotAllowed
-from ..ethereum.aliases import comparable, has_addresses
+from ..protocol.ethereum.aliases import comparable, has_addresses
 
 Events = Mapping[str, Sequence[str]]
 """What one message carries: each key with its values in the order they were emitted."""

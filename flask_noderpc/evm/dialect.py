@@ -7,17 +7,17 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
-from .. import json
+from .. import jsoncodec
 from ..errors import Forbidden
 from ..wire.dialect import Dialect
 from ..wire.fields import Json
 from ..wire.json_schema import Components
 from ..wire.schema import Dump
+from .codec import hex
+from .codec.params import GETH_PARAMS
+from .codec.shapes import SCHEMAS
+from .codec.views import PlainNumber
 from .envelope import GethEnvelope
-from .forms import hexes
-from .forms.params import GETH_PARAMS
-from .forms.shapes import SCHEMAS
-from .forms.views import PlainNumber
 
 _PLAIN: dict[type, Json] = {
     bool: {"type": "boolean"},
@@ -39,9 +39,9 @@ class EvmDialect(Dialect):
             bool: _itself,
             str: _itself,
             float: _itself,
-            int: hexes.quantity,
+            int: hex.quantity,
             PlainNumber: int,
-            bytes: hexes.data,
+            bytes: hex.data,
             tuple: self._list,
             dict: self._object,
             object: self._any,
@@ -50,7 +50,7 @@ class EvmDialect(Dialect):
 
     def described(self, result: type, components: Components) -> Json:
         """The JSON Schema of a kind of result, which may be null where something is missing."""
-        if result in (object, json.Raw):
+        if result in (object, jsoncodec.Raw):
             return {}
         found = _PLAIN.get(result) or super().described(result, components)
         return {"anyOf": [found, {"type": "null"}]}

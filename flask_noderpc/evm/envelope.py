@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
-from .. import json
+from .. import jsoncodec
 from ..errors import (
     AnswerTooLarge,
     BatchTimedOut,
@@ -38,9 +38,9 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 class _TooManyCalls(BatchTooLarge):
     """A batch over the limit, with the id of its first call."""
 
-    def __init__(self, limit: int, own_id: bytes | None) -> None:
+    def __init__(self, limit: int, request_id: bytes | None) -> None:
         super().__init__(limit)
-        self.id = own_id
+        self.id = request_id
 
 
 class GethEnvelope(Envelope):
@@ -55,7 +55,7 @@ class GethEnvelope(Envelope):
         document = _first_value(body)
         if document[:1] != b"[":
             return Calls((_call(document),), is_batch=False)
-        elements = json.decode(document, list[json.Raw])
+        elements = jsoncodec.decode(document, list[jsoncodec.Raw])
         if not elements:
             raise InvalidRequest("empty batch")
         if len(elements) > max_batch:
@@ -67,11 +67,11 @@ class GethEnvelope(Envelope):
         """The one call of a body."""
         return _call(_first_value(body))
 
-    def unknown_method(self, name: str, cure: str) -> RPCError:
+    def unknown_method(self, name: str, hint: str) -> RPCError:
         """geth's text, and what would bring the method."""
-        if name in _WEBSOCKET_METHODS and not cure:
+        if name in _WEBSOCKET_METHODS and not hint:
             return MethodNotFound("notifications not supported")
-        return MethodNotFound(f"the method {name} does not exist/is not available", cure)
+        return MethodNotFound(f"the method {name} does not exist/is not available", hint)
 
     def refusal(self, error: RPCError) -> bytes:
         """The reply to a body that holds no calls; of a long batch, a list with one error."""
@@ -83,14 +83,16 @@ class GethEnvelope(Envelope):
         """The code that an error is told with."""
         return _told(error)[0]
 
-    def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
+    def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object."""
         code, text = _told(error)
         body: dict[str, object] = {"code": code, "message": text}
         if isinstance(error, EvmError) and error.data is not None:
             body["data"] = error.data
-        shown_id = b"null" if own_id is None else own_id
-        return b'{"jsonrpc":"2.0","id":' + shown_id + b',"error":' + json.encode(body) + b"}"
+        shown_id = b"null" if request_id is None else request_id
+        return (
+            b'{"jsonrpc":"2.0","id":' + shown_id + b',"error":' + jsoncodec.encode(body) + b"}"
+        )
 
 
 def _told(error: RPCError) -> tuple[int, str]:
@@ -98,9 +100,9 @@ def _told(error: RPCError) -> tuple[int, str]:
         case BatchTooLarge():
             return error.code, "batch too large (NODERPC_EVM_MAX_BATCH raises it)"
         case AnswerTooLarge():
-            return RESPONSE_TOO_LARGE, f"response too large ({error.cure})"
+            return RESPONSE_TOO_LARGE, f"response too large ({error.hint})"
         case BatchTimedOut():
-            return TIMED_OUT, f"request timed out ({error.cure})"
+            return TIMED_OUT, f"request timed out ({error.hint})"
         case CallFailed():
             return SERVER_ERROR, error.said
         case _:
@@ -109,9 +111,9 @@ def _told(error: RPCError) -> tuple[int, str]:
 
 def _first_value(body: bytes) -> bytes:
     try:
-        json.decode(body, json.Raw)
+        jsoncodec.decode(body, jsoncodec.Raw)
         return body.strip()
-    except json.NotJSON as error:
+    except jsoncodec.NotJSON as error:
         # Go: a stream is read, of which the first value is enough.
         cut = _TRAILING.search(str(error))
         if cut is None:
@@ -120,7 +122,7 @@ def _first_value(body: bytes) -> bytes:
         return body[: int(cut[1]) - 1].strip()
 
 
-def _called(elements: Sequence[json.Raw]) -> Iterator[Call | BadCall]:
+def _called(elements: Sequence[jsoncodec.Raw]) -> Iterator[Call | BadCall]:
     return (_call(bytes(element)) for element in elements)
 
 
@@ -133,20 +135,20 @@ def _call(document: bytes) -> Call | BadCall:
     if document.lstrip()[:1] != b"{":
         return BadCall(InvalidRequest("invalid request"))
     try:
-        message = json.decode(document, Message)
+        message = jsoncodec.decode(document, Message)
         method, version = _text(bytes(message.method)), _version(bytes(message.jsonrpc))
-    except json.NotJSON:
+    except jsoncodec.NotJSON:
         return BadCall(ParseError("parse error"))
-    own_id = bytes(message.id) or None
-    if own_id is not None and own_id[:1] in b"{[":
+    request_id = bytes(message.id) or None
+    if request_id is not None and request_id[:1] in b"{[":
         return BadCall(InvalidRequest("invalid request"))
     if not method or version != _VERSION:
-        return BadCall(InvalidRequest("invalid request"), own_id)
+        return BadCall(InvalidRequest("invalid request"), request_id)
     size = len(method.encode())
     if size > _LONGEST_METHOD:
         reason = f"method name too long: {size} > {_LONGEST_METHOD}"
-        return BadCall(InvalidRequest(reason), own_id)
-    return Call(method, bytes(message.params), own_id)
+        return BadCall(InvalidRequest(reason), request_id)
+    return Call(method, bytes(message.params), request_id)
 
 
 def _version(raw: bytes) -> str:
@@ -155,4 +157,4 @@ def _version(raw: bytes) -> str:
 
 
 def _text(raw: bytes) -> str:
-    return json.decode(raw, str) if raw[:1] == b'"' else ""
+    return jsoncodec.decode(raw, str) if raw[:1] == b'"' else ""

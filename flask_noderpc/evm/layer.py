@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..events.feed import Feed, Heights, Waiting
-from ..rpc.context import Context, Sender
-from ..rpc.describe import with_discover
-from ..rpc.dispatch import Dispatcher
-from ..rpc.guard import OPEN, Guard
-from .dev.table import DEV_ROUTES
+from ..events.feed import Feed, HeightSource, MempoolSource
+from ..jsonrpc.context import Context, Sender
+from ..jsonrpc.describe import with_discover
+from ..jsonrpc.dispatch import Dispatcher
+from ..jsonrpc.guard import OPEN, Guard
+from .dev.routes import DEV_ROUTES
 from .dialect import EVM
-from .table import EVM_ROUTES, routes_of
-from .telling.hub import EvmHub
-from .telling.session import EvmSession
-from .telling.topics import Pending, Topic
+from .routes import EVM_ROUTES, routes_of
+from .subscriptions.hub import EvmHub
+from .subscriptions.session import EvmSession
+from .subscriptions.topics import Pending, Topic
 
 METHODS = frozenset(
     {"eth_subscribe", "eth_unsubscribe", *(route.name for route in EVM_ROUTES + DEV_ROUTES)}
@@ -48,10 +48,10 @@ class EvmLayer:
         )
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
-            Heights(ctx.backend, self._hub.tell_block), lambda: self._hub.wants_blocks
+            HeightSource(ctx.backend, self._hub.tell_block), lambda: self._hub.wants_blocks
         )
         self._waiting = Feed(
-            Waiting(ctx.backend, self._hub.tell_pending), lambda: self._hub.wants_pending
+            MempoolSource(ctx.backend, self._hub.tell_pending), lambda: self._hub.wants_pending
         )
 
     def session(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from ..backend.base import ChainBackend
+from ..backends.base.backend import ChainBackend
 from ..domain.ethereum import Block, Transaction
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
-from ..ethereum.blocks import ethereum_block, genesis_block, pending_block
-from ..ethereum.execution import ethereum_transactions
-from ..kept import CacheMemory, Kept
-from ..rpc.context import Context
+from ..jsonrpc.context import Context
+from ..lru import CacheMemory, LRUCache
+from ..protocol.ethereum.blocks import ethereum_block, genesis_block, pending_block
+from ..protocol.ethereum.execution import ethereum_transactions
+from .codec.params import ByHash, Height, Tag
 from .errors import PrunedHistory
-from .forms.params import ByHash, Height, Tag
 
 _MEMO = "evm reader"
 _KEPT_BLOCKS = 128
@@ -42,9 +42,9 @@ class Reader:
     def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
         memory = memory or CacheMemory()
-        self._blocks = Kept[bytes, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight, memory)
+        self._blocks = LRUCache[bytes, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight, memory)
         # By the node transaction's own bytes, of which nothing else can be made.
-        self._decoded = Kept[bytes, tuple[Transaction, ...]](
+        self._decoded = LRUCache[bytes, tuple[Transaction, ...]](
             _KEPT_WAITING, _KEPT_WAITING_BYTES, _weight_decoded, memory
         )
         self._genesis: Block | None = None
@@ -91,7 +91,7 @@ class Reader:
             return None
 
     def _keep(self, made: Block) -> Block:
-        return self._blocks.keep(made.header.hash or b"", made)
+        return self._blocks.put(made.header.hash or b"", made)
 
     def by_hash(self, block_hash: bytes) -> Block | None:
         """The block with a hash; ``None`` where nobody knows it."""
@@ -137,7 +137,7 @@ class Reader:
     def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
         """The Ethereum transactions in a node's transaction that waits."""
         found = self._decoded.get(raw)
-        return self._decoded.keep(raw, ethereum_transactions(raw)) if found is None else found
+        return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
 
     def _made_genesis(self) -> Block:
         genesis = self._backend.genesis()

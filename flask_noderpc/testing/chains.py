@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backend.application import Application, AppState, InitChain
-from ..backend.store import CommittedBlock
-from ..canonical import hashes
-from ..canonical.head import Head
-from ..canonical.keys import PrivateKey, sign_commit_vote
+from ..backends.base.application import Application, AppState, InitChain
+from ..backends.base.store import CommittedBlock
 from ..chain import proposal
-from ..chain.kvstore import KVStore
+from ..chain.applications.kvstore import KVStore
 from ..domain.block import (
     BlockID,
     DuplicateVoteEvidence,
@@ -22,6 +19,9 @@ from ..domain.block import (
 )
 from ..domain.genesis import Genesis, GenesisValidator
 from ..domain.time import SECOND
+from ..protocol.comet import hashes
+from ..protocol.comet.chain_state import Head
+from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 GENESIS_TIME = 1_700_000_000 * SECOND
 

@@ -17,13 +17,12 @@ from functools import cache
 
 import pytest
 
-from ..backend.base import ChainBackend
-from ..backend.search import scan_blocks, scan_txs
-from ..backend.verify import verify_chain
-from ..canonical import hashes
+from ..backends.base.backend import ChainBackend
+from ..backends.base.search import scan_blocks, scan_txs
+from ..backends.base.verify import verify_chain
 from ..domain.ethereum import LogSearch
 from ..domain.filters import FilterKind, PolledFilter
-from ..domain.search import Bound, Effort, Search, Term, Window
+from ..domain.search import Bound, Search, SearchLimits, Term, Window
 from ..domain.time import SECOND
 from ..errors import (
     BlockNotFound,
@@ -34,6 +33,7 @@ from ..errors import (
     ResultNotFound,
     TxNotFound,
 )
+from ..protocol.comet import hashes
 from .chains import SampleChain, make_chain
 
 # Of what the sample chain's application tells.
@@ -137,10 +137,10 @@ class ChainBackendContract(ABC):
     ) -> None:
         """An index of the backend's own finds neither more nor less, in the same order."""
         for prove in (False, True):
-            found = backend.search_txs(search, window, Effort(), prove)
-            assert found == scan_txs(backend, search, window, Effort(), prove)
-        looked = scan_blocks(backend, search, window, Effort())
-        assert backend.search_blocks(search, window, Effort()) == looked
+            found = backend.search_txs(search, window, SearchLimits(), prove)
+            assert found == scan_txs(backend, search, window, SearchLimits(), prove)
+        looked = scan_blocks(backend, search, window, SearchLimits())
+        assert backend.search_blocks(search, window, SearchLimits()) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
         """Hashes, signatures, validator sets and parameters follow from each other."""
@@ -207,9 +207,9 @@ class ChainBackendContract(ABC):
 
     def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
         """What may have logs is told in order, and nothing outside of the range."""
-        found = backend.log_heights(LogSearch((), (), 2, 5), Effort())
+        found = backend.log_heights(LogSearch((), (), 2, 5), SearchLimits())
         assert list(found) == sorted({*found} & {*range(2, 6)})
-        assert not backend.ethereum_tx_heights(b"\x00" * 32, Effort())
+        assert not backend.ethereum_tx_heights(b"\x00" * 32, SearchLimits())
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
         """Of two polls from the same place one tells what is new."""
@@ -227,8 +227,8 @@ class ChainBackendContract(ABC):
         """Whoever has most of them gives way, until the newcomer has its share."""
         filters = backend.filters()
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
-        for own_id in ("0x1", "0x2", "0x3"):
-            filters.add(replace(made, id=own_id), 3)
+        for request_id in ("0x1", "0x2", "0x3"):
+            filters.add(replace(made, id=request_id), 3)
         filters.add(replace(made, id="0x4", owner="other"), 3)
         for owner in ("one", "other"):
             with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):

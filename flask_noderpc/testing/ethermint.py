@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from ..backend.application import (
+from ..backends.base.application import (
     Application,
     AppState,
     BlockExecution,
@@ -18,9 +18,9 @@ from ..backend.application import (
 from ..domain.abci import AppInfo, Event, QueryResult, TxResult
 from ..domain.ethereum import Transaction
 from ..domain.genesis import Genesis
-from ..ethereum.ethermint_events import Layout, Run, event, tx_events
-from ..ethereum.execution import created_address, ethereum_transactions
-from ..ethereum.gas import intrinsic_gas
+from ..protocol.ethereum.ethermint_events import Layout, Run, event, tx_events
+from ..protocol.ethereum.execution import created_address, ethereum_transactions
+from ..protocol.ethereum.gas import intrinsic_gas
 from .calls import run
 
 FUNDS = 10**24

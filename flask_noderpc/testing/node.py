@@ -13,10 +13,10 @@ from typing import Any
 from flask import Flask
 from werkzeug.serving import make_server
 
-from ..backend.base import ChainBackend
+from ..backends.base.backend import ChainBackend
+from ..chain.applications.kvstore import kvstore_of
 from ..chain.clock import ManualClock
 from ..chain.embedded import EmbeddedChain
-from ..chain.kvstore import kvstore_of
 from ..extension import NodeRPC, hang_up
 
 

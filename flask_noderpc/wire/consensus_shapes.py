@@ -15,7 +15,7 @@ from ..domain.time import ZERO_TIME
 from . import common
 from .fields import Flag, Hex, IntString, Json, Number, Text, Timestamp, WireField
 from .schema import ListOf, Shape, WireSchema
-from .vote_texts import bit_array_text, vote_text
+from .vote_repr import bit_array_text, vote_repr
 
 # CometBFT: consensus/types/round_state.go, RoundStepNewHeight.
 STEP_NEW_HEIGHT = 1
@@ -67,9 +67,9 @@ class RoundVotes(WireSchema):
     """The votes of the round, which has none yet."""
 
     round = Number(get=lambda _: 0)
-    prevotes = ListOf(VoteText(vote_text), get=lambda votes: votes.votes)
+    prevotes = ListOf(VoteText(vote_repr), get=lambda votes: votes.votes)
     prevotes_bit_array = Text(get=bit_array_text)
-    precommits = ListOf(VoteText(vote_text), get=lambda votes: votes.votes)
+    precommits = ListOf(VoteText(vote_repr), get=lambda votes: votes.votes)
     precommits_bit_array = Text(get=bit_array_text)
 
 
@@ -93,7 +93,7 @@ class ConsensusState(WireSchema):
 
 def consensus_dump(
     validator_set: type[WireSchema],
-    text: Callable[[Vote | None], str] = vote_text,
+    text: Callable[[Vote | None], str] = vote_repr,
     *,
     receive_time: bool = False,
 ) -> type[WireSchema]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
-from .. import json
+from .. import jsoncodec
 from ..errors import ConfigurationError
 from ..events.messages import Message
 from .envelope import Envelope, nearest
@@ -57,7 +57,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpHabits:
+class HttpProfile:
     """How a node speaks HTTP, beside statuses and bodies."""
 
     any_method: bool = False
@@ -92,18 +92,18 @@ class Dialect:
     """Results whose envelope also carries an empty ``error``."""
     rules: Rules = field(default_factory=Rules)
     params: ParamRules = field(default_factory=ParamRules)
-    lacks: frozenset[str] = frozenset()
+    omits_routes: frozenset[str] = frozenset()
     """The routes that this kind of node does not have."""
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By route, the parameters that follow ours in an array, and have no effect here."""
     envelope: Envelope = field(default_factory=Envelope)
-    http: HttpHabits = field(default_factory=HttpHabits)
+    http: HttpProfile = field(default_factory=HttpProfile)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
         shapes = {result: _dump(choice) for result, choice in self.schemas.items()}
         # A document that was written elsewhere, or JSON of a host's own route.
-        return dict.fromkeys((json.Raw, *_JSON), _itself) | shapes
+        return dict.fromkeys((jsoncodec.Raw, *_JSON), _itself) | shapes
 
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
@@ -122,7 +122,7 @@ class Dialect:
     def described(self, result: type, components: Components) -> Json:
         """The JSON Schema of a kind of result."""
         # Of a document that was written elsewhere nothing is known.
-        if result is json.Raw:
+        if result is jsoncodec.Raw:
             return {}
         return _JSON.get(result) or components.of(self.schemas[result])
 
@@ -133,7 +133,7 @@ class Dialect:
         dump = self._dumps.get(type(result))
         if dump is None:
             raise TypeError(f"dialect {self.name} has no shape for {_name(type(result))}")
-        return json.encode(dump(result))
+        return jsoncodec.encode(dump(result))
 
     @property
     def failures(self) -> set[HTTPStatus]:

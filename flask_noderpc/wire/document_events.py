@@ -61,7 +61,7 @@ class NewBlockEvents(WireSchema):
 
 def _accusation(event: told.NewEvidence) -> tuple[Piece, Member]:
     # document: Evidence has one validator; of several, an event shows the most powerful.
-    return event.evidence, next(iter(event.offenders), NOBODY)
+    return event.evidence, next(iter(event.byzantine_validators), NOBODY)
 
 
 class NewEvidence(WireSchema):

@@ -6,11 +6,11 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
-from ..canonical.keys import commit_vote
-from ..canonical.protobuf import blob, message, string
 from ..domain import abci, answers, block, validator
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
+from ..protocol.comet.keys import commit_vote
+from ..protocol.comet.protobuf import blob, message, string
 from . import common
 from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
 from .schema import Choice, ListOf, Shape, WireSchema
@@ -164,7 +164,7 @@ def _accusations(
 ) -> list[tuple[block.Evidence, validator.Validator]]:
     # document: Evidence has one validator; a piece that accuses several stands there for each.
     assert answer.block is not None
-    pairs = zip(answer.block.evidence, answer.offenders, strict=True)
+    pairs = zip(answer.block.evidence, answer.byzantine_validators, strict=True)
     return [(piece, one) for piece, accused in pairs for one in accused]
 
 

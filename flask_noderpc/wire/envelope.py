@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import ClassVar, Literal
 
-from .. import json
+from .. import jsoncodec
 from ..errors import (
     BatchTooLarge,
     BodyEncoded,
@@ -25,19 +25,19 @@ from ..errors import (
 URI_ID = b"-1"
 
 
-_LONGEST_NAME_SHOWN = 64
+_MAX_NAME_SHOWN = 64
 
 
-class Message(json.Struct):
+class Message(jsoncodec.Struct):
     """A request object, its members unread."""
 
-    jsonrpc: json.Raw = json.Raw(b"")
-    id: json.Raw = json.Raw(b"")
-    method: json.Raw = json.Raw(b"")
-    params: json.Raw = json.Raw(b"")
+    jsonrpc: jsoncodec.Raw = jsoncodec.Raw(b"")
+    id: jsoncodec.Raw = jsoncodec.Raw(b"")
+    method: jsoncodec.Raw = jsoncodec.Raw(b"")
+    params: jsoncodec.Raw = jsoncodec.Raw(b"")
 
 
-class Call(json.Struct, frozen=True):
+class Call(jsoncodec.Struct, frozen=True):
     """One call; without an id it is a notification and gets no reply."""
 
     method: str
@@ -45,13 +45,13 @@ class Call(json.Struct, frozen=True):
     id: bytes | None
 
 
-class _PlainCall(json.Struct):
+class _PlainCall(jsoncodec.Struct):
     """A call of a kind that every envelope takes, and for the same."""
 
     jsonrpc: Literal["2.0"]
-    id: json.Raw
+    id: jsoncodec.Raw
     method: str
-    params: json.Raw = json.Raw(b"")
+    params: jsoncodec.Raw = jsoncodec.Raw(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class Envelope:
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
-            elements = json.decode(body, list[json.Raw])
-        except json.NotJSON as error:
+            elements = jsoncodec.decode(body, list[jsoncodec.Raw])
+        except jsoncodec.NotJSON as error:
             raise ParseError(str(error)) from None
         if not elements:
             raise InvalidRequest("the batch is empty")
@@ -117,29 +117,29 @@ class Envelope:
         """The one call of a body; raise :exc:`~flask_noderpc.errors.ParseError`."""
         try:
             return self._call(body)
-        except json.NotJSON as error:
+        except jsoncodec.NotJSON as error:
             raise ParseError(str(error)) from None
 
     def _call(self, document: bytes) -> Call | BadCall:
         if document.lstrip()[:1] != b"{":
-            json.decode(document, json.Raw)
+            jsoncodec.decode(document, jsoncodec.Raw)
             return BadCall(InvalidRequest("a request is a JSON object"))
-        message = json.decode(document, Message)
-        own_id = _id(bytes(message.id))
-        if isinstance(own_id, BadCall):
-            return own_id
+        message = jsoncodec.decode(document, Message)
+        request_id = _id(bytes(message.id))
+        if isinstance(request_id, BadCall):
+            return request_id
         # Only a text is read: a number may be JSON and still be out of every range.
         if bytes(message.method)[:1] != b'"':
-            return BadCall(InvalidRequest("method must be a text"), own_id)
-        return Call(json.decode(message.method, str), bytes(message.params), own_id)
+            return BadCall(InvalidRequest("method must be a text"), request_id)
+        return Call(jsoncodec.decode(message.method, str), bytes(message.params), request_id)
 
     def status_of(self, error: RPCError) -> HTTPStatus:
         """The status for a body that holds no calls."""
         return nearest(self.statuses, error)
 
-    def unknown_method(self, name: str, cure: str) -> RPCError:
-        """The error for a method that is not there; ``cure`` says what would bring it."""
-        return MethodNotFound(cure=cure or f"no method {name[:_LONGEST_NAME_SHOWN]!r}")
+    def unknown_method(self, name: str, hint: str) -> RPCError:
+        """The error for a method that is not there; ``hint`` says what would bring it."""
+        return MethodNotFound(hint=hint or f"no method {name[:_MAX_NAME_SHOWN]!r}")
 
     def refusal(self, error: RPCError) -> bytes:
         """The reply to a body that holds no calls."""
@@ -153,26 +153,28 @@ class Envelope:
         """The code that an error is told with."""
         return error.code
 
-    def success(self, own_id: bytes, result: bytes | memoryview, error_member: bool) -> bytes:
+    def success(
+        self, request_id: bytes, result: bytes | memoryview, error_member: bool
+    ) -> bytes:
         """A reply with an encoded result."""
-        before, behind = self.around(own_id, error_member)
+        before, behind = self.around(request_id, error_member)
         return b"".join((before, result, behind))
 
-    def around(self, own_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
+    def around(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
         """What stands before and behind a result."""
         return (
-            b'{"jsonrpc":"2.0","id":' + own_id + b',"result":',
+            b'{"jsonrpc":"2.0","id":' + request_id + b',"result":',
             b',"error":""}' if error_member else b"}",
         )
 
-    def failure(self, own_id: bytes | None, error: RPCError) -> bytes:
+    def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object; without an id where it could not be read."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
         said = error.said if self.names_cures else error.text
         if said:
             body["data"] = said
-        shown_id = self.nobody if own_id is None else b'"id":' + own_id + b","
-        return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + json.encode(body) + b"}"
+        shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","
+        return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + jsoncodec.encode(body) + b"}"
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
         """Several replies as one array."""
@@ -192,23 +194,23 @@ def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
     if body[:1] != b"[":
         return None
     try:
-        found = json.decode(body, list[_PlainCall])
-    except json.NotJSON:
+        found = jsoncodec.decode(body, list[_PlainCall])
+    except jsoncodec.NotJSON:
         return None
     if not 0 < len(found) <= max_batch:
         return None
     calls = []
     for one in found:
-        own_id = bytes(one.id)
-        if not _names(own_id) or not 0 < len(one.method) <= _LONGEST_NAME_SHOWN:
+        request_id = bytes(one.id)
+        if not _names(request_id) or not 0 < len(one.method) <= _MAX_NAME_SHOWN:
             return None
-        calls.append(Call(one.method, bytes(one.params), own_id))
+        calls.append(Call(one.method, bytes(one.params), request_id))
     return Calls(tuple(calls), is_batch=True)
 
 
-def _names(own_id: bytes) -> bool:
+def _names(request_id: bytes) -> bool:
     """Whether an id is a text or a number."""
-    return own_id[:1] in b'"-0123456789'
+    return request_id[:1] in b'"-0123456789'
 
 
 def _id(raw: bytes) -> bytes | BadCall | None:

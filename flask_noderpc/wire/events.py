@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .. import json
+from .. import jsoncodec
 from ..domain import events as told
 from ..events.messages import Message
 from .schema import WireSchema, compiled
@@ -36,7 +36,7 @@ def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message
 
     def encode(message: Message) -> bytes:
         head, dump = dumps[type(message.value)]
-        value = json.encode(dump(message.value))
-        return head + value + b'},"events":' + json.encode(message.keys)
+        value = jsoncodec.encode(dump(message.value))
+        return head + value + b'},"events":' + jsoncodec.encode(message.keys)
 
     return encode

@@ -15,7 +15,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, missing
 
-from .. import json
+from .. import jsoncodec
 from ..domain.text import text_of
 from ..domain.time import from_text, to_text
 from ..errors import short_repr
@@ -238,7 +238,7 @@ class RawJSON(WireField):
     json_type = "object"
 
     def encode(self, value: bytes) -> Json:
-        return json.Raw(value or b"{}")
+        return jsoncodec.Raw(value or b"{}")
 
     def decode(self, value: Json) -> bytes:
-        return json.encode(value)
+        return jsoncodec.encode(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .. import json
+from .. import jsoncodec
 from .fields import Json
 from .params import ParamField
 
@@ -35,8 +35,8 @@ def _itself(kind: ParamField) -> Reader:
 
 def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     try:
-        values = json.decode(raw)
-    except json.NotJSON as error:
+        values = jsoncodec.decode(raw)
+    except jsoncodec.NotJSON as error:
         # Well-formed, as the message was read, and still no value: 1e400.
         raise ValueError(f"params can't be read: {error}") from None
     if isinstance(values, list):
@@ -63,7 +63,7 @@ def _required(place: int, name: str, kind: ParamField) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = json.encode(value).decode("utf-8", "replace")
+    text = jsoncodec.encode(value).decode("utf-8", "replace")
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
-from .. import json
+from .. import jsoncodec
 from ..domain.text import text_of
 from ..domain.time import SECOND
 from . import fields as wire
-from . import param_forms as forms
+from . import param_json_schema as forms
 from .fields import Json
 
 _DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
@@ -160,8 +160,8 @@ class Texts(ParamField):
 
     def from_uri(self, text: str) -> tuple[str, ...]:
         try:
-            return self.from_json(json.decode(text))
-        except json.NotJSON:
+            return self.from_json(jsoncodec.decode(text))
+        except jsoncodec.NotJSON:
             raise self.refuse() from None
 
 
@@ -182,8 +182,8 @@ class Filter(Text):
         if text[:1] not in ("{", '"'):
             return text
         try:
-            return self.from_json(json.decode(text))
-        except json.NotJSON:
+            return self.from_json(jsoncodec.decode(text))
+        except jsoncodec.NotJSON:
             raise self.refuse() from None
 
 
@@ -319,8 +319,8 @@ def _base64(text: str) -> bytes:
 
 def _quoted(text: str, field: ParamField) -> str:
     try:
-        value = json.decode(text)
-    except json.NotJSON:
+        value = jsoncodec.decode(text)
+    except jsoncodec.NotJSON:
         value = None
     if not isinstance(value, str):
         raise field.refuse()

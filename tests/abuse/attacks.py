@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
-from ..serve.kit import PATIENCE, Node, connect
+from ..server.kit import PATIENCE, Node, connect
 from ..websocket.client import Client
 from .talk import post
 

@@ -6,7 +6,7 @@ import re
 import socket
 from contextlib import suppress
 
-from ..serve.kit import Node, connect
+from ..server.kit import Node, connect
 
 HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health"}'
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..serve.kit import Node, started
+from ..server.kit import Node, started
 from .attacks import TINY_CHUNKS, TRAILERS, UNREAD_BODY, Attack, requests, timed_health, under
 from .talk import CLOSING, GET, HEALTH, answers, post
 

@@ -18,7 +18,7 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
 from ..faults.kit import check_duration
-from ..serve.kit import Node, started
+from ..server.kit import Node, started
 from .talk import answers, post
 
 # Far more than any of these takes, and far less than a walk over 2^63 heights.

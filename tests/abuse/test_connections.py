@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from ..faults.kit import check_duration
-from ..serve.certificate import make_certificate
-from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
+from ..server.certificate import make_certificate
+from ..server.kit import COMMAND, PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
 from .talk import CLOSING, GET, UNFINISHED, answers, send
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ..faults.kit import check_duration
-from ..serve.kit import COMMAND, PATIENCE, Node, connect, started, until
+from ..server.kit import COMMAND, PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
 from .talk import GET
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..serve.kit import Node, started
+from ..server.kit import Node, started
 from .talk import GET, HEALTH, answers, post
 
 LENGTH = f"Content-Length: {len(HEALTH)}"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ..faults.kit import is_long
-from ..serve.certificate import make_certificate
-from ..serve.kit import PATIENCE, Node, connect, started, until
+from ..server.certificate import make_certificate
+from ..server.kit import PATIENCE, Node, connect, started, until
 from ..websocket.client import Client
 from .talk import CLOSING, GET, UNFINISHED, answers, said, send
 

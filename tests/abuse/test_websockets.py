@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..serve.kit import PATIENCE, Node, started
+from ..server.kit import PATIENCE, Node, started
 from ..websocket.client import Client
 from .talk import answers
 

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flask_noderpc.backend.application import (
+from flask_noderpc.backends.base.application import (
     Application,
     AppState,
     BlockExecution,
     BlockRequest,
     InitChain,
 )
-from flask_noderpc.canonical.keys import PrivateKey
 from flask_noderpc.chain import files
 from flask_noderpc.domain.abci import AppInfo, QueryResult, TxResult
 from flask_noderpc.domain.genesis import Genesis, GenesisValidator
 from flask_noderpc.domain.params import ConsensusParams
 from flask_noderpc.domain.time import SECOND
+from flask_noderpc.protocol.comet.keys import PrivateKey
 
 GENESIS_TIME = 1_600_000_000 * SECOND
 

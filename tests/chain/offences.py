@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc.backend.base import ChainBackend
-from flask_noderpc.canonical import hashes
-from flask_noderpc.canonical.keys import PrivateKey, sign_commit_vote
-from flask_noderpc.canonical.misbehaviour import byzantine_validators
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.block import (
     ABSENT,
     BlockID,
@@ -21,6 +18,9 @@ from flask_noderpc.domain.block import (
     Vote,
     VoteType,
 )
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.protocol.comet.evidence_rules import byzantine_validators
+from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
 
 
 def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
-from flask_noderpc.canonical.merkle import leaf_hash, root_of_proof
 from flask_noderpc.domain.abci import ProofOp
 from flask_noderpc.domain.block import MerkleProof
+from flask_noderpc.protocol.comet.merkle import leaf_hash, root_of_proof
 
 
 def root_of(steps: Sequence[ProofOp], path: Sequence[bytes], value: bytes) -> bytes | None:

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.application import (
+from flask_noderpc.backends.base.application import (
     Application,
     AppState,
     BlockExecution,
     BlockRequest,
     InitChain,
 )
-from flask_noderpc.canonical.hashes import consensus_hash
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.domain.abci import AppInfo, Event, QueryResult, TxResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
 from flask_noderpc.errors import InvalidBlock
+from flask_noderpc.protocol.comet.hashes import consensus_hash
 
 from .conftest import Open
 from .kit import Recorder, key
@@ -231,7 +231,7 @@ def test_an_application_is_told_the_time_and_the_proposer(open_chain: Open) -> N
             asked.append(block)
             return super().finalize_block(block)
 
-    chain = open_chain(application=Curious(), pace=Pace(0.01))
+    chain = open_chain(application=Curious(), pace=BlockSchedule(0.01))
     chain.produce()
     chain.produce()
 

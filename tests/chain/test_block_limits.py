@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.application import BlockExecution, BlockRequest, Room
-from flask_noderpc.canonical.blocksize import max_data_bytes, tx_bytes
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest, Room
+from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.params import BlockParams, ConsensusParams, ConsensusParamsUpdate
 from flask_noderpc.errors import InvalidBlock, TxRejected
+from flask_noderpc.protocol.comet.blocksize import max_data_bytes, tx_bytes
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 
 from .conftest import Open

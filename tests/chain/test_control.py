@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.genesis import app_state
+from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.genesis import app_state
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.chain.evm.patches import Change, patch_tx
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
-from flask_noderpc.ethereum import accounts
-from flask_noderpc.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.protocol.ethereum import accounts
+from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
 
@@ -48,7 +48,7 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
         clock=ManualClock(),
         produce=False,
         application=lambda state: EvmApplication(
-            state, Machine(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
+            state, EvmRuntime(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
         ),
         app_state=app_state({sender(): 10**22}),
         dev=dev,
@@ -179,7 +179,7 @@ def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) 
         chain.start()
         chain.control().patch({SOMEBODY: AccountOverride(balance=10**19)})
         for tx in (unsigned, change):
-            assert chain.submit_own(tx, replaces=True).code == 0
+            assert chain.submit_local(tx, replaces=True).code == 0
     with closing(made(path, dev=False)) as chain:
         height = chain.produce()
         assert chain.block(height)[1].txs == ()
@@ -302,10 +302,10 @@ def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> N
     with closing(opened(path)) as first, closing(opened(path)) as second:
         first.control().mine(2)
         number = first.control().snapshot()
-        first.pacemaker().stop()
+        first.block_scheduler().stop()
         second.control().reset()
         second.control().mine()
-        second.pacemaker().stop()
+        second.block_scheduler().stop()
         assert not first.control().revert(number)
         assert first.control().mine() == 2
         first.verify()

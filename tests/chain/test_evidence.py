@@ -13,14 +13,14 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
-from flask_noderpc.backend.sqlite import evidence as pool
-from flask_noderpc.canonical.hashes import evidence_hash, piece_hash
+from flask_noderpc.backends.sqlite import evidence as pool
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.domain.params import ConsensusParams, EvidenceParams
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import EvidencePoolFull, InvalidEvidence, NotSupported
 from flask_noderpc.events.messages import messages_at
+from flask_noderpc.protocol.comet.hashes import evidence_hash, evidence_hash_of
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_shapes import Evidence as Shape
 from flask_noderpc.wire.schema import compiled
@@ -70,7 +70,7 @@ def powers(chain: EmbeddedChain, height: int) -> list[int]:
 
 
 def test_evidence_gets_into_the_next_block(three: EmbeddedChain, client: FlaskClient) -> None:
-    found = sorted(pieces(three), key=lambda piece: (piece.height, piece_hash(piece)))
+    found = sorted(pieces(three), key=lambda piece: (piece.height, evidence_hash_of(piece)))
     for piece in found:
         assert "result" in sent(client, piece)
 
@@ -111,7 +111,7 @@ def test_the_document_shows_each_validator_that_is_accused(three: EmbeddedChain)
     client = app_for(three).test_client()
     for piece in pieces(three):
         reply = sent(client, piece)
-        assert reply["result"] == {"hash": piece_hash(piece).hex().upper()}
+        assert reply["result"] == {"hash": evidence_hash_of(piece).hex().upper()}
 
     block = client.get(f"/block?height={three.produce()}").get_json()["result"]["block"]
 
@@ -445,5 +445,5 @@ def test_the_hashes_of_evidence_of_an_earlier_version_are_added(
 
     again = open_chain()
 
-    assert again.submit_evidence(piece) == piece_hash(piece)
+    assert again.submit_evidence(piece) == evidence_hash_of(piece)
     assert again.block(again.produce())[1].evidence == ()

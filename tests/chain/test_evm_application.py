@@ -5,9 +5,9 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 from tests.ethereum.signing import CHAIN_ID, sample
 
 MEGABYTE = 1 << 20
@@ -15,7 +15,7 @@ MEGABYTE = 1 << 20
 
 def test_what_is_refused_is_not_kept_without_end() -> None:
     state: dict[bytes, bytes] = {}
-    machine = Machine(state, "nowhere.db", ExecutionLimits())
+    machine = EvmRuntime(state, "nowhere.db", ExecutionLimits())
     application = EvmApplication(state, machine, CHAIN_ID)
     template = replace(decode(sample("dynamic fee")), data=bytes(MEGABYTE))
     tracemalloc.start()

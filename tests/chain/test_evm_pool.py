@@ -7,12 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as some
 
-from flask_noderpc.backend.application import Room
-from flask_noderpc.canonical.blocksize import tx_bytes
-from flask_noderpc.chain.evm.pool import choose
+from flask_noderpc.backends.base.application import Room
+from flask_noderpc.chain.applications.evm.pool import choose
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.domain.evm import Account
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.comet.blocksize import tx_bytes
+from flask_noderpc.protocol.ethereum.transactions import decode
 from tests.ethereum.signing import sample
 
 BASE_FEE = 10

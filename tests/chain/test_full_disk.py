@@ -12,7 +12,7 @@ from shutil import disk_usage
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for
 
 FULL = "the disk or the page limit is full, nothing was written"
@@ -29,7 +29,7 @@ def nearly_full(tmp_path: Path) -> Iterator[EmbeddedChain]:
         chain.start()
     with closing(sqlite3.connect(path)) as store:
         (pages,) = store.execute("PRAGMA page_count").fetchone()
-    made = EmbeddedChain(path, max_pages=pages + SPARE_PAGES, pace=Pace(0.2))
+    made = EmbeddedChain(path, max_pages=pages + SPARE_PAGES, pace=BlockSchedule(0.2))
     with closing(made) as chain:
         yield chain
 

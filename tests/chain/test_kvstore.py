@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flask_noderpc.canonical.hashes import tx_hash
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.errors import TxNotFound
+from flask_noderpc.protocol.comet.hashes import tx_hash
 
 from .kit import key, validator_tx
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.canonical import validators
-from flask_noderpc.canonical.keys import PrivateKey, sign_commit_vote
 from flask_noderpc.chain import home
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.block import (
@@ -18,6 +16,8 @@ from flask_noderpc.domain.block import (
     VoteType,
 )
 from flask_noderpc.domain.validator import ValidatorUpdate
+from flask_noderpc.protocol.comet import validators
+from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
 
 from .conftest import Open
 from .kit import key, validator_tx, write_home

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.backend.application import BlockRequest
-from flask_noderpc.canonical import merkle
-from flask_noderpc.canonical.proofs import pair_hash
+from flask_noderpc.backends.base.application import BlockRequest
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.merkle_kv import MerkleKV
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.block import Commit
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import StoreError
+from flask_noderpc.protocol.comet import merkle
+from flask_noderpc.protocol.comet.proofs import pair_hash
 from flask_noderpc.testing.chains import DictState
 
 from .conftest import Open
@@ -32,7 +32,7 @@ PATH = "/store/main/key"
 @pytest.fixture
 def chain(open_chain: Open) -> EmbeddedChain:
     """A chain of one validator whose values can be proved."""
-    return open_chain(application=MerkleKV)
+    return open_chain(application=MerkleKVStore)
 
 
 def make_block(chain: EmbeddedChain, *txs: bytes) -> int:
@@ -170,7 +170,7 @@ def test_a_key_that_is_not_there_has_no_proof(chain: EmbeddedChain) -> None:
 @pytest.mark.parametrize("initial_height", [1, 50])
 def test_before_the_first_block_there_is_nothing(initial_height: int) -> None:
     state = DictState()
-    app = MerkleKV(state)
+    app = MerkleKVStore(state)
     state.apply(app.init_chain(Genesis("c", 0, initial_height=initial_height)).changes)
 
     for prove in (False, True):
@@ -192,7 +192,7 @@ def test_a_past_state_is_asked_by_its_height(chain: EmbeddedChain) -> None:
         assert (later.log, later.value) == ("does not exist", b"")
 
 
-class Brief(MerkleKV):
+class Brief(MerkleKVStore):
     kept = 3
 
 
@@ -234,11 +234,11 @@ def test_a_state_that_is_dropped_while_it_is_read_is_refused() -> None:
 
 
 def test_the_state_survives_a_restart(open_chain: Open) -> None:
-    first = open_chain(application=MerkleKV)
+    first = open_chain(application=MerkleKVStore)
     make_block(first, b"a=1", b"b=2")
     first.close()
 
-    again = open_chain(application=MerkleKV)
+    again = open_chain(application=MerkleKVStore)
     make_block(again, b"b=3", b"c=4")
     make_block(again)
 
@@ -260,11 +260,11 @@ def test_a_chain_of_another_application_is_not_gone_on_with(open_chain: Open) ->
     clear_application(chain.path)
 
     with pytest.raises(StoreError, match="height 1 is that of another application"):
-        open_chain(application=MerkleKV)
+        open_chain(application=MerkleKVStore)
 
 
 def test_another_application_does_not_go_on_with_this_one_s_chain(open_chain: Open) -> None:
-    chain = open_chain(application=MerkleKV)
+    chain = open_chain(application=MerkleKVStore)
     make_block(chain, b"a=1")
     chain.close()
     clear_application(chain.path)
@@ -274,7 +274,7 @@ def test_another_application_does_not_go_on_with_this_one_s_chain(open_chain: Op
         other.produce()
     other.close()
 
-    again = open_chain(application=MerkleKV)
+    again = open_chain(application=MerkleKVStore)
     make_block(again, b"b=2")
     assert again.query(PATH, b"a", 0, False).value == b"1"
 
@@ -316,7 +316,7 @@ def test_every_value_of_every_kept_height_is_proved(
 class Runner:
     """An application over a dictionary, without a chain."""
 
-    def __init__(self, application: type[MerkleKV]) -> None:
+    def __init__(self, application: type[MerkleKVStore]) -> None:
         self.state = DictState()
         self.app = application(self.state)
         self.height = 0

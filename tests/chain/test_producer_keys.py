@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.canonical.validators import at_round
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import ABSENT
 from flask_noderpc.errors import ChainHalted
+from flask_noderpc.protocol.comet.validators import at_round
 
 from .conftest import Open
 from .kit import key, validator_tx, write_home, write_key

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.errors import ConfigurationError, NotSupported, StoreError
 from flask_noderpc.testing.node import app_for
 
@@ -55,9 +55,9 @@ def test_a_long_chain_becomes_short_little_by_little(open_chain: Open) -> None:
     assert again.verify() == 10
 
 
-@pytest.mark.parametrize("application", [None, MerkleKV])
+@pytest.mark.parametrize("application", [None, MerkleKVStore])
 def test_a_pruned_chain_starts_again_and_goes_on(
-    open_chain: Open, application: type[MerkleKV] | None
+    open_chain: Open, application: type[MerkleKVStore] | None
 ) -> None:
     options = {"application": application} if application else {}
     chain = open_chain(retain_blocks=3, **options)
@@ -137,7 +137,7 @@ def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
     unstarted: Open, tmp_path: Path
 ) -> None:
     def application(state: object) -> EvmApplication:
-        machine = Machine(state, str(tmp_path / "chain.db"), ExecutionLimits())  # type: ignore[arg-type]
+        machine = EvmRuntime(state, str(tmp_path / "chain.db"), ExecutionLimits())  # type: ignore[arg-type]
         return EvmApplication(state, machine, 9000)  # type: ignore[arg-type]
 
     with pytest.raises(ConfigurationError, match="NODERPC_RETAIN_BLOCKS = 256"):

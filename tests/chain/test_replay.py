@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.application import BlockExecution, BlockRequest
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import AppInfo
 from flask_noderpc.errors import LeaseLost, StoreError

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.canonical import merkle
-from flask_noderpc.chain.tree import Growth, Leaf, NodeGone, TreeState, find, node_key
+from flask_noderpc.chain.applications.tree import (
+    Leaf,
+    NodeGone,
+    TreeState,
+    TreeUpdate,
+    find,
+    node_key,
+)
+from flask_noderpc.protocol.comet import merkle
 from flask_noderpc.testing.chains import DictState
 
 # Of each block: how many leaves are new, and which of the old ones change.
@@ -18,8 +25,8 @@ def leaf(text: str) -> Leaf:
     return Leaf(merkle.leaf_hash(text.encode()), text.encode())
 
 
-def grown(state: DictState, tree: TreeState, leaves: dict[int, str]) -> Growth:
-    growth = Growth(state, tree, {place: leaf(text) for place, text in leaves.items()})
+def grown(state: DictState, tree: TreeState, leaves: dict[int, str]) -> TreeUpdate:
+    growth = TreeUpdate(state, tree, {place: leaf(text) for place, text in leaves.items()})
     state.apply(growth.written)
     return growth
 

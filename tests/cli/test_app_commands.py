@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from flask import Flask
 
-from flask_noderpc import NODE_ROUTES, EmbeddedChain, MemoryBackend, noderpc_bp
+from flask_noderpc import COMETBFT_ROUTES, EmbeddedChain, MemoryBackend, noderpc_bp
 from flask_noderpc.cli import cli
 from flask_noderpc.extension import mounts
 from flask_noderpc.settings import SETTINGS
@@ -35,7 +35,9 @@ def test_routes_lists_every_route_with_path_parameters_and_sentence(app: Flask) 
     first, *lines = found.output.splitlines()
     assert found.exit_code == 0
     assert first == "noderpc: dialect document, POST /"
-    assert [line.split()[0] for line in lines] == [f"/{route.name}" for route in NODE_ROUTES]
+    assert [line.split()[0] for line in lines] == [
+        f"/{route.name}" for route in COMETBFT_ROUTES
+    ]
     (blockchain,) = (line for line in lines if "/blockchain" in line)
     assert "minHeight, maxHeight" in blockchain
     assert blockchain.endswith("At most 20 block metas, highest first.")

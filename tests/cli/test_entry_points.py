@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
-from flask_noderpc.chain.evm.head import EvmHead
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.chain.applications.evm.head import EvmHead
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.testing import make_chain
 
@@ -196,7 +196,7 @@ def test_noderpc_prunes_a_store(database: Path) -> None:
 
 def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     database, target = tmp_path / "chain.db", tmp_path / "copy.db"
-    chain = EmbeddedChain(database, pace=Pace(0.01, empty_blocks=True))
+    chain = EmbeddedChain(database, pace=BlockSchedule(0.01, empty_blocks=True))
     chain.start()
     try:
         before = chain.wait_for_height(20, 30)

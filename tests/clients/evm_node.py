@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from flask_noderpc.ethereum.hexadecimal import to_checksum
-from flask_noderpc.ethereum.keys import DEV_KEYS
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 from flask_noderpc.testing.node import serve
 from tests.evm.dev.kit import chain_of, dev_app
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.testing.node import app_for, serve
 
 from .verified import TRUSTED
@@ -20,7 +20,7 @@ Lies = Mapping[str, Callable[[Any], Any]]
 @contextmanager
 def served(path: Path, lies: Lies) -> Iterator[str]:
     """A stored chain at an address, with lies about all but the height that is trusted."""
-    backend = SQLiteBackend(path, application=MerkleKV)
+    backend = SQLiteBackend(path, application=MerkleKVStore)
     for method, lie in lies.items():
         setattr(backend, method, _told(getattr(backend, method), lie))
     try:

@@ -15,8 +15,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.ethereum.hexadecimal import to_checksum
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
 from flask_noderpc.testing.node import app_for, serve

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
-from ..serve.kit import started
+from ..server.kit import started
 from . import do_without, require
 
 COSMJS = Path(__file__).parent / "cosmjs"
@@ -39,7 +39,7 @@ def node() -> str:
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    made = EmbeddedChain(tmp_path / "noderpc.db", pace=Pace(0.1), poll_s=0.02)
+    made = EmbeddedChain(tmp_path / "noderpc.db", pace=BlockSchedule(0.1), poll_s=0.02)
     yield made
     made.close()
 

@@ -14,8 +14,8 @@ from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
 from web3.exceptions import TransactionNotFound
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.pacemaker import Pace
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for, serve
@@ -35,7 +35,10 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     """Three blocks, and a producer that makes one of each transaction that comes."""
     ethereum_chain(tmp_path).close()
     made = EmbeddedChain(
-        tmp_path / "noderpc.db", application=EthermintDouble, pace=Pace(0.1), poll_s=0.02
+        tmp_path / "noderpc.db",
+        application=EthermintDouble,
+        pace=BlockSchedule(0.1),
+        poll_s=0.02,
     )
     made.start()
     yield made

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.canonical import hashes
 from flask_noderpc.domain.abci import BlockResults, QueryResult
 from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, Header
 from flask_noderpc.domain.params import ConsensusParams
 from flask_noderpc.domain.validator import ValidatorSet
+from flask_noderpc.protocol.comet import hashes
 
 from .liar import Lies, served
 from .light import LightClient, Question, Refused, Trust, light_client

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from flask_noderpc.ethereum.keys import DEV_KEYS
+from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
 from ..example_app.browser import PATIENCE, chromium
-from ..serve.kit import Node, started
+from ..server.kit import Node, started
 
 FIRST = "0x" + DEV_KEYS[0].address.hex()
 PAYS = {"method": "eth_sendTransaction", "params": [{"from": FIRST, "to": FIRST}]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.canonical.keys import PrivateKey
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 
 from ..chain.kit import validator_tx
@@ -31,7 +31,7 @@ QUERY = Question("abci_query", {"path": PATH, "data": "0x" + b"height".hex()})
 def write_chain(path: Path, forked_at: int = HEIGHT + 1) -> Trust:
     """Blocks of pairs, other ones after a fork; in each third block the oldest validator
     gives its seat to a new one."""
-    maker = ChainMaker([10] * _SEATS, chain_id="changing", application=MerkleKV)
+    maker = ChainMaker([10] * _SEATS, chain_id="changing", application=MerkleKVStore)
     backend = SQLiteBackend(path)
     backend.init_chain(maker.genesis, maker.state)
     for height in range(1, HEIGHT + 1):

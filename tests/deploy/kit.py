@@ -23,7 +23,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 from ..ports import free_port
-from ..serve.kit import PATIENCE, until
+from ..server.kit import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy"
@@ -145,9 +145,9 @@ class Way:
         )
 
 
-def call(method: str, params: Any = None, own_id: Any = 1) -> dict[str, Any]:
+def call(method: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
     given = {} if params is None else {"params": params}
-    return {"jsonrpc": "2.0", "id": own_id, "method": method, **given}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, **given}
 
 
 def encoded(tx: str) -> str:
@@ -157,7 +157,7 @@ def encoded(tx: str) -> str:
 def converse(way: Way, name: str) -> None:
     """Every kind of call, and events, over one way; ``name`` is for its transactions."""
     assert way.get("/health") == {}
-    both = way.post([call("health", own_id="a"), call("status", own_id="b")])
+    both = way.post([call("health", request_id="a"), call("status", request_id="b")])
     assert [answer["id"] for answer in both] == ["a", "b"]
     with way.websocket() as events:
         events.send(json.dumps(call("subscribe", {"query": "tm.event='Tx'"})))
@@ -177,7 +177,7 @@ def converse(way: Way, name: str) -> None:
         assert told["subscription"] == subscription
 
 
-class Waiting:
+class MempoolSource:
     """Somebody who waits for a block, in a thread of their own."""
 
     def __init__(self, way: Way, tx: str) -> None:

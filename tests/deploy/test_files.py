@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ..ports import free_port
-from ..serve.kit import PATIENCE, until
+from ..server.kit import PATIENCE, until
 from .kit import (
     FILES,
     ROOT,

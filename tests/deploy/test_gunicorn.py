@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ..serve.kit import PATIENCE, until
-from .kit import Waiting, Way, call, converse, serving
+from ..server.kit import PATIENCE, until
+from .kit import MempoolSource, Way, call, converse, serving
 
 KINDS = ("gevent", "gthread")
 
@@ -37,7 +37,7 @@ def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> Non
 def test_who_waits_for_a_block_is_answered_at_the_end(kind: str, tmp_path: Path) -> None:
     slow: dict[str, Any] = {"block_interval": 1000, "broadcast_timeout": 1000}
     with serving(kind, tmp_path, **slow) as (server, way):
-        waiting = Waiting(way, "a=1")
+        waiting = MempoolSource(way, "a=1")
         until(lambda: way.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
         assert server.stop() == 0
         waiting.thread.join(PATIENCE)
@@ -72,7 +72,7 @@ def test_health_is_answered_while_crowds_wait_and_listen(eight_threads: Way) -> 
         stack.callback(looking.join)
         stack.callback(ended.set)
         opened = [stack.enter_context(way.websocket()) for _ in range(3)]
-        waiting = [Waiting(way, f"key{number}=1") for number in range(50)]
+        waiting = [MempoolSource(way, f"key{number}=1") for number in range(50)]
         until(lambda: sum(bool(each.told) for each in waiting) >= 47, "all but three refused")
         for _ in range(20):
             with pytest.raises(InvalidStatus) as refused:

@@ -16,7 +16,7 @@ import pytest
 
 from ..clients import do_without
 from ..ports import free_port
-from ..serve.kit import until
+from ..server.kit import until
 from .kit import (
     FILES,
     SCRIPTS,

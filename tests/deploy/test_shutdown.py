@@ -14,7 +14,7 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection
 
-from ..serve.kit import PATIENCE, started, until
+from ..server.kit import PATIENCE, started, until
 from .kit import Way, call, serving
 
 CLIENTS = 8

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ..faults.kit import check_duration, producer
-from ..serve.kit import Node, started, until
+from ..server.kit import Node, started, until
 
 LEASE_S = 3.0
 # To look for a free lease and to make a block, on a machine that is busy.

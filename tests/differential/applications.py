@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flask_noderpc.backend.application import AppState
-from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.backends.base.application import AppState
+from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import QueryResult, TxResult
 
 

@@ -54,7 +54,7 @@ def hear(side: Side, version: Version) -> dict[str, Told]:
     modern = version.is_modern
     height = story.tell(side, story.TXS + (story.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
-    asked = story.requests(height, block_hash, story.UNWANTED if modern else ())
+    asked = story.requests(height, block_hash, story.ORIGIN_DENIED if modern else ())
     answers = {request.name: ask(side.url, request) for request in asked}
     assert side.height() == height, "a request has made a block"
     events = hear_events(side, story.CATEGORIES + (("NewBlockEvents",) if modern else ()))
@@ -74,7 +74,7 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
     clients = {category: Client(side.url) for category in categories}
     try:
         for category, client in clients.items():
-            client.call("subscribe", {"query": f"tm.event='{category}'"}, own_id=category)
+            client.call("subscribe", {"query": f"tm.event='{category}'"}, request_id=category)
             assert "result" in json.loads(client.read() or ""), category
         side.call("broadcast_tx_commit", tx=base64.b64encode(b"told=of").decode())
         with ThreadPoolExecutor(len(clients)) as pool:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.application import Application, AppState
-from flask_noderpc.chain.kvstore import KVStore
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc.backends.base.application import Application, AppState
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
 from ..ports import free_port
@@ -150,7 +150,7 @@ def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
         home=folder,
         application=version.application,
         moniker=MONIKER,
-        pace=Pace(interval_s=0.05),
+        pace=BlockSchedule(interval_s=0.05),
         poll_s=0.02,
     )
     # Without our own method, which would be on the index page too.

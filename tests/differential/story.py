@@ -23,7 +23,7 @@ TXS: tuple[bytes, ...] = (
     # The beginnings of characters, which are no UTF-8.
     b"half\xe2\x82=\xf0\x9f\x98",
 )
-UNWANTED = (b"nothing", b"=x", b"a=b=c", b"")
+ORIGIN_DENIED = (b"nothing", b"=x", b"a=b=c", b"")
 """What 0.38 and 1.0 refuse, and others take."""
 VALIDATOR_TXS: tuple[bytes, ...] = (
     f"val=ed25519!{_OTHER_KEY}!1".encode(),
@@ -240,8 +240,8 @@ def _text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _body(route: str, params: Any = None, own_id: Any = 1) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": own_id, "method": route, "params": params}
+def _body(route: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "method": route, "params": params}
 
 
 def _post(route: str, params: Any) -> Ask:
@@ -319,8 +319,8 @@ def _other_methods() -> Iterator[Ask]:
 
 
 def _websockets() -> Iterator[Ask]:
-    def call(method: str, params: Any = None, own_id: Any = 7) -> str:
-        return json.dumps(_body(method, {} if params is None else params, own_id))
+    def call(method: str, params: Any = None, request_id: Any = 7) -> str:
+        return json.dumps(_body(method, {} if params is None else params, request_id))
 
     yield _frames("calls", call("health"), call("block", {"height": "2"}), call("nosuch"))
     yield _frames("bad parameters", call("block", {"height": 2}), call("block", ["1", "2"]))

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.genesis import app_state
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.genesis import app_state
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
 from flask_noderpc.domain.evm import AccountOverride
 from flask_noderpc.engine.base import Job
 from flask_noderpc.engine.executors import Executors
@@ -116,7 +116,7 @@ def test_a_process_is_started_before_there_are_jobs(tmp_path: Path) -> None:
 def test_who_waits_for_a_process_that_ends_as_it_starts_is_told(tmp_path: Path) -> None:
     with closing(executors(gate=tmp_path)) as one, ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(one.run, WhoAmI(), LONG_S) for _ in range(2)]
-        until(lambda: len(one._crew.line) == 2 and bool(starting(tmp_path)), "both wait")
+        until(lambda: len(one._pool.queue) == 2 and bool(starting(tmp_path)), "both wait")
         (lost,) = starting(tmp_path)
         os.kill(lost, signal.SIGKILL)
         for each in asked:
@@ -134,7 +134,7 @@ def test_who_waits_when_all_is_closed_is_told(one: Executors, tmp_path: Path) ->
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         begun(tmp_path)
         waiting = threads.submit(one.run, WhoAmI(), LONG_S)
-        until(lambda: len(one._crew.line) == 1, "the second waits")
+        until(lambda: len(one._pool.queue) == 1, "the second waits")
         one.close()
         with pytest.raises(ExecutorDied):
             waiting.result(LONG_S)
@@ -181,7 +181,7 @@ def test_no_more_wait_than_may(one: Executors, tmp_path: Path) -> None:
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         begun(tmp_path)
         waiting = threads.submit(one.run, WhoAmI(), LONG_S)
-        until(lambda: len(one._crew.line) == 1, "the second waits")
+        until(lambda: len(one._pool.queue) == 1, "the second waits")
         with pytest.raises(ExecutorsBusy) as told:
             one.run(WhoAmI(), LONG_S)
         assert "NODERPC_EVM_EXECUTORS" in str(told.value)
@@ -237,11 +237,11 @@ def test_the_line_is_shared_out_and_clients_are_served_by_turns(tmp_path: Path) 
         held = threads.submit(one.run, Held(tmp_path), LONG_S, HOG)
         begun(tmp_path)
         hogs = [threads.submit(ask, HOG) for _ in range(4)]
-        until(lambda: len(one._crew.line) == 4, "the line is full")
+        until(lambda: len(one._pool.queue) == 4, "the line is full")
         guest = threads.submit(ask, GUEST)
         # One of the hog's gives way to it, and no newcomer of the hog's gets in.
         until(lambda: any(each.done() for each in hogs), "one gave way")
-        until(lambda: len(one._crew.line) == 4, "the guest is in line")
+        until(lambda: len(one._pool.queue) == 4, "the guest is in line")
         assert not ask(HOG)
         (tmp_path / "end").touch()
         assert held.result(LONG_S) == "done"
@@ -258,7 +258,7 @@ def test_who_was_not_served_for_the_longest_is_next(tmp_path: Path) -> None:
         for number, client in enumerate((HOG, HOG, HOG, GUEST, GUEST), 1):
             job: Job[Any] = Notes(notes, client)
             asked.append(threads.submit(one.run, job, LONG_S, client))
-            until(lambda: len(one._crew.line) == number, "it is in line")  # noqa: B023
+            until(lambda: len(one._pool.queue) == number, "it is in line")  # noqa: B023
         (tmp_path / "end").touch()
         for each in asked:
             each.result(LONG_S)
@@ -415,7 +415,7 @@ def test_executors_find_the_store_where_the_process_has_moved_on(
         name,
         produce=False,
         application=lambda state: EvmApplication(
-            state, Machine(state, name, ExecutionLimits()), CHAIN_ID
+            state, EvmRuntime(state, name, ExecutionLimits()), CHAIN_ID
         ),
         app_state=app_state({sender(): 10**22}),
     )
@@ -424,7 +424,7 @@ def test_executors_find_the_store_where_the_process_has_moved_on(
         chain.start()
         monkeypatch.chdir(tmp_path / "other")
         own = chain.evm()
-        assert isinstance(own, Machine)
+        assert isinstance(own, EvmRuntime)
         change = Patch(own.root(0), {sender(): AccountOverride(nonce=1)})
         assert own.run(change).root != own.root(0)
     assert not list((tmp_path / "other").iterdir())

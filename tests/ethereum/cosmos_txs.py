@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flask_noderpc.canonical.protobuf import blob, integer, message, string
 from flask_noderpc.domain.ethereum import LEGACY, Transaction
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.comet.protobuf import blob, integer, message, string
+from flask_noderpc.protocol.ethereum.transactions import decode
 
 ETHERMINT = "/ethermint.evm.v1.MsgEthereumTx"
 COSMOS_EVM = "/cosmos.evm.vm.v1.MsgEthereumTx"

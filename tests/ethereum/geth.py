@@ -9,9 +9,9 @@ from typing import Any
 import rlp
 from rlp.codec import consume_length_prefix
 
-from flask_noderpc import json
+from flask_noderpc import jsoncodec
 from flask_noderpc.domain.ethereum import Header, Log, Place, Receipt
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.transactions import decode
 
 _HERE = Path(__file__).parent / "golden"
 
@@ -38,7 +38,7 @@ def raws(block: RawBlock) -> list[bytes]:
 
 @cache
 def replies() -> Any:
-    return json.decode((_HERE / "replies.json").read_bytes())
+    return jsoncodec.decode((_HERE / "replies.json").read_bytes())
 
 
 def data(text: str) -> bytes:

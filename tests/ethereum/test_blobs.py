@@ -9,8 +9,8 @@ import pytest
 import rlp
 
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.ethereum.blobs import without_blobs
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.blobs import without_blobs
+from flask_noderpc.protocol.ethereum.transactions import decode
 
 from .signing import ACCOUNT, TYPES, fields_by_type, sample, sender
 

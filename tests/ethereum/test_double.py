@@ -9,20 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backend.application import Application, AppState, Room
+from flask_noderpc.backends.base.application import Application, AppState, Room
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, TxResult
 from flask_noderpc.domain.params import ConsensusParams
-from flask_noderpc.ethereum.blocks import ethereum_block
-from flask_noderpc.ethereum.ethermint_events import Layout
-from flask_noderpc.ethereum.execution import created_address
-from flask_noderpc.testing.calls import (
-    EmittedLog,
-    failing_contract,
-    log_calldata,
-    log_contract,
-)
+from flask_noderpc.protocol.ethereum.blocks import ethereum_block
+from flask_noderpc.protocol.ethereum.ethermint_events import Layout
+from flask_noderpc.protocol.ethereum.execution import created_address
+from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker, DictState
 from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
 

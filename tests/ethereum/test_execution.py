@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc import json
-from flask_noderpc.canonical.protobuf import blob, integer, message, string
+from flask_noderpc import jsoncodec
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, TxResult
 from flask_noderpc.domain.ethereum import EMPTY_BLOOM, Receipt
-from flask_noderpc.ethereum.ethermint_events import Layout, event, tx_events
-from flask_noderpc.ethereum.execution import created_address, receipts
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.comet.protobuf import blob, integer, message, string
+from flask_noderpc.protocol.ethereum.ethermint_events import Layout, event, tx_events
+from flask_noderpc.protocol.ethereum.execution import created_address, receipts
+from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import (
     EmittedLog,
     failing_contract,
@@ -199,7 +199,7 @@ def test_the_hash_after_execution_counts_and_a_strange_one_is_of_its_position() 
 
 
 def _log_event(*texts: object) -> Event:
-    values = (text if isinstance(text, bytes) else json.encode(text) for text in texts)
+    values = (text if isinstance(text, bytes) else jsoncodec.encode(text) for text in texts)
     return Event("tx_log", tuple(EventAttribute(b"txLog", value) for value in values))
 
 

@@ -11,9 +11,9 @@ import pytest
 _LOADS_NONE = """
 import sys
 import flask_noderpc
-from flask_noderpc import NodeRPC, NODE_ROUTES, DIALECTS, SQLiteBackend, EmbeddedChain
+from flask_noderpc import DIALECTS, EmbeddedChain, COMETBFT_ROUTES, NodeRPC, SQLiteBackend
 import flask_noderpc.testing
-import flask_noderpc.ethereum.aliases
+import flask_noderpc.protocol.ethereum.aliases
 chain = EmbeddedChain(sys.argv[1], produce=False)
 chain.start()
 chain.submit(b"a=1")

@@ -12,11 +12,16 @@ from hypothesis import strategies as some
 from flask_noderpc.domain.ethereum import AccessListEntry, Authorization, Transaction
 from flask_noderpc.domain.evm import DELEGATION, Account
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.ethereum import validity
-from flask_noderpc.ethereum.fees import next_base_fee
-from flask_noderpc.ethereum.gas import MAX_INITCODE, floor_gas, initcode_gas, intrinsic_gas
-from flask_noderpc.ethereum.reverts import reason
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum import validity
+from flask_noderpc.protocol.ethereum.fees import next_base_fee
+from flask_noderpc.protocol.ethereum.gas import (
+    MAX_INITCODE,
+    floor_gas,
+    initcode_gas,
+    intrinsic_gas,
+)
+from flask_noderpc.protocol.ethereum.reverts import reason
+from flask_noderpc.protocol.ethereum.transactions import decode
 
 from .signing import CHAIN_ID, TYPES, sample, sender
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc.domain.ethereum import AccessListEntry, Transaction
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.ethereum.transactions import decode, encode
+from flask_noderpc.protocol.ethereum.transactions import decode, encode
 
 from ..growth import check_linear
 from . import geth

@@ -10,9 +10,9 @@ from trie.hexary import HexaryTrie
 
 from flask_noderpc.domain.evm import NO_STORAGE, Account, AccountOverride
 from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.ethereum import accounts
-from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.ethereum.trie import NodeMissing, find
+from flask_noderpc.protocol.ethereum import accounts
+from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.trie import NodeMissing, find
 from tests.engine.jobs import NoRecords
 
 KEYS = some.binary(min_size=1, max_size=3)

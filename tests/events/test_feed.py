@@ -10,7 +10,7 @@ import pytest
 from flask_noderpc import MemoryBackend
 from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.errors import StoreError
-from flask_noderpc.events.feed import Feed, Heights
+from flask_noderpc.events.feed import Feed, HeightSource
 from flask_noderpc.events.messages import messages_at
 from flask_noderpc.testing.chains import ChainMaker
 
@@ -36,7 +36,7 @@ class Numbers:
     def now(self) -> int:
         return 0
 
-    def turn(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, patience_s: float) -> int:
         self.threads.append(threading.get_ident())
         self.looking.set()
         assert self.may_end.wait(20)
@@ -88,7 +88,7 @@ def test_faults_lose_nothing_and_repeat_nothing(
         if len(told) == 6:
             enough.set()
 
-    feed = Feed(Heights(backend, publish), wanted=lambda: True)
+    feed = Feed(HeightSource(backend, publish), wanted=lambda: True)
     feed.follow()
     backend.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
     assert enough.wait(20)

@@ -7,12 +7,12 @@ from typing import Any
 
 from eth_account.signers.local import LocalAccount
 
-from flask_noderpc import EmbeddedChain, json
-from flask_noderpc.backend.sqlite import MempoolLimits
+from flask_noderpc import EmbeddedChain, jsoncodec
+from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
 
@@ -40,9 +40,9 @@ class Running:
             clock=self.clock,
             produce=False,
             application=lambda state: EvmApplication(
-                state, Machine(state, str(path), limits), CHAIN_ID
+                state, EvmRuntime(state, str(path), limits), CHAIN_ID
             ),
-            app_state=json.encode(app_state or {"alloc": alloc()}),
+            app_state=jsoncodec.encode(app_state or {"alloc": alloc()}),
             limits=mempool,
         )
         try:

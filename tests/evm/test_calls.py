@@ -394,12 +394,12 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
         with ThreadPoolExecutor(1) as threads:
             lost = threads.submit(node.error, "eth_call", endless)
             machine: Any = node.chain.evm()
-            until(lambda: len(machine._calls._crew.working) == 1, "it runs")
+            until(lambda: len(machine._calls._pool.working) == 1, "it runs")
             busy = node.error("eth_call", {"to": ECHO})
             assert busy["code"] == -32002
             assert "NODERPC_EVM_EXECUTORS" in busy["message"]
             found = subprocess.run(
-                ["pgrep", "-f", f"chain.evm.executor {tmp_path}"],
+                ["pgrep", "-f", f"applications.evm.executor {tmp_path}"],
                 capture_output=True,
                 text=True,
                 check=True,

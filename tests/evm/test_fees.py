@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.domain.ethereum import Header
-from flask_noderpc.ethereum.blocks import fee_after
+from flask_noderpc.protocol.ethereum.blocks import fee_after
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble

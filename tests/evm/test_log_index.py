@@ -15,18 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
-from flask_noderpc.backend.sqlite import evm_index
+from flask_noderpc.backends.sqlite import evm_index
 from flask_noderpc.domain.ethereum import LogSearch
-from flask_noderpc.domain.search import Effort
+from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
-from flask_noderpc.ethereum.execution import transaction_hashes
-from flask_noderpc.ethereum.hexadecimal import to_checksum
-from flask_noderpc.testing.calls import (
-    EmittedLog,
-    failing_contract,
-    log_calldata,
-    log_contract,
-)
+from flask_noderpc.protocol.ethereum.execution import transaction_hashes
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
@@ -144,7 +139,7 @@ def test_only_blocks_that_may_have_the_logs_are_looked_at(made: Made, tmp_path: 
             (LogSearch((ADDRESSES[1],), (), 1, 4), ()),
             (LogSearch((TOPICS[2][12:],), (), 1, 4), (1, 2, 3)),
         ):
-            assert backend.log_heights(search, Effort()) == heights, search
+            assert backend.log_heights(search, SearchLimits()) == heights, search
 
 
 def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> None:
@@ -157,14 +152,14 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
     with stored(chain, tmp_path) as backend:
         search = LogSearch((*ADDRESSES[:2], *others), (TOPICS[:1],), 1, 8)
         # Looked up they would be 100,000.
-        assert backend.log_heights(search, Effort(rows=5_000)) == (1, 3, 5, 7)
+        assert backend.log_heights(search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
 
 
 def test_the_index_keeps_to_its_effort(made: Made, tmp_path: Path) -> None:
     with stored(made, tmp_path) as backend:
         for effort, setting in (
-            (Effort(rows=1), "NODERPC_SEARCH_ROWS"),
-            (Effort(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
+            (SearchLimits(rows=1), "NODERPC_SEARCH_MAX_ROWS"),
+            (SearchLimits(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
         ):
             with pytest.raises(SearchTooCostly, match=setting):
                 backend.log_heights(ALL, effort)
@@ -193,13 +188,13 @@ def test_without_the_extra_every_such_block_is_looked_at(
         patch.setattr(evm_index, "_execution", lambda: None)
         with stored(made, tmp_path) as backend:
             assert rows(tmp_path) == (0, 3)
-            assert backend.log_heights(ALL, Effort()) == (1, 2, 3)
+            assert backend.log_heights(ALL, SearchLimits()) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
     # It is indexed when it is opened with it.
     with closing(SQLiteBackend(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
-        assert backend.log_heights(search, Effort()) == (2,)
+        assert backend.log_heights(search, SearchLimits()) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)

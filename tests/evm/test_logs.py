@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import ResultNotFound
-from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
@@ -156,7 +156,7 @@ def test_a_thousand_alternatives_are_taken(client: FlaskClient) -> None:
     [
         ({"evm_block_range_cap": 2}, "exceed maximum block range 2"),
         ({"evm_logs_cap": 4}, "query returned more than 4 results"),
-        ({"search_rows": 1}, "the search looks at more than 1 rows"),
+        ({"search_max_rows": 1}, "the search looks at more than 1 rows"),
         ({"search_timeout": 1e-9}, "the search was not done within"),
     ],
 )
@@ -218,14 +218,14 @@ def test_a_filter_waits_for_logs_that_can_not_be_read_yet() -> None:
     maker = ChainMaker(application=EthermintDouble)
     late = Late(maker.genesis, [maker.block()], state=maker.state)
     client = client_of(late)
-    own_id = ask(client, "eth_newFilter", {})
+    request_id = ask(client, "eth_newFilter", {})
     logs = log_calldata(EmittedLog((A,)))
     call = transfer(0, to=to_checksum(log_contract(1)), value=0, data=logs, gas=200_000)
 
     late.append_block(maker.block(call))
-    assert ask(client, "eth_getFilterChanges", own_id)["code"] == -32000
+    assert ask(client, "eth_getFilterChanges", request_id)["code"] == -32000
     late.is_late = False
-    assert len(ask(client, "eth_getFilterChanges", own_id)) == 1
+    assert len(ask(client, "eth_getFilterChanges", request_id)) == 1
 
 
 def test_a_chain_that_begins_later_has_no_logs_before() -> None:
@@ -248,10 +248,10 @@ def test_only_heights_that_have_blocks_count_for_a_range(first: str) -> None:
     wanted = {"fromBlock": first, "toBlock": hex(1_000_002)}
 
     (log,) = ask(client, "eth_getLogs", wanted)
-    own_id = ask(client, "eth_newFilter", wanted)
+    request_id = ask(client, "eth_newFilter", wanted)
 
     assert log["blockNumber"] == hex(1_000_000)
-    assert ask(client, "eth_getFilterLogs", own_id) == [log]
+    assert ask(client, "eth_getFilterLogs", request_id) == [log]
     assert ask(client, "eth_getBlockByNumber", "earliest", False)["number"] == "0x0"
     too_long = {"fromBlock": first, "toBlock": hex(1_000_099)}
     assert "exceed maximum" in ask(client, "eth_newFilter", too_long)["message"]

@@ -66,5 +66,5 @@ def test_a_simulation_runs_on_the_state_of_its_block(
 def test_the_next_nonce_counts_what_goes_into_a_block_meanwhile(
     node: Running, block_comes: Callable[[str, bool], None], before: bool
 ) -> None:
-    block_comes("pending_of", before)
+    block_comes("pending_by_sender", before)
     assert node.number("eth_getTransactionCount", ME, "pending") == 1

@@ -13,8 +13,8 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.extension import mounts
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
@@ -47,7 +47,7 @@ def say(chain: EmbeddedChain) -> Say:
     return posting(app_for(chain, json_rpc_enable=True, evm_api="eth,debug"))
 
 
-def kept_answers(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
+def result_cache(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
     """What is answered for the blocks from 6 to 8."""
     found: dict[str, Any] = {}
     for height in ("0x6", "0x7", "0x8"):
@@ -66,14 +66,14 @@ def kept_answers(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
 
 
 def test_what_is_kept_is_answered_as_before(chain: EmbeddedChain, say: Say) -> None:
-    before = kept_answers(say, chain)
+    before = result_cache(say, chain)
     assert len(before["logs"]["result"]) == 3
 
     chain.prune(3)
 
     fresh = posting(app_for(chain, json_rpc_enable=True, evm_api="eth,debug"))
-    assert kept_answers(say, chain) == before
-    assert kept_answers(fresh, chain) == before
+    assert result_cache(say, chain) == before
+    assert result_cache(fresh, chain) == before
     assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"
     assert asked(say, "eth_capabilities")["result"]["logs"]["oldestBlock"] == "0x6"
 

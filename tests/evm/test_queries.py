@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.base import ChainBackend
-from flask_noderpc.backend.search import EventIndex
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.search import EventIndex
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import TO
 from tests.websocket.client import Client

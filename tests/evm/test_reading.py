@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
-from flask_noderpc.backend.application import BlockExecution, BlockRequest
-from flask_noderpc.backend.base import ChainBackend
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.abci import BlockResults, TxResult
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
-from flask_noderpc.ethereum.ethermint_events import event
-from flask_noderpc.ethereum.execution import ethereum_transactions
-from flask_noderpc.ethereum.keccak import keccak
 from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
+from flask_noderpc.protocol.ethereum.ethermint_events import event
+from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble

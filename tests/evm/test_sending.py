@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.backend.application import Slot
-from flask_noderpc.backend.sqlite import MempoolLimits
-from flask_noderpc.ethereum.gas import floor_gas
+from flask_noderpc.backends.base.application import Slot
+from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.protocol.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
 from .contracts import COUNTER, GWEI, LOOPS, RICH

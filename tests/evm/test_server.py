@@ -106,7 +106,7 @@ def test_a_method_name_has_a_limit(client: FlaskClient) -> None:
 
 
 def test_calls_beyond_the_size_of_an_answer_are_refused() -> None:
-    client = app(max_batch_response_bytes=100).test_client()
+    client = app(max_response_bytes=100).test_client()
     batch = [json.loads(CALL) | {"id": number} for number in range(5)]
 
     answers = client.post("/evm", json=batch).get_json()

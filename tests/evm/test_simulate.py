@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.ethereum.signing import ACCOUNT
 
 from .contract import calling
@@ -22,7 +22,7 @@ _LARGEST = 50_000
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """Two contracts in block 1."""
     folder = tmp_path_factory.mktemp("simulate")
-    with machine(folder, max_batch_response_bytes=_LARGEST) as made:
+    with machine(folder, max_response_bytes=_LARGEST) as made:
         yield made
 
 

@@ -10,11 +10,11 @@ import pytest
 import rlp
 from trie.hexary import HexaryTrie
 
-from flask_noderpc import EmbeddedChain, json
-from flask_noderpc.chain.evm import genesis
+from flask_noderpc import EmbeddedChain, jsoncodec
+from flask_noderpc.chain.applications.evm import genesis
 from flask_noderpc.domain.evm import NO_CODE, NO_STORAGE
 from flask_noderpc.errors import ConfigurationError
-from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.ethereum.signing import TO, sender
 
 from .contracts import CLEARS, COUNTER, ECHO, RICH, at
@@ -178,7 +178,7 @@ def test_a_genesis_may_have_no_accounts(app_state: bytes) -> None:
 )
 def test_a_genesis_that_is_wrong_is_told(tmp_path: Path, alloc: Any) -> None:
     with pytest.raises(ConfigurationError, match="accounts in alloc"):
-        genesis.accounts(json.encode({"alloc": alloc}))
+        genesis.accounts(jsoncodec.encode({"alloc": alloc}))
 
 
 def test_no_chain_begins_with_a_wrong_genesis(tmp_path: Path) -> None:

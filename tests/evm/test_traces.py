@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.ethereum import rlp
-from flask_noderpc.ethereum.blocks import decode_block
-from flask_noderpc.ethereum.consensus import encode_header
-from flask_noderpc.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum import rlp
+from flask_noderpc.protocol.ethereum.blocks import decode_block
+from flask_noderpc.protocol.ethereum.consensus import encode_header
+from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 
 from .contract import CODE, calling
@@ -38,7 +38,7 @@ def to_first(name: str, *words: int | bytes, **fields: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """Two contracts in block 1, and in block 2 what is in ``HASHES``."""
-    with machine(tmp_path_factory.mktemp("traces"), max_batch_response_bytes=2_000_000) as made:
+    with machine(tmp_path_factory.mktemp("traces"), max_response_bytes=2_000_000) as made:
         NAMES.clear()
         transactions = {
             "bump": to_first("bump", 7),
@@ -381,7 +381,7 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest"],
-            "the answer is larger than 2000000 bytes (NODERPC_MAX_BATCH_RESPONSE_BYTES raises"
+            "the answer is larger than 2000000 bytes (NODERPC_MAX_RESPONSE_BYTES raises"
             " this; limit, disableStack or onlyTopCall make a trace smaller)",
         ),
         (

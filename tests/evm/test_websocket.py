@@ -10,9 +10,9 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.ethereum.transactions import decode
 from flask_noderpc.extension import mounts
-from flask_noderpc.rpc.context import ANYBODY
+from flask_noderpc.jsonrpc.context import ANONYMOUS
+from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
 from tests.websocket.client import Client
@@ -338,7 +338,7 @@ def test_whoever_falls_behind_is_hung_up_on(chain: EmbeddedChain) -> None:
     sent: list[bytes] = []
     dropped: list[str] = []
     session = layer.session(
-        send=sent.append, wake=lambda: None, drop=dropped.append, sender=ANYBODY
+        send=sent.append, wake=lambda: None, drop=dropped.append, sender=ANONYMOUS
     )
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
     layer.stop()

@@ -13,8 +13,8 @@ from flask import Flask
 
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.ethereum.keys import DEV_KEYS
 from flask_noderpc.extension import mounts
+from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
 from ..ethereum.signing import transfer
 

@@ -102,7 +102,7 @@ class Subscriber(Follower):
     def end(self) -> None:
         """Read all that was sent so far, and go."""
         if not self.is_away:
-            self._client.call("unsubscribe_all", own_id="end")
+            self._client.call("unsubscribe_all", request_id="end")
         super().end()
         self._client.close()
 

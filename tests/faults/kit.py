@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from flask_noderpc import SQLiteBackend, json
-from flask_noderpc.backend.application import Application, AppState
-from flask_noderpc.chain.evm.application import EvmApplication
-from flask_noderpc.chain.evm.machine import ExecutionLimits, Machine
-from flask_noderpc.chain.kvstore import KVStore
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc import SQLiteBackend, jsoncodec
+from flask_noderpc.backends.base.application import Application, AppState
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from tests.ethereum.signing import CHAIN_ID as EVM_CHAIN_ID
 from tests.evm.contracts import alloc
 
 # A state that is waited for may come late on a busy machine.
 PATIENCE = 90.0
 ROOT = Path(__file__).parents[2]
-PAIR_APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKV}
-EVM_GENESIS = json.encode({"alloc": alloc()})
+PAIR_APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKVStore}
+EVM_GENESIS = jsoncodec.encode({"alloc": alloc()})
 
 
 def application_of(name: str, database: Path) -> Callable[[AppState], Application]:
@@ -35,7 +35,7 @@ def application_of(name: str, database: Path) -> Callable[[AppState], Applicatio
         return PAIR_APPLICATIONS[name]
     limits = ExecutionLimits(executors=1)
     return lambda state: EvmApplication(
-        state, Machine(state, str(database), limits), EVM_CHAIN_ID
+        state, EvmRuntime(state, str(database), limits), EVM_CHAIN_ID
     )
 
 

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.testing.node import app_for, serve
 
 from .kit import EVM_GENESIS, application_of
@@ -19,7 +19,7 @@ def main(
 ) -> None:
     """Serve until a line or the end of the input comes; say the address first."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    pace = Pace(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
+    pace = BlockSchedule(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
     chain = EmbeddedChain(
         database,
         application=application_of(application, Path(database)),

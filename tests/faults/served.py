@@ -22,7 +22,7 @@ from flask import Flask
 from flask_noderpc import get_backend, noderpc_bp
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.mount import Mount
-from flask_noderpc.transports.connection import Timing
+from flask_noderpc.web.connection import Timing
 
 
 def create_app() -> Flask:

@@ -73,5 +73,5 @@ def send(client: Client, count: int) -> None:
     for number in range(count):
         tx = b"key%d=" % number + b"x" * 300_000
         client.call("broadcast_tx_sync", {"tx": base64.b64encode(tx).decode()}, "reply")
-        client.call("genesis", own_id="reply")
-        client.call("block", own_id="reply")
+        client.call("genesis", request_id="reply")
+        client.call("block", request_id="reply")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 
 from ..evm.chain import TOPIC_A, emitting, ethereum_chain

@@ -18,7 +18,7 @@ from ..abuse.attacks import (
     under,
     websockets,
 )
-from ..serve.kit import Node, started
+from ..server.kit import Node, started
 from .kit import is_long
 
 pytestmark = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 
 from .kit import PAIR_APPLICATIONS, Process, is_long, opened, processes, until
 

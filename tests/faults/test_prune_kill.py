@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
-from tests.backend.rests import assert_no_rest
+from tests.backends.rests import assert_no_rest
 
 from .kit import PATIENCE, ROOT, is_long, opened, processes, until
 

@@ -29,12 +29,12 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
         first, second = (Client(server.url, timeout=PATIENCE) for _ in range(2))
         with closing(first), closing(second):
             assert first.asked("subscribe", ALL_TXS, "events")["result"] == {}
-            assert first.asked("health", own_id="here")["result"] == {}
+            assert first.asked("health", request_id="here")["result"] == {}
             assert second.asked("broadcast_tx_sync", {"tx": encoded(b"a=1")})["id"] == 1
             assert first.json()["result"]["events"]["app.key"] == ["a", "1"]
 
             first.frame(9, b"ping")
-            first.call("nosuch", own_id="after")
+            first.call("nosuch", request_id="after")
             assert first.json()["error"]["code"] == -32601
             assert first.pongs == [b"ping"]
 
@@ -86,5 +86,5 @@ def test_calls_sent_with_the_handshake_are_answered(kind: str, tmp_path: Path) -
     with serving(kind, tmp_path / "chain.db") as server:
         with closing(Client(server.url, timeout=PATIENCE, early=early)) as client:
             assert [client.json()["id"] for _ in early] == [1, 2]
-            assert client.asked("health", own_id=3)["id"] == 3
+            assert client.asked("health", request_id=3)["id"] == 3
         assert server.log() == ""

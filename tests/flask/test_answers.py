@@ -12,7 +12,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 
@@ -205,7 +205,7 @@ def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(
     assert error["code"] == -32603
     assert "the file is no SQLite database" in error["data"]
     assert by_post.get_json() == [
-        {"jsonrpc": "2.0", "id": own_id, "error": error} for own_id in (7, 8)
+        {"jsonrpc": "2.0", "id": request_id, "error": error} for request_id in (7, 8)
     ]
     assert database.read_bytes() == b"no database at all" * 100
 

@@ -17,7 +17,7 @@ from flask_noderpc import NodeRPC
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
-from flask_noderpc.kept import CacheMemory, Kept
+from flask_noderpc.lru import CacheMemory, LRUCache
 
 BLOCKS, LIMIT = 150, 600_000
 # What parameters are remembered, by count, and small caches of other libraries.
@@ -136,19 +136,19 @@ def test_the_largest_mount_counts_and_zero_keeps_no_answers(chain: EmbeddedChain
     assert memory.used > 0
 
 
-def of_size(memory: CacheMemory) -> Kept[int, bytes]:
-    return Kept(1_000_000, memory.limit, len, memory)
+def of_size(memory: CacheMemory) -> LRUCache[int, bytes]:
+    return LRUCache(1_000_000, memory.limit, len, memory)
 
 
 def test_the_largest_cache_makes_room() -> None:
     memory = CacheMemory(10_000)
     large, small = of_size(memory), of_size(memory)
     for number in range(20):
-        large.keep(number, bytes(500))
-    small.keep(0, bytes(500))
+        large.put(number, bytes(500))
+    small.put(0, bytes(500))
     assert memory.used <= 10_000
     for number in range(20):
-        small.keep(number, bytes(500))
+        small.put(number, bytes(500))
     # By and by each has as much as the other.
     assert abs(large.bytes - small.bytes) < 2 * 700
     assert small.get(19) is not None
@@ -159,8 +159,8 @@ def test_the_largest_cache_makes_room() -> None:
 def test_an_entry_larger_than_all_room_is_the_only_one() -> None:
     memory = CacheMemory(10_000)
     one, other = of_size(memory), of_size(memory)
-    one.keep(1, bytes(100))
-    other.keep(1, bytes(20_000))
+    one.put(1, bytes(100))
+    other.put(1, bytes(20_000))
     assert (one.count, other.count) == (0, 1)
-    one.keep(2, bytes(100))
+    one.put(2, bytes(100))
     assert (one.count, other.count) == (1, 0)

@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from flask_noderpc import DIALECTS, NODE_ROUTES
-from flask_noderpc.node.table import UNSAFE_ROUTES
-from flask_noderpc.rpc.params import specs
+from flask_noderpc import COMETBFT_ROUTES, DIALECTS
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.jsonrpc.params import specs
 from flask_noderpc.testing.node import app_for
 from tests.http import chain
 
@@ -40,8 +40,8 @@ made_up = settings(
 ROUTES = [
     (dialect.name, route)
     for dialect in DIALECTS.values()
-    for route in NODE_ROUTES + UNSAFE_ROUTES
-    if route.name not in dialect.lacks
+    for route in COMETBFT_ROUTES + UNSAFE_ROUTES
+    if route.name not in dialect.omits_routes
 ]
 EVERY = [(dialect, route.name) for dialect, route in ROUTES]
 WITH_PARAMETERS = [(dialect, route.name) for dialect, route in ROUTES if specs(route.params)]
@@ -66,7 +66,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
             folder = Path(tmp_path_factory.mktemp("chain"))
             backend = stack.enter_context(closing(chain.backend(folder)))
             # Nobody makes blocks.
-            app = app_for(backend, dialect=dialect, unsafe=True, broadcast_timeout=0.01)
+            app = app_for(backend, dialect=dialect, rpc_unsafe=True, broadcast_timeout=0.01)
             document: Any = app.test_client().get("/openapi.json").json
             for schema in (*document["components"]["schemas"].values(), *envelopes(document)):
                 # Clients must bear more members than they know; here none may be forgotten.

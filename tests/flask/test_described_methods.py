@@ -13,14 +13,14 @@ import pytest
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
-from flask_noderpc import DIALECTS, NODE_ROUTES, EmbeddedChain
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.canonical.keys import PrivateKey
-from flask_noderpc.chain.pacemaker import Pace
+from flask_noderpc import COMETBFT_ROUTES, DIALECTS, EmbeddedChain
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.evm.dev.refusals import REASONS
-from flask_noderpc.evm.dev.table import DEV_ROUTES
-from flask_noderpc.evm.table import EVM_ROUTES
-from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc.evm.dev.routes import DEV_ROUTES
+from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
@@ -131,16 +131,22 @@ def resolved(value: Any, known: dict[str, Any]) -> Any:
 def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) -> None:
     with (
         closing(chain.backend(tmp_path)) as backend,
-        closing(EmbeddedChain(tmp_path / "making.db", pace=Pace(interval_s=0.05))) as making,
+        closing(
+            EmbeddedChain(tmp_path / "making.db", pace=BlockSchedule(interval_s=0.05))
+        ) as making,
     ):
-        client = app_for(backend, dialect=dialect, unsafe=True).test_client()
+        client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
         # The chain that has everything makes no blocks.
         maker = app_for(making, dialect=dialect).test_client()
         document = strict(called(client, "rpc.discover")["result"])
         methods = {method["name"]: method for method in document["methods"]}
-        lacks = DIALECTS[dialect].lacks
+        omits_routes = DIALECTS[dialect].omits_routes
         assert methods.keys() == {
-            *(route.name for route in NODE_ROUTES + UNSAFE_ROUTES if route.name not in lacks),
+            *(
+                route.name
+                for route in COMETBFT_ROUTES + UNSAFE_ROUTES
+                if route.name not in omits_routes
+            ),
             "rpc.discover",
         }
         own_hash = backend.block_meta(2).block_id.hash
@@ -160,7 +166,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
 
 
 def test_no_method_of_the_node_is_forgotten_here() -> None:
-    served = {route.name for route in NODE_ROUTES + UNSAFE_ROUTES}
+    served = {route.name for route in COMETBFT_ROUTES + UNSAFE_ROUTES}
     assert NODE_CALLS.keys() == served | {"rpc.discover"}
 
 

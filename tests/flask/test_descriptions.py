@@ -14,15 +14,15 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from flask_noderpc import DIALECTS, NODE_ROUTES
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.evm.table import EVM_ROUTES
+from flask_noderpc import COMETBFT_ROUTES, DIALECTS
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.evm.routes import EVM_ROUTES
 from flask_noderpc.extension import NodeRPC
-from flask_noderpc.node.table import UNSAFE_ROUTES
-from flask_noderpc.rpc import describe
+from flask_noderpc.jsonrpc import describe
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import SETTINGS
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.transports import pages
+from flask_noderpc.web import service_pages
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.evm.chain import ethereum_chain
@@ -49,13 +49,17 @@ def validator(schema: Any, document: Any) -> Draft202012Validator:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_openapi_document_is_valid(backend: chain.PeeredBackend, dialect: str) -> None:
-    app = app_for(backend, dialect=dialect, unsafe=True)
+    app = app_for(backend, dialect=dialect, rpc_unsafe=True)
     document = app.test_client().get("/openapi.json").get_json()
 
     OpenAPIV31SpecValidator(document).validate()
 
-    lacks = DIALECTS[dialect].lacks
-    names = [route.name for route in NODE_ROUTES + UNSAFE_ROUTES if route.name not in lacks]
+    omits_routes = DIALECTS[dialect].omits_routes
+    names = [
+        route.name
+        for route in COMETBFT_ROUTES + UNSAFE_ROUTES
+        if route.name not in omits_routes
+    ]
     assert list(document["paths"]) == [f"/{name}" for name in names]
     assert {} not in document["components"]["schemas"].values()
 
@@ -69,7 +73,7 @@ def test_the_document_is_made_once_for_each_place(
         made.append(base)
         return describe.openapi(routes, dialect, base)
 
-    monkeypatch.setattr(pages, "openapi", counted)
+    monkeypatch.setattr(service_pages, "openapi", counted)
     client = app_for(backend).test_client()
     for _ in range(3):
         for root in ("", "/node"):
@@ -82,7 +86,7 @@ def test_the_document_is_made_once_for_each_place(
 def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: str) -> None:
     # Their own chain, as each of them sends the same transactions.
     backend = chain.backend(tmp_path)
-    client = app_for(backend, dialect=dialect, unsafe=True).test_client()
+    client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
     document = client.get("/openapi.json").get_json()
     for schema in document["components"]["schemas"].values():
         # Clients must bear more members than they know; here none may be forgotten.
@@ -147,8 +151,8 @@ def test_discover_tells_of_every_method(backend: chain.PeeredBackend, dialect: s
     found = called(client, "rpc.discover")["result"]
 
     assert found["openrpc"] == "1.2.6"
-    lacks = DIALECTS[dialect].lacks
-    served = [route.name for route in NODE_ROUTES if route.name not in lacks]
+    omits_routes = DIALECTS[dialect].omits_routes
+    served = [route.name for route in COMETBFT_ROUTES if route.name not in omits_routes]
     assert [method["name"] for method in found["methods"]] == [*served, "rpc.discover"]
     for method in found["methods"]:
         validator(method["result"]["schema"], found)
@@ -249,7 +253,7 @@ def test_unsafe_routes_are_told_of_where_they_are(backend: chain.PeeredBackend) 
     unsafe = {route.name for route in UNSAFE_ROUTES}
 
     assert not told_of(app_for(backend).test_client()) & unsafe
-    assert told_of(app_for(backend, unsafe=True).test_client()) >= unsafe
+    assert told_of(app_for(backend, rpc_unsafe=True).test_client()) >= unsafe
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,7 @@ def test_unsafe_routes_are_told_of_where_they_are(backend: chain.PeeredBackend) 
 def test_what_is_not_there_for_anybody_is_told_to_nobody(
     backend: chain.PeeredBackend, guards: Any
 ) -> None:
-    client = app_for(backend, unsafe=True, **guards).test_client()
+    client = app_for(backend, rpc_unsafe=True, **guards).test_client()
     told = told_of(client)
 
     assert "health" in told

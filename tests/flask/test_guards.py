@@ -17,7 +17,7 @@ from flask_noderpc.testing.node import serve
 
 from ..websocket.client import Client
 
-Asked = tuple[int, str]
+RawRequest = tuple[int, str]
 
 
 @dataclass

@@ -16,7 +16,7 @@ from flask_wtf import CSRFProtect
 from werkzeug.test import create_environ, run_wsgi_app
 
 from flask_noderpc import (
-    NODE_ROUTES,
+    COMETBFT_ROUTES,
     ConfigurationError,
     MemoryBackend,
     NodeRPC,
@@ -25,7 +25,7 @@ from flask_noderpc import (
     noderpc_bp,
 )
 from flask_noderpc.domain.answers import Empty
-from flask_noderpc.rpc.params import NoParams
+from flask_noderpc.jsonrpc.params import NoParams
 from flask_noderpc.testing import make_chain
 
 from .conftest import MakeApp
@@ -406,7 +406,7 @@ def test_without_the_evm_layer_there_is_nothing_of_it_to_leave(make_app: MakeApp
 
 def route_called(name: str) -> RouteTable:
     """The node's table with a row of the host's own."""
-    return NODE_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
+    return COMETBFT_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
 
 
 @pytest.mark.parametrize("name", ["websocket", "rpc", "index", "rpc_bare", "evm"])

@@ -12,15 +12,15 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from flask_noderpc import (
-    NODE_ROUTES,
+    COMETBFT_ROUTES,
     EmbeddedChain,
     NodeRPC,
     Route,
     get_backend,
     noderpc_bp,
 )
-from flask_noderpc.rpc.context import Context
-from flask_noderpc.rpc.params import NoParams
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import NoParams
 
 from .conftest import MakeApp
 
@@ -66,8 +66,8 @@ def assert_links_work(client: FlaskClient, found: dict[str, str]) -> None:
 def test_every_route_has_its_line_with_parameters_and_a_sentence(app: Flask) -> None:
     page = app.test_client().get("/").text
 
-    assert page.count("<tr>") == len(NODE_ROUTES)
-    for route in NODE_ROUTES:
+    assert page.count("<tr>") == len(COMETBFT_ROUTES)
+    for route in COMETBFT_ROUTES:
         assert f">{route.name}<" in page
     assert "<code>minHeight, maxHeight</code>" in page
     assert "The genesis document, if it fits one chunk." in page
@@ -76,7 +76,7 @@ def test_every_route_has_its_line_with_parameters_and_a_sentence(app: Flask) -> 
 def test_on_a_new_chain_what_has_nothing_to_show_is_no_link(app: Flask) -> None:
     found = links(app.test_client())
 
-    missing = {route.name for route in NODE_ROUTES} - found.keys()
+    missing = {route.name for route in COMETBFT_ROUTES} - found.keys()
     assert (
         missing
         == {
@@ -101,7 +101,7 @@ def test_on_a_new_chain_what_has_nothing_to_show_is_no_link(app: Flask) -> None:
 def test_a_crawler_that_follows_every_link_changes_nothing(
     make_app: MakeApp, dialect: str, *, unsafe: bool
 ) -> None:
-    app = make_app(NODERPC_UNSAFE=unsafe, NODERPC_DIALECT=dialect)
+    app = make_app(NODERPC_RPC_UNSAFE=unsafe, NODERPC_DIALECT=dialect)
     app.register_blueprint(noderpc_bp)
     client = app.test_client()
     grown(app, b"name=satoshi")
@@ -147,7 +147,7 @@ def test_on_a_chain_with_transactions_all_that_reads_is_a_link_that_works(app: F
 
     found = links(client)
 
-    assert found.keys() == {route.name for route in NODE_ROUTES} - CHANGING
+    assert found.keys() == {route.name for route in COMETBFT_ROUTES} - CHANGING
     assert_links_work(client, found)
     assert client.get(found["tx"]).get_json()["result"]["proof"]
 

@@ -152,7 +152,7 @@ def test_it_is_off_unless_asked_for_and_may_be_left_to_the_host(node: Node) -> N
 def test_without_the_extra_the_setting_is_refused(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "flask_noderpc.transports.metrics", raising=False)
+    monkeypatch.delitem(sys.modules, "flask_noderpc.web.metrics", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
 
     with pytest.raises(ConfigurationError, match=r"NODERPC_METRICS: .*noderpc\[metrics\]"):

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import (
-    NODE_ROUTES,
+    COMETBFT_ROUTES,
     ConfigurationError,
     MemoryBackend,
     NodeRPC,
@@ -18,8 +18,8 @@ from flask_noderpc import (
 )
 from flask_noderpc.domain.answers import Empty
 from flask_noderpc.errors import InvalidParams, NotFound, RPCError, ValueNotAllowed
-from flask_noderpc.rpc.context import Context
-from flask_noderpc.rpc.params import NoParams
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import NoParams
 from flask_noderpc.testing import make_chain
 
 from .conftest import MakeApp
@@ -37,7 +37,7 @@ def test_routes_of_one_s_own_stand_beside_those_of_the_node(make_app: MakeApp) -
 
     app = make_app()
     own = (Route("ping", ping, NoParams, Empty),)
-    NodeRPC(app, backend=memory(), routes=NODE_ROUTES + own)
+    NodeRPC(app, backend=memory(), routes=COMETBFT_ROUTES + own)
 
     assert app.test_client().get("/ping").get_json()["result"] == {}
     assert app.test_client().post("/", json={"id": 1, "method": "ping"}).status_code == 200
@@ -166,7 +166,7 @@ ROWS: dict[str, Any] = {
     "its parameters are a dataclass, not None": [Route("own", greet, cast(Any, None), dict)],
     "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],
     "no shape for Plain of own": [Route("own", greet, Greeting, Plain)],
-    r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, of_chain=True)],
+    r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, chain_only=True)],
 }
 
 
@@ -178,7 +178,7 @@ def test_a_row_that_can_t_be_served_is_refused_at_once(make_app: MakeApp, said: 
 
 def test_a_single_route_and_the_node_s_table_may_be_given(make_app: MakeApp) -> None:
     own = Route("greet", greet, Greeting, dict)
-    for routes in (own, (own,), iter([own]), (*NODE_ROUTES, own)):
+    for routes in (own, (own,), iter([own]), (*COMETBFT_ROUTES, own)):
         app = make_app()
         NodeRPC(app, backend=memory(), routes=cast(Any, routes))
         client = app.test_client()

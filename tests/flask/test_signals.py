@@ -11,8 +11,8 @@ import pytest
 from blinker import NamedSignal
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.rpc.held import Held, Subscription
-from flask_noderpc.rpc.subscriptions import Rings
+from flask_noderpc.jsonrpc.client_subscriptions import ClientSubscriptions, Subscription
+from flask_noderpc.jsonrpc.subscriptions import EventBuffers
 from flask_noderpc.signals import (
     block_committed,
     rpc_called,
@@ -118,9 +118,9 @@ def test_subscriptions_and_their_ends_are_told(node: Node) -> None:
 
 
 def test_a_subscriber_that_fell_behind_is_told_as_such() -> None:
-    rings = Rings[str](max_events=1, max_bytes=1)
+    rings = EventBuffers[str](max_events=1, max_bytes=1)
     sender, wake = object(), threading.Event().set
-    held = Held[str](rings, wake, sender)
+    held = ClientSubscriptions[str](rings, wake, sender)
     ring, cursor = rings.join("blocks", wake)
     with hearing(subscription_closed, sender) as ended:
         held.add("one", Subscription(b"1", ring, cursor, b""))

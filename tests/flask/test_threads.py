@@ -27,7 +27,7 @@ SHAKE = {
 @pytest.fixture
 def node() -> Iterator[Node]:
     """Of the two threads that it believes to have one may be held."""
-    with run_node(threads=2, broadcast_timeout=30) as running:
+    with run_node(server_threads=2, broadcast_timeout=30) as running:
         yield running
 
 
@@ -61,7 +61,7 @@ def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) 
             assert refused.status == 503
             said = refused.read().decode()
         assert "hold 1 of the server's 2 threads" in said
-        assert "NODERPC_THREADS" in said
+        assert "NODERPC_SERVER_THREADS" in said
     connected(node).close()
 
 
@@ -74,7 +74,7 @@ def test_a_call_that_waits_on_a_websocket_has_its_thread(node: Node) -> None:
 
 
 def test_waiting_calls_and_websockets_of_all_mounts_count_together(node: Node) -> None:
-    other = app_for(node.chain, threads=2).test_client()
+    other = app_for(node.chain, server_threads=2).test_client()
     with closing(connected(node)):
         answer: Any = other.get('/broadcast_tx_commit?tx="a=1"').json
         assert "hold 1 of the server's 2 threads" in answer["error"]["data"]

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.canonical.keys import PrivateKey
-from flask_noderpc.chain.kvstore import KVStore
+from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.network import (
     ChannelStatus,
@@ -24,6 +23,7 @@ from flask_noderpc.domain.params import (
     EvidenceParams,
     ValidatorParams,
 )
+from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 
 # Where in the chain each thing stands.

@@ -20,7 +20,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chain.PeeredBa
 
 @pytest.fixture(scope="module")
 def client(backend: chain.PeeredBackend) -> FlaskClient:
-    return app_for(backend, max_batch_response_bytes=20_000).test_client()
+    return app_for(backend, max_response_bytes=20_000).test_client()
 
 
 @pytest.fixture(scope="module")

@@ -36,9 +36,9 @@ def get(url: str, path: str, params: dict[str, str] | None = None) -> Answer:
     return _sent(urllib.request.Request(url + path + query))
 
 
-def post(url: str, method: str, params: object = None, own_id: object = 1) -> Answer:
+def post(url: str, method: str, params: object = None, request_id: object = 1) -> Answer:
     """A JSON-RPC call over a socket."""
-    call = {"jsonrpc": "2.0", "id": own_id, "method": method, "params": params}
+    call = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     return _sent(urllib.request.Request(url, json.dumps(call).encode(), method="POST"))
 
 

@@ -15,11 +15,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.roles import Submission
-from flask_noderpc.backend.sqlite import MempoolLimits
+from flask_noderpc.backends.base.roles import Submission
+from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.abci import TxResult
-from flask_noderpc.rpc.async_txs import AsyncTxs
+from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
 
@@ -111,14 +111,14 @@ class BlockedLog(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.records = 0
-        self.is_blocked, self.go_on = threading.Event(), threading.Event()
+        self.is_blocked, self.resume = threading.Event(), threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Wait with the second record."""
         self.records += 1
         if self.records > 1:
             self.is_blocked.set()
-            assert self.go_on.wait(PATIENCE)
+            assert self.resume.wait(PATIENCE)
 
 
 def test_a_queue_that_fills_while_what_was_refused_is_logged_is_read_again(
@@ -148,9 +148,9 @@ def test_a_queue_that_fills_while_what_was_refused_is_logged_is_read_again(
             sender.start()
             # As many as the queue holds.
             assert all(taken.acquire(timeout=PATIENCE) for _ in range(500))
-            handler.go_on.set()
+            handler.resume.set()
             sender.join(PATIENCE)
             assert not sender.is_alive()
         finally:
-            handler.go_on.set()
+            handler.resume.set()
             logger.removeHandler(handler)

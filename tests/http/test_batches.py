@@ -14,8 +14,8 @@ from .chain import TX, PeeredBackend
 from .talk import called, sent
 
 
-def health(own_id: object) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": own_id, "method": "health"}
+def health(request_id: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "method": "health"}
 
 
 NOTIFICATION = {"jsonrpc": "2.0", "method": "health"}
@@ -28,7 +28,7 @@ def replies(client: FlaskClient, *calls: object) -> Any:
 
 
 def test_replies_come_in_the_order_of_the_calls(client: FlaskClient) -> None:
-    found = replies(client, *(health(own_id) for own_id in range(10)))
+    found = replies(client, *(health(request_id) for request_id in range(10)))
 
     assert [reply["id"] for reply in found] == list(range(10))
 
@@ -132,11 +132,11 @@ def test_answers_beyond_the_size_cap_become_errors(client: FlaskClient) -> None:
     failed = ["error" in reply for reply in found]
     assert failed == sorted(failed)
     assert 1 < failed.count(False) < 10
-    assert "NODERPC_MAX_BATCH_RESPONSE_BYTES" in found[-1]["error"]["data"]
+    assert "NODERPC_MAX_RESPONSE_BYTES" in found[-1]["error"]["data"]
 
 
 def test_once_the_room_is_gone_nothing_more_is_executed(backend: PeeredBackend) -> None:
-    client = app_for(backend, max_batch_response_bytes=1).test_client()
+    client = app_for(backend, max_response_bytes=1).test_client()
     before = backend.pending_count()
     send = {"id": 2, "method": "broadcast_tx_sync", "params": {"tx": "bGF0ZT0x"}}
 
@@ -147,7 +147,7 @@ def test_once_the_room_is_gone_nothing_more_is_executed(backend: PeeredBackend) 
 
 
 def test_a_lone_call_has_no_size_cap(backend: PeeredBackend) -> None:
-    client = app_for(backend, max_batch_response_bytes=1).test_client()
+    client = app_for(backend, max_response_bytes=1).test_client()
 
     assert called(client, "tx", {"hash": tx_hash_text()})["result"]["height"] == "2"
 

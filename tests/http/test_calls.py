@@ -13,7 +13,7 @@ LONG = "x" * 999_900
 
 
 @pytest.mark.parametrize(
-    "own_id",
+    "request_id",
     [
         "0",
         "-1",
@@ -32,19 +32,19 @@ LONG = "x" * 999_900
         '"</script>"',
         f'"{LONG}"',
     ],
-    ids=lambda own_id: own_id[:30],
+    ids=lambda request_id: request_id[:30],
 )
-def test_an_id_is_echoed_byte_for_byte(client: FlaskClient, own_id: str) -> None:
-    good = sent(client, f'{{"id": {own_id} ,"method":"health"}}')
-    bad = sent(client, f'{{"id": {own_id} ,"method":"nosuch"}}')
+def test_an_id_is_echoed_byte_for_byte(client: FlaskClient, request_id: str) -> None:
+    good = sent(client, f'{{"id": {request_id} ,"method":"health"}}')
+    bad = sent(client, f'{{"id": {request_id} ,"method":"nosuch"}}')
 
-    assert good.body == f'{{"jsonrpc":"2.0","id":{own_id},"result":{{}}}}'.encode()
-    assert f'"id":{own_id},"error"'.encode() in bad.body
+    assert good.body == f'{{"jsonrpc":"2.0","id":{request_id},"result":{{}}}}'.encode()
+    assert f'"id":{request_id},"error"'.encode() in bad.body
 
 
-@pytest.mark.parametrize("own_id", ["true", "false", "[]", "[1]", "{}"])
-def test_what_can_t_be_an_id_is_refused(client: FlaskClient, own_id: str) -> None:
-    answer = sent(client, f'{{"id":{own_id},"method":"health"}}')
+@pytest.mark.parametrize("request_id", ["true", "false", "[]", "[1]", "{}"])
+def test_what_can_t_be_an_id_is_refused(client: FlaskClient, request_id: str) -> None:
+    answer = sent(client, f'{{"id":{request_id},"method":"health"}}')
 
     reply = answer.json
     assert (answer.status, reply["id"], reply["error"]["code"]) == (400, None, -32600)

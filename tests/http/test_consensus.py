@@ -11,7 +11,7 @@ from flask_noderpc import MemoryBackend
 from flask_noderpc.domain.block import BlockID, Vote, VoteType
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.wire.vote_texts import short_vote_text, vote_text
+from flask_noderpc.wire.vote_repr import short_vote_repr, vote_repr
 
 from . import chain
 from .chain import PeeredBackend
@@ -92,8 +92,8 @@ def test_before_the_first_block_there_is_no_commit(dialect: str) -> None:
 def test_a_vote_is_printed_in_short() -> None:
     vote = Vote(VoteType.PREVOTE, 9, 1, BlockID(), 5, b"\xab" * 20, 2, b"\x01\x02")
 
-    assert short_vote_text(vote) == (
+    assert short_vote_repr(vote) == (
         "Vote{2:ABABABABABAB 9/01/SIGNED_MSG_TYPE_PREVOTE(Prevote)"
         " 000000000000 010200000000 @ 1970-01-01T00:00:00.000000005Z}"
     )
-    assert vote_text(vote).split(" @ ")[0].endswith(" 010200000000 000000000000")
+    assert vote_repr(vote).split(" @ ")[0].endswith(" 010200000000 000000000000")

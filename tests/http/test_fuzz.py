@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import NODE_ROUTES
-from flask_noderpc.rpc.params import specs
+from flask_noderpc import COMETBFT_ROUTES
+from flask_noderpc.jsonrpc.params import specs
 
 from .talk import Answer, sent
 
@@ -21,8 +21,8 @@ shared = settings(
 )
 
 # It waits for a block that nobody makes.
-NAMES = [route.name for route in NODE_ROUTES if route.name != "broadcast_tx_commit"]
-PARAMETERS = sorted({spec.wire for route in NODE_ROUTES for spec in specs(route.params)})
+NAMES = [route.name for route in COMETBFT_ROUTES if route.name != "broadcast_tx_commit"]
+PARAMETERS = sorted({spec.wire for route in COMETBFT_ROUTES for spec in specs(route.params)})
 
 scalars = (
     st.none()

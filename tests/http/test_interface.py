@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.interface.shapes import DOCUMENT, SHAPES, Kind, check
 
 from .chain import (

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain import home
-from flask_noderpc.chain.kvstore import VERSIONS, KVStore
+from flask_noderpc.chain.applications.kvstore import VERSIONS, KVStore
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import run_node

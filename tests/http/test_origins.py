@@ -12,7 +12,7 @@ from werkzeug.datastructures import Headers
 
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.transports.origin import Origins, Standing
+from flask_noderpc.web.origin import OriginPolicy, Permissions
 
 from ..websocket.client import Client
 
@@ -57,19 +57,19 @@ BESIDE: tuple[dict[str, str], ...] = (
 @pytest.mark.parametrize("headers", FOREIGN)
 @pytest.mark.parametrize("host", ["localhost:26657", "", "[::1"])
 def test_who_is_of_another_site(headers: dict[str, str], host: str) -> None:
-    assert Origins().standing(Headers(headers), host) == Standing(True, False)
+    assert OriginPolicy().permissions(Headers(headers), host) == Permissions(True, False)
 
 
 @pytest.mark.parametrize("headers", OWN)
 def test_who_is_not(headers: dict[str, str]) -> None:
-    narrow = Origins(readers=(), writers=())
-    assert narrow.standing(Headers(headers), "localhost:26657") == Standing(True, True)
+    narrow = OriginPolicy(readers=(), writers=())
+    assert narrow.permissions(Headers(headers), "localhost:26657") == Permissions(True, True)
 
 
 @pytest.mark.parametrize("headers", BESIDE)
 def test_pages_beside_this_site_read_and_do_not_write(headers: dict[str, str]) -> None:
-    narrow = Origins(readers=(), writers=())
-    assert narrow.standing(Headers(headers), "localhost:26657") == Standing(True, False)
+    narrow = OriginPolicy(readers=(), writers=())
+    assert narrow.permissions(Headers(headers), "localhost:26657") == Permissions(True, False)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_pages_beside_this_site_read_and_do_not_write(headers: dict[str, str]) -
     ],
 )
 def test_the_port_of_a_scheme_need_not_be_named(origin: str, host: str) -> None:
-    standing = Origins(readers=()).standing(Headers({"Origin": origin}), host)
-    assert standing == Standing(True, True)
+    permissions = OriginPolicy(readers=()).permissions(Headers({"Origin": origin}), host)
+    assert permissions == Permissions(True, True)
 
 
 DEVELOPMENT = (
@@ -108,34 +108,38 @@ STRANGERS = (
 
 @pytest.mark.parametrize("relation", [{}, {"Sec-Fetch-Site": "cross-site"}])
 def test_in_development_pages_of_this_machine_write_and_sign(relation: dict[str, str]) -> None:
-    def standing(origin: str, peer: str = "127.0.0.1", dev: bool = True) -> Standing:
+    def permissions(origin: str, peer: str = "127.0.0.1", dev: bool = True) -> Permissions:
         headers = Headers({"Origin": origin, **relation})
-        return Origins(dev=dev).standing(headers, "127.0.0.1:8545", peer)
+        return OriginPolicy(dev=dev).permissions(headers, "127.0.0.1:8545", peer)
 
     for origin in DEVELOPMENT:
-        assert standing(origin) == Standing(True, True, True), origin
-        assert standing(origin, peer="192.0.2.1") == Standing(True, False), origin
-        assert standing(origin, dev=False) == Standing(True, False), origin
+        assert permissions(origin) == Permissions(True, True, True), origin
+        assert permissions(origin, peer="192.0.2.1") == Permissions(True, False), origin
+        assert permissions(origin, dev=False) == Permissions(True, False), origin
     for origin in STRANGERS:
-        assert standing(origin) == Standing(True, False), origin
+        assert permissions(origin) == Permissions(True, False), origin
 
 
 def test_origins_may_be_allowed_and_readers_narrowed() -> None:
-    origins = Origins(readers=("https://viewer.example",), writers=("https://wallet.example",))
+    origins = OriginPolicy(
+        readers=("https://viewer.example",), writers=("https://wallet.example",)
+    )
 
-    def standing(origin: str) -> Standing:
-        return origins.standing(Headers({**EVIL, "Origin": origin}), "localhost")
+    def permissions(origin: str) -> Permissions:
+        return origins.permissions(Headers({**EVIL, "Origin": origin}), "localhost")
 
-    assert standing("https://wallet.example") == Standing(True, True)
-    assert standing("https://viewer.example") == Standing(True, False)
-    assert standing("https://evil.example") == Standing(False, False)
-    assert Origins(writers=("*",)).standing(Headers(EVIL), "localhost") == Standing(True, True)
+    assert permissions("https://wallet.example") == Permissions(True, True)
+    assert permissions("https://viewer.example") == Permissions(True, False)
+    assert permissions("https://evil.example") == Permissions(False, False)
+    assert OriginPolicy(writers=("*",)).permissions(Headers(EVIL), "localhost") == Permissions(
+        True, True
+    )
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("host", ["localhost:26657", "127.0.0.1", "[::1]:5000"])
 def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
-    assert Origins().standing(Headers(), host, peer).may_sign
+    assert OriginPolicy().permissions(Headers(), host, peer).may_sign
 
 
 @pytest.mark.parametrize(
@@ -160,13 +164,13 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
     ],
 )
 def test_nobody_else_may_sign(headers: dict[str, str], host: str, peer: str) -> None:
-    assert not Origins().standing(Headers(headers), host, peer).may_sign
+    assert not OriginPolicy().permissions(Headers(headers), host, peer).may_sign
 
 
 def test_pages_that_may_write_may_sign_on_this_machine() -> None:
-    origins = Origins(writers=("https://wallet.example",))
-    assert origins.standing(Headers(WALLET), "localhost", "127.0.0.1").may_sign
-    assert not origins.standing(Headers(WALLET), "localhost", "192.0.2.1").may_sign
+    origins = OriginPolicy(writers=("https://wallet.example",))
+    assert origins.permissions(Headers(WALLET), "localhost", "127.0.0.1").may_sign
+    assert not origins.permissions(Headers(WALLET), "localhost", "192.0.2.1").may_sign
 
 
 @given(
@@ -180,7 +184,7 @@ def test_pages_that_may_write_may_sign_on_this_machine() -> None:
 def test_whatever_the_headers_say_there_is_an_answer(
     headers: dict[str, str], host: str, peer: str
 ) -> None:
-    Origins().standing(Headers(headers), host, peer)
+    OriginPolicy().permissions(Headers(headers), host, peer)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
@@ -214,12 +214,12 @@ def test_a_get_takes_the_query_in_quotes(client: FlaskClient) -> None:
 
 def test_what_costs_too_much_names_its_setting(client: FlaskClient) -> None:
     backend = client.application.extensions["noderpc"]["noderpc"].backend
-    narrow = app_for(backend, max_batch_response_bytes=1000).test_client()
+    narrow = app_for(backend, max_response_bytes=1000).test_client()
 
     blocks = called(narrow, "block_search", {"query": "block.height > 0"})["error"]
-    assert "NODERPC_MAX_BATCH_RESPONSE_BYTES" in blocks["data"]
+    assert "NODERPC_MAX_RESPONSE_BYTES" in blocks["data"]
     txs = called(narrow, "tx_search", {"query": "tx.height > 0"})["error"]
-    assert "NODERPC_MAX_BATCH_RESPONSE_BYTES" in txs["data"]
-    short = app_for(backend, search_rows=10).test_client()
+    assert "NODERPC_MAX_RESPONSE_BYTES" in txs["data"]
+    short = app_for(backend, search_max_rows=10).test_client()
     scan = called(short, "tx_search", {"query": "app.key CONTAINS 'n'"})["error"]
-    assert "NODERPC_SEARCH_ROWS" in scan["data"]
+    assert "NODERPC_SEARCH_MAX_ROWS" in scan["data"]

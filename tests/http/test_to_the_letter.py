@@ -13,8 +13,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.chain.merkle_kv import MerkleKV
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.node import app_for
 
 from . import chain as sample
@@ -28,7 +28,7 @@ MONITOR += ["AvgRate", "PeakRate", "BytesRem", "TimeRem", "Progress"]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    made = EmbeddedChain(tmp_path / "chain.db", application=MerkleKV, produce=False)
+    made = EmbeddedChain(tmp_path / "chain.db", application=MerkleKVStore, produce=False)
     made.start()
     for tx in (b"456=a", b"name=satoshi"):
         made.submit(tx)

@@ -13,10 +13,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.sqlite import MempoolLimits
-from flask_noderpc.canonical import merkle
-from flask_noderpc.canonical.keys import PrivateKey
+from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.protocol.comet import merkle
+from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 
 from .talk import called, got, sent

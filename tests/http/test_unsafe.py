@@ -1,4 +1,4 @@
-"""Routes that change the node for everybody are there only where NODERPC_UNSAFE is set."""
+"""Routes that change the node for everybody are there only where NODERPC_RPC_UNSAFE is set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.node.table import UNSAFE_ROUTES
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.testing.node import app_for
 
 from . import chain
@@ -22,7 +22,7 @@ ID = "22" * 20
 
 @pytest.fixture
 def comet(backend: PeeredBackend) -> FlaskClient:
-    return app_for(backend, dialect="comet-0.38", unsafe=True).test_client()
+    return app_for(backend, dialect="comet-0.38", rpc_unsafe=True).test_client()
 
 
 def posted(client: FlaskClient, method: str, params: Any = None) -> Any:
@@ -36,7 +36,7 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
 
     assert client.get(f"/{name}").status_code == 404
     error = posted(client, name)["error"]
-    assert (error["code"], error["data"]) == (-32601, "NODERPC_UNSAFE brings it")
+    assert (error["code"], error["data"]) == (-32601, "NODERPC_RPC_UNSAFE brings it")
     assert f">{name}<" not in client.get("/").text
 
 
@@ -44,14 +44,14 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
 def test_with_the_setting_it_is_on_the_page(
     backend: PeeredBackend, comet: FlaskClient, name: str
 ) -> None:
-    assert f">{name}<" in app_for(backend, unsafe=True).test_client().get("/").text
+    assert f">{name}<" in app_for(backend, rpc_unsafe=True).test_client().get("/").text
     # CometBFT's own page has addresses alone.
     assert f"/{name}?" in comet.get("/").text
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_a_backend_dials_whom_it_is_told_to(backend: PeeredBackend, dialect: str) -> None:
-    client = app_for(backend, dialect=dialect, unsafe=True).test_client()
+    client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
 
     seeds = client.get(f'/dial_seeds?seeds=["tcp://{PEER}"]').get_json()
     assert seeds["result"] == {"log": "Dialing seeds in progress. See /net_info for details"}
@@ -64,7 +64,7 @@ def test_a_backend_dials_whom_it_is_told_to(backend: PeeredBackend, dialect: str
 
 def test_a_node_alone_says_so(tmp_path: Path) -> None:
     alone = EmbeddedChain(tmp_path / "chain.db", produce=False)
-    client = app_for(alone, dialect="comet-0.38", unsafe=True).test_client()
+    client = app_for(alone, dialect="comet-0.38", rpc_unsafe=True).test_client()
 
     for name, param in (("dial_seeds", "seeds"), ("dial_peers", "peers")):
         reply = client.get(f'/{name}?{param}=["{PEER}"]')
@@ -142,7 +142,7 @@ def test_peers_are_looked_at_in_cometbft_s_order(
 
 @pytest.mark.parametrize("target", ['/dial_seeds?seeds="a"', "/dial_seeds?seeds=[1]"])
 def test_the_document_wants_a_list_of_texts(backend: PeeredBackend, target: str) -> None:
-    client = app_for(backend, unsafe=True).test_client()
+    client = app_for(backend, rpc_unsafe=True).test_client()
 
     reply = client.get(target)
 
@@ -152,7 +152,7 @@ def test_the_document_wants_a_list_of_texts(backend: PeeredBackend, target: str)
 
 def test_a_flush_forgets_what_waits_and_what_was_seen(tmp_path: Path) -> None:
     backend = chain.backend(tmp_path)
-    client = app_for(backend, unsafe=True).test_client()
+    client = app_for(backend, rpc_unsafe=True).test_client()
     backend.submit(b"flushed=1")
     again = client.get('/broadcast_tx_sync?tx="flushed=1"').get_json()
     assert "already exists in cache" in again["error"]["data"]

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import NODE_ROUTES
+from flask_noderpc import COMETBFT_ROUTES
 
 from .talk import Answer, got
 
 MATRIX = Path(__file__).parents[1] / "golden" / "uri_error_matrix.txt"
 
-OURS = NODE_ROUTES.by_name()
+OURS = COMETBFT_ROUTES.by_name()
 
 # document: an unknown hash is 404, where nodes answer 200 with a null block.
 UNKNOWN_HASH = ("block_by_hash", "header_by_hash")

@@ -15,7 +15,7 @@ from flask_noderpc.domain.evm import NO_STORAGE, Outcome
 from flask_noderpc.engine.base import EvmEngine
 from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.faults.kit import is_long
 
 from .eels import Eels
@@ -25,7 +25,7 @@ SEEDS = range(20) if is_long() else range(2)
 BLOCKS, TXS = 50, 10
 
 
-class Records(dict[bytes, bytes]):
+class NodeStore(dict[bytes, bytes]):
     """What an engine wrote, and made-up hashes of blocks."""
 
     def record(self, digest: bytes) -> bytes | None:
@@ -59,7 +59,7 @@ def told(executed: Executed) -> list[object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    story, records = Story(seed), Records()
+    story, records = Story(seed), NodeStore()
     ours, eels = PyEvm(records), Eels(records.block_hash)
     spent = {"ours": 0.0, "eels": 0.0}
     kinds: dict[str, int] = {}
@@ -102,7 +102,7 @@ def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_transactions_may_run(seed: int) -> None:
-    story, records = Story(seed), Records()
+    story, records = Story(seed), NodeStore()
     ours, eels = PyEvm(records), Eels(records.block_hash)
     genesis = Patch(NO_STORAGE, story.genesis())
     change = genesis(ours)

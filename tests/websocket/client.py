@@ -91,8 +91,8 @@ class Client:
     def text(self, text: str) -> None:
         self.frame(1, text.encode())
 
-    def call(self, method: str, params: Any = None, own_id: Any = 1) -> None:
-        body = {"jsonrpc": "2.0", "id": own_id, "method": method}
+    def call(self, method: str, params: Any = None, request_id: Any = 1) -> None:
+        body = {"jsonrpc": "2.0", "id": request_id, "method": method}
         self.text(json.dumps(body if params is None else {**body, "params": params}))
 
     def read(self) -> str | None:
@@ -130,9 +130,9 @@ class Client:
         assert text is not None
         return json.loads(text)
 
-    def asked(self, method: str, params: Any = None, own_id: Any = 1) -> Any:
+    def asked(self, method: str, params: Any = None, request_id: Any = 1) -> Any:
         """The reply to one call."""
-        self.call(method, params, own_id)
+        self.call(method, params, request_id)
         return self.json()
 
     def close(self) -> None:

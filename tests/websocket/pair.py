@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from flask_noderpc.transports.connection import Connection, Timing
-from flask_noderpc.transports.connections import Connections
+from flask_noderpc.web.connection import Connection, Timing
+from flask_noderpc.web.connections import Connections
 
 PATIENCE = 60.0
 

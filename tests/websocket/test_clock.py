@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from flask_noderpc.transports.connection import Connection, Timing
-from flask_noderpc.transports.connections import Connections
+from flask_noderpc.web.connection import Connection, Timing
+from flask_noderpc.web.connections import Connections
 
 from .pair import PATIENCE
 

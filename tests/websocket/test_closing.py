@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flask_noderpc.transports.connection import Timing, text_frame
+from flask_noderpc.web.connection import Timing, text_frame
 
 from .pair import PATIENCE, nothing, served
 

@@ -155,7 +155,7 @@ def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
 
 @pytest.mark.parametrize("category", ["NewBlock", "Tx"])
 def test_a_page_that_gets_large_ends_early(start: Callable[..., Node], category: str) -> None:
-    node = start(max_batch_response_bytes=5_000)
+    node = start(max_response_bytes=5_000)
     for number in range(4):
         node.chain.submit(b"k%d=" % number + b"x" * 1_000)
         node.produce()

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from flask_noderpc.testing import Node
-from flask_noderpc.transports.connection import Connection, Timing, text_frame
-from flask_noderpc.transports.connections import Connections
+from flask_noderpc.web.connection import Connection, Timing, text_frame
+from flask_noderpc.web.connections import Connections
 
 from .conftest import Connect
 from .pair import nothing

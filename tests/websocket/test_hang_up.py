@@ -11,8 +11,8 @@ from flask import Flask
 from flask_noderpc import MemoryBackend, hang_up
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for, serve
-from flask_noderpc.transports.connection import Timing
-from flask_noderpc.transports.connections import Connections
+from flask_noderpc.web.connection import Timing
+from flask_noderpc.web.connections import Connections
 
 from .client import Client
 from .pair import served
@@ -57,7 +57,7 @@ def test_who_connects_afterwards_is_refused_and_told_to_come_back(
 
 def test_a_handshake_that_was_under_way_ends_in_a_goodbye() -> None:
     connections = Connections(tick_s=0.01)
-    with connections.place("client"):
+    with connections.slot("client"):
         connections.close()
         with served(Timing(close_s=0.2), connections=connections) as pair:
             assert pair.read(4)[2:] == (1001).to_bytes(2)

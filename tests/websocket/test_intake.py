@@ -15,7 +15,7 @@ import pytest
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.testing import Node
 
-from ..serve.kit import until
+from ..server.kit import until
 from .conftest import Connect
 
 PATIENCE = 30.0
@@ -31,13 +31,13 @@ def locked(node: Node) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def message(method: str, own_id: int, params: Any = None) -> str:
+def message(method: str, request_id: int, params: Any = None) -> str:
     given = {} if params is None else {"params": params}
-    return json.dumps({"jsonrpc": "2.0", "id": own_id, "method": method, **given})
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, **given})
 
 
-def sending(own_id: int, tx: str, method: str = "broadcast_tx_sync") -> str:
-    return message(method, own_id, {"tx": base64.b64encode(tx.encode()).decode()})
+def sending(request_id: int, tx: str, method: str = "broadcast_tx_sync") -> str:
+    return message(method, request_id, {"tx": base64.b64encode(tx.encode()).decode()})
 
 
 @pytest.fixture

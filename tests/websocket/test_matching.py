@@ -10,7 +10,7 @@ import base64
 
 import pytest
 
-from flask_noderpc.canonical.hashes import tx_hash
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import Node
 
 from .conftest import Connect

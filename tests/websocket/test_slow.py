@@ -14,7 +14,7 @@ import pytest
 from flask_noderpc.mount import Mount
 from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
-from flask_noderpc.transports.connection import Timing
+from flask_noderpc.web.connection import Timing
 
 from .client import Client
 from .conftest import Connect

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.pacemaker import Pace
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import Node
 from flask_noderpc.testing.node import app_for, serve
@@ -74,7 +74,7 @@ def test_a_category_that_never_fires_can_be_asked_for(connect: Connect) -> None:
 def test_every_other_route_answers_on_the_same_socket(node: Node, connect: Connect) -> None:
     client = connect()
 
-    assert client.asked("health", own_id=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+    assert client.asked("health", request_id=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
     assert client.asked("broadcast_tx_sync", {"tx": "YT0x"})["result"]["code"] == "0"
     assert client.asked("block", {"height": "x"})["error"]["code"] == -32602
     assert client.asked("nosuch")["error"]["code"] == -32601
@@ -115,7 +115,7 @@ def test_after_unsubscribing_nothing_is_read(node: Node, connect: Connect) -> No
     assert client.asked("unsubscribe_all")["result"] == {}
     node.produce()
 
-    assert client.asked("health", own_id="next")["id"] == "next"
+    assert client.asked("health", request_id="next")["id"] == "next"
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_a_notification_gets_no_answer(connect: Connect) -> None:
     client = connect()
     client.text('{"method":"health"}')
 
-    assert client.asked("health", own_id="next")["id"] == "next"
+    assert client.asked("health", request_id="next")["id"] == "next"
 
 
 def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: Path) -> None:
-    chain = EmbeddedChain(tmp_path / "chain.db", pace=Pace(0.01, empty_blocks=True))
+    chain = EmbeddedChain(tmp_path / "chain.db", pace=BlockSchedule(0.01, empty_blocks=True))
     with (
         closing(chain),
         serve(app_for(chain)) as url,

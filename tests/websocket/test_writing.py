@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from flask_noderpc.transports.connection import Timing, text_frame
+from flask_noderpc.web.connection import Timing, text_frame
 
-from ..serve.kit import until
+from ..server.kit import until
 from .pair import PATIENCE, nothing, served
 
 SIZE = 4_000_000

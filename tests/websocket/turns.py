@@ -21,7 +21,7 @@ MESSAGE = b"\x81\x82\0\0\0\0{}"
 
 def main() -> None:
     """Count."""
-    from flask_noderpc.transports.connection import Connection, Timing
+    from flask_noderpc.web.connection import Connection, Timing
 
     received = count()
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc import NODE_ROUTES
-from flask_noderpc.canonical.hashes import tx_hash
-from flask_noderpc.node.table import UNSAFE_ROUTES
-from flask_noderpc.rpc.async_txs import AsyncTxs
-from flask_noderpc.rpc.context import Context
-from flask_noderpc.rpc.params import ParamLoader
-from flask_noderpc.rpc.seats import Seats, Turns
+from flask_noderpc import COMETBFT_ROUTES
+from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.jsonrpc.async_txs import AsyncTxs
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import ParamLoader
+from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import Settings
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.dialect import Dialect
@@ -53,8 +53,8 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         replace(dialect.rules, failed_check_is_error=False),
         dialect.node_version,
         dialect.encode,
-        Seats(1, "NODERPC_X"),
-        Turns(1),
+        WaiterLimit(1, "NODERPC_X"),
+        ScanLimit(1),
         AsyncTxs(backend),
     )
     known = {
@@ -65,7 +65,7 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         ),
         "{block}": backend.block_meta(2).block_id.hash.hex(),
     }
-    for route in NODE_ROUTES + UNSAFE_ROUTES:
+    for route in COMETBFT_ROUTES + UNSAFE_ROUTES:
         for values in ARGUMENTS.get(route.name, [{}]):
             given = {name: known.get(text, text) for name, text in values.items()}
             yield route.call(ctx, ParamLoader(route.params).from_uri(given))

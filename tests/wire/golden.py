@@ -13,7 +13,7 @@ from flask_noderpc.wire.comet.v037 import COMET_037
 from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.comet.v1 import COMET_1
 from flask_noderpc.wire.dialect import Dialect
-from tests.canonical import rebuild
+from tests.comet import rebuild
 
 
 @dataclass(frozen=True)

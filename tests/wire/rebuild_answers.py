@@ -22,8 +22,8 @@ from flask_noderpc.domain.validator import (
     ValidatorUpdate,
 )
 from flask_noderpc.wire import common
-from tests.canonical import rebuild
-from tests.canonical.rebuild import Json
+from tests.comet import rebuild
+from tests.comet.rebuild import Json
 
 
 def plain(found: Json) -> Json:

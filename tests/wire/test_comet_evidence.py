@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.backend.sqlite import rows
-from flask_noderpc.canonical import hashes, messages
-from flask_noderpc.canonical.basics import check_evidence_basics
+from flask_noderpc.backends.sqlite import rows
 from flask_noderpc.domain.block import DuplicateVoteEvidence, LightClientAttackEvidence
 from flask_noderpc.errors import InvalidEvidence
+from flask_noderpc.protocol.comet import hashes, messages
+from flask_noderpc.protocol.comet.validate_basic import check_evidence_basics
 from flask_noderpc.wire.comet.evidence import EVIDENCE_038, EVIDENCE_1, EvidenceObject
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
-from tests.canonical import rebuild
+from tests.comet import rebuild
 
 GOLDEN = json.loads((rebuild.GOLDEN / "evidence_0.38.25.json").read_text())
 EVERY_PIECE = pytest.mark.parametrize("made", GOLDEN, ids=lambda made: made["name"])
@@ -41,7 +41,7 @@ def test_evidence_has_the_bytes_and_the_hash_of_cometbft(made: Any) -> None:
     piece = read(made["json"])
 
     assert messages.evidence(piece).hex() == made["bytes"]
-    assert hashes.piece_hash(piece).hex() == made["hash"]
+    assert hashes.evidence_hash_of(piece).hex() == made["hash"]
     assert hashes.evidence_hash([piece]).hex() == made["list_hash"]
     check_evidence_basics(piece)
 

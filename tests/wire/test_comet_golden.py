@@ -18,7 +18,7 @@ from flask_noderpc.domain import events as told
 from flask_noderpc.events.messages import Message, keys_of, tx_keys
 from flask_noderpc.wire.events import TYPES
 from flask_noderpc.wire.schema import WireSchema
-from tests.canonical import rebuild
+from tests.comet import rebuild
 
 from .gather import schema_of
 from .golden import ALL, Golden

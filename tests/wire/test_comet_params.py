@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from flask_noderpc.cometbft.routes import COMETBFT_ROUTES
 from flask_noderpc.errors import InvalidParams
-from flask_noderpc.node.table import NODE_ROUTES
-from flask_noderpc.rpc.params import NoParams, ParamLoader, Params, param
+from flask_noderpc.jsonrpc.params import NoParams, ParamLoader, Params, param
 from flask_noderpc.wire.comet import gojson
 from flask_noderpc.wire.comet.params import COMET_PARAMS, READERS
 from flask_noderpc.wire.params import (
@@ -33,7 +33,7 @@ from flask_noderpc.wire.params import (
 )
 
 LOADERS: dict[str, ParamLoader[Any]] = {
-    route.name: ParamLoader(route.params, COMET_PARAMS) for route in NODE_ROUTES
+    route.name: ParamLoader(route.params, COMET_PARAMS) for route in COMETBFT_ROUTES
 }
 IN_URI = "error converting http params to arguments: "
 IN_JSON = "error converting json params to arguments: "

@@ -19,26 +19,30 @@ ids = st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=Fals
 
 
 @settings(deadline=None)
-@given(own_id=ids, method=st.text(), params=st.lists(st.integers(-(1 << 63), 1 << 63)))
-def test_a_call_is_read_as_it_was_written(own_id: object, method: str, params: object) -> None:
-    body = json.dumps({"id": own_id, "method": method, "params": params}).encode()
+@given(request_id=ids, method=st.text(), params=st.lists(st.integers(-(1 << 63), 1 << 63)))
+def test_a_call_is_read_as_it_was_written(
+    request_id: object, method: str, params: object
+) -> None:
+    body = json.dumps({"id": request_id, "method": method, "params": params}).encode()
 
     (call,) = ENVELOPE.parse(body, 1).items
 
     assert isinstance(call, Call)
     assert (call.method, json.loads(call.params)) == (method, params)
-    assert call.id == json.dumps(own_id).encode()
+    assert call.id == json.dumps(request_id).encode()
 
 
 @settings(deadline=None)
-@given(own_id=ids, data=st.text(), code=st.integers(-32768, -32000))
-def test_a_failure_is_json_with_the_id_as_it_came(own_id: object, data: str, code: int) -> None:
-    raw = json.dumps(own_id).encode()
+@given(request_id=ids, data=st.text(), code=st.integers(-32768, -32000))
+def test_a_failure_is_json_with_the_id_as_it_came(
+    request_id: object, data: str, code: int
+) -> None:
+    raw = json.dumps(request_id).encode()
 
     reply = json.loads(ENVELOPE.failure(raw, RPCError(data, code=code, message="m")))
 
     expected = {"code": code, "message": "m"} | ({} if not data else {"data": data})
-    assert reply == {"jsonrpc": "2.0", "id": own_id, "error": expected}
+    assert reply == {"jsonrpc": "2.0", "id": request_id, "error": expected}
 
 
 @pytest.mark.parametrize(("member", "expected"), [(True, {"error": ""}), (False, {})])
@@ -58,7 +62,7 @@ def test_a_notification_has_no_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "own_id"),
+    ("element", "request_id"),
     [
         (b"1e999", None),
         (b'"x"', None),
@@ -71,14 +75,14 @@ def test_a_notification_has_no_id() -> None:
     ],
 )
 def test_what_is_no_call_spoils_only_its_own_place(
-    element: bytes, own_id: bytes | None
+    element: bytes, request_id: bytes | None
 ) -> None:
     good = b'{"id":2,"method":"a"}'
 
     first, second = ENVELOPE.parse(b"[" + element + b"," + good + b"]", 10).items
 
     assert isinstance(first, BadCall)
-    assert (first.id, first.error.code) == (own_id, -32600)
+    assert (first.id, first.error.code) == (request_id, -32600)
     assert second == Call("a", b"", b"2")
 
 

@@ -8,8 +8,8 @@ import pytest
 from marshmallow import ValidationError
 
 from flask_noderpc.wire.fields import IntString, Number, Text
-from flask_noderpc.wire.replacing import Replacing
 from flask_noderpc.wire.schema import ListOf, OneOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema_patch import SchemaPatch
 
 
 class Leaf(WireSchema):
@@ -46,7 +46,7 @@ TREE = SimpleNamespace(
 
 
 def test_a_part_is_replaced_at_any_depth_and_in_its_place() -> None:
-    schema = Replacing({Leaf: NumberedLeaf})(Tree)
+    schema = SchemaPatch({Leaf: NumberedLeaf})(Tree)
 
     shown = {"twigs": [{"name": "a", "leaf": {"size": 5}, "length": 1}], "roots": [1]}
     assert compiled(schema)(TREE) == schema().dump(TREE) == shown
@@ -55,20 +55,20 @@ def test_a_part_is_replaced_at_any_depth_and_in_its_place() -> None:
 
 
 def test_what_was_there_before_stays() -> None:
-    Replacing({Leaf: NumberedLeaf})(Tree)
+    SchemaPatch({Leaf: NumberedLeaf})(Tree)
 
     assert compiled(Tree)(TREE)["twigs"][0]["leaf"] == {"size": "5"}
 
 
 def test_the_parts_of_a_replacement_are_replaced_too() -> None:
-    schema = Replacing({Tree: Fruit, Leaf: NumberedLeaf})(Tree)
+    schema = SchemaPatch({Tree: Fruit, Leaf: NumberedLeaf})(Tree)
 
     assert compiled(schema)(TREE) == {"leaf": {"size": 5}}
     assert compiled(schema)(SimpleNamespace(leaf=None)) == {"leaf": None}
 
 
 def test_a_field_of_several_kinds_has_them_replaced() -> None:
-    schema = Replacing({Leaf: NumberedLeaf})(Either)
+    schema = SchemaPatch({Leaf: NumberedLeaf})(Either)
     loaded = schema().load({"part": {"size": 5}})
 
     assert compiled(schema)(SimpleNamespace(part=LEAF)) == {"part": {"size": 5}}
@@ -79,15 +79,15 @@ def test_a_field_of_several_kinds_has_them_replaced() -> None:
 
 
 def test_a_schema_with_nothing_to_replace_is_the_same() -> None:
-    replaced = Replacing({Fruit: NumberedLeaf})
+    replaced = SchemaPatch({Fruit: NumberedLeaf})
 
     assert replaced(Tree) is Tree
     assert replaced(Either) is Either
     assert replaced(Fruit) is NumberedLeaf
-    assert Replacing({Leaf: NumberedLeaf})(Leaf) is NumberedLeaf
+    assert SchemaPatch({Leaf: NumberedLeaf})(Leaf) is NumberedLeaf
 
 
 def test_a_schema_is_replaced_once() -> None:
-    replaced = Replacing({Leaf: NumberedLeaf})
+    replaced = SchemaPatch({Leaf: NumberedLeaf})
 
     assert replaced(Tree) is replaced(Tree)

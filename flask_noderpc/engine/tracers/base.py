@@ -28,7 +28,7 @@ class Room:
         if self._left < 0:
             raise TraceStopped(
                 f"the answer is larger than {self._size} bytes",
-                "NODERPC_MAX_BATCH_RESPONSE_BYTES raises this; limit, disableStack or"
+                "NODERPC_MAX_RESPONSE_BYTES raises this; limit, disableStack or"
                 " onlyTopCall make a trace smaller",
             )
 
@@ -57,7 +57,7 @@ class Recorder(Tracer, ABC):
         """What was seen; the message is over."""
 
 
-class Recipe(ABC):
+class TracerConfig(ABC):
     """A tracer with its options: it goes to another process."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Recipe(ABC):
         """One for a single message."""
 
 
-class Alarm(Tracer):
+class Deadline(Tracer):
     """Ends a trace that takes too long."""
 
     def __init__(self, seconds: float) -> None:
@@ -77,7 +77,7 @@ class Alarm(Tracer):
             raise TraceStopped("execution timeout", "the call's own timeout gives it more")
 
 
-class Several(Tracer):
+class MultiTracer(Tracer):
     """Tells several tracers of everything."""
 
     def __init__(self, tracers: Sequence[Tracer]) -> None:
@@ -99,9 +99,9 @@ class Several(Tracer):
         for tracer in self._tracers:
             tracer.log(address, topics, data)
 
-    def selfdestruct(self, address: bytes, heir: bytes, balance: int) -> None:
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
         for tracer in self._tracers:
-            tracer.selfdestruct(address, heir, balance)
+            tracer.selfdestruct(address, beneficiary, balance)
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         for tracer in self._tracers:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import REVERTED, Environment, Message, Outcome
-from ...ethereum.reverts import reason
+from ...protocol.ethereum.reverts import reason
 from ..base import Frame, World
-from .base import Recipe, Recorder, Room, data
+from .base import Recorder, Room, TracerConfig, data
 
 # What a message takes beside its bytes, about.
 _FRAME_BYTES, _LOG_BYTES = 512, 512
 
 
 @dataclass(frozen=True, slots=True)
-class CallTracer(Recipe):
+class CallTracer(TracerConfig):
     """Whether messages within messages are left out, and whether logs are shown."""
 
     only_top_call: bool = False
@@ -90,10 +90,10 @@ class CallRecorder(Recorder):
             }
         )
 
-    def selfdestruct(self, address: bytes, heir: bytes, balance: int) -> None:
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
         if not self._show.only_top_call:
             self._room.take(_FRAME_BYTES)
-            ended = _frame("SELFDESTRUCT", address, heir, 0)
+            ended = _frame("SELFDESTRUCT", address, beneficiary, 0)
             ended |= {"input": "0x", "value": hex(balance)}
             self._open[-1].setdefault("calls", []).append(ended)
 

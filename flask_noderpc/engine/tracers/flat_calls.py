@@ -11,7 +11,7 @@ from typing import Any
 
 from ...domain.evm import PRECOMPILES, REVERTED, Environment, Message, Outcome
 from ..base import Frame, World
-from .base import Recipe, Recorder, Room, Several, data
+from .base import MultiTracer, Recorder, Room, TracerConfig, data
 from .call_tracer import CallTracer
 
 _ENTRY_BYTES = 512
@@ -30,7 +30,7 @@ _PARITY = {
 
 
 @dataclass(frozen=True, slots=True)
-class FlatCalls(Recipe):
+class FlatCalls(TracerConfig):
     """Whether calls of precompiled contracts are shown, and whether errors are Parity's."""
 
     precompiles: bool = False
@@ -40,7 +40,7 @@ class FlatCalls(Recipe):
         return _FlatCalls(self, room)
 
 
-class _FlatCalls(Several, Recorder):
+class _FlatCalls(MultiTracer, Recorder):
     def __init__(self, show: FlatCalls, room: Room) -> None:
         self._show, self._room = show, room
         self._tree = CallTracer().recorder(room)

@@ -9,14 +9,14 @@ from typing import Any
 
 from ...domain.evm import PRECOMPILES, Environment, Message, Outcome
 from ..base import Frame, World
-from .base import Recipe, Recorder, Room, Several
+from .base import MultiTracer, Recorder, Room, TracerConfig
 from .call_tracer import callee
 
 _ENTRY_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
-class FourByte(Recipe):
+class FourByte(TracerConfig):
     """Which functions were called with how much data; geth: eth/tracers/native/4byte.go."""
 
     def recorder(self, room: Room) -> Recorder:
@@ -43,7 +43,7 @@ class _FourByte(Recorder):
 
 
 @dataclass(frozen=True, slots=True)
-class Noop(Recipe):
+class Noop(TracerConfig):
     """Nothing."""
 
     def recorder(self, room: Room) -> Recorder:
@@ -57,16 +57,16 @@ class _Noop(Recorder):
 
 
 @dataclass(frozen=True, slots=True)
-class Mux(Recipe):
+class Mux(TracerConfig):
     """Several at once, by their names."""
 
-    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    recipes: Mapping[str, TracerConfig] = field(default_factory=dict)
 
     def recorder(self, room: Room) -> Recorder:
         return _Mux({name: each.recorder(room) for name, each in self.recipes.items()})
 
 
-class _Mux(Several, Recorder):
+class _Mux(MultiTracer, Recorder):
     def __init__(self, recorders: Mapping[str, Recorder]) -> None:
         super().__init__(list(recorders.values()))
         self._recorders = recorders

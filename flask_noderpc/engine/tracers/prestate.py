@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import NO_CODE, Environment, Message, Outcome
-from ...ethereum.execution import created_address
-from ...ethereum.signatures import authority_of
+from ...protocol.ethereum.execution import created_address
+from ...protocol.ethereum.signatures import authority_of
 from .. import opcodes
 from ..base import Frame, Step, World
-from .base import NOT_BEGUN, Recipe, Recorder, Room, data, word
+from .base import NOT_BEGUN, Recorder, Room, TracerConfig, data, word
 
 _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
 
 @dataclass(frozen=True, slots=True)
-class Prestate(Recipe):
+class Prestate(TracerConfig):
     """What of the accounts is shown; ``diff`` shows both sides of what changed."""
 
     diff: bool = False

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ... import json
+from ... import jsoncodec
 from ...domain.evm import Outcome
 from .. import opcodes
 from ..base import Frame, Step
-from .base import NOT_BEGUN, Recipe, Recorder, Room, data, word
+from .base import NOT_BEGUN, Recorder, Room, TracerConfig, data, word
 
 _WORD = 32
 
 
 @dataclass(frozen=True, slots=True)
-class StructLogger(Recipe):
+class StructLogger(TracerConfig):
     """What of a step is shown; no more steps after ``limit`` bytes, unless it is 0."""
 
     stack: bool = True
@@ -35,7 +35,7 @@ class _StructLogger(Recorder):
     def __init__(self, show: StructLogger, room: Room) -> None:
         self._show, self._room = show, room
         self._size = 0
-        self._logs: list[json.Raw] = []
+        self._logs: list[jsoncodec.Raw] = []
         # Each is written out as soon as its cost is known, which is less to keep.
         self._open: dict[str, Any] | None = None
         self._touched: dict[bytes, dict[int, int]] = {}
@@ -100,10 +100,10 @@ class _StructLogger(Recorder):
     def _flush(self) -> None:
         log, self._open = self._open, None
         if log is not None:
-            written = json.encode(log)
+            written = jsoncodec.encode(log)
             self._size += len(written)
             self._room.take(len(written))
-            self._logs.append(json.Raw(written))
+            self._logs.append(jsoncodec.Raw(written))
 
     def result(self, outcome: Outcome) -> Any:
         """All steps, and what came of them."""

@@ -6,7 +6,7 @@ geth: internal/ethapi/logtracer.go.
 from __future__ import annotations
 
 from ...domain.evm import EmittedLog
-from ...ethereum.keccak import keccak
+from ...protocol.ethereum.keccak import keccak
 from ..base import Frame, Tracer
 from .call_tracer import callee
 
@@ -39,8 +39,8 @@ class TransferTracer(Tracer):
     def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
         self._open[-1].append(EmittedLog(address, topics, data))
 
-    def selfdestruct(self, address: bytes, heir: bytes, balance: int) -> None:
-        self._transfer(address, heir, balance)
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
+        self._transfer(address, beneficiary, balance)
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         logs = self._open.pop()

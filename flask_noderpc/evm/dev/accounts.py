@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from ...domain.evm import AccountOverride
 from ...errors import TxRejected
-from ...rpc.context import Context
-from ...rpc.params import Params, param
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ..codec import hex
+from ..codec.call_objects import Big
+from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
-from ..forms import hexes
-from ..forms.call_objects import Big
-from ..forms.params import Address, Data, Tag
-from ..running import state
-from ..running.state import StorageKey
+from ..execution import state
+from ..execution.state import StorageKey
 from .control import Number, control
 
 
@@ -76,7 +76,7 @@ def add_balance(ctx: Context, params: OfBalance) -> bool:
 
 def set_nonce(ctx: Context, params: OfNonce) -> bool:
     """Give an account its next nonce."""
-    if params.nonce > hexes.MAX_UINT64:
+    if params.nonce > hex.MAX_UINT64:
         raise EvmError("nonce has more than 64 bits")
     return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
 

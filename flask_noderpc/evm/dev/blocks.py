@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...rpc.context import Context
-from ...rpc.params import Params, param
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ..codec import hex
+from ..codec.call_objects import Big
+from ..codec.params import Address
 from ..errors import EvmError
-from ..forms import hexes
-from ..forms.call_objects import Big
-from ..forms.params import Address
 from .control import Number, driving
 
 # CometBFT counts gas in 64 bits with a sign.
@@ -62,9 +62,7 @@ def set_coinbase(ctx: Context, params: OfCoinbase) -> bool:
 def set_gas_limit(ctx: Context, params: OfLimit) -> bool:
     """Let blocks have a gas limit from the next one on."""
     if not _LEAST_GAS <= params.limit <= _MOST_GAS:
-        raise EvmError(
-            f"a block's gas limit is from {_LEAST_GAS} to {hexes.quantity(_MOST_GAS)}"
-        )
+        raise EvmError(f"a block's gas limit is from {_LEAST_GAS} to {hex.quantity(_MOST_GAS)}")
     with driving(ctx) as driven:
         driven.set_gas_limit(params.limit)
     return True

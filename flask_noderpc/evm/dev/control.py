@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ...backend.control import Control
+from ...backends.base.control import Control
 from ...errors import NotSupported, TxRejected, ValueNotAllowed
-from ...rpc.context import Context
-from ...rpc.params import NoParams, Params, param
-from ...wire.param_forms import typed
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams, Params, param
+from ...wire.param_json_schema import typed
 from ...wire.params import ParamField
+from ..codec import hex
+from ..codec.params import Address, Bool, Hash, mismatch
 from ..errors import NOT_SUPPORTED, EvmError
-from ..forms import hexes
-from ..forms.params import Address, Bool, Hash, mismatch
 from ..reader import reader
 
 # A block takes milliseconds, and whoever asks waits.
@@ -41,7 +41,7 @@ class Number(ParamField):
     def from_json(self, value: Any) -> int:
         """The number."""
         if isinstance(value, str):
-            return hexes.read_quantity(value, 256)
+            return hex.read_quantity(value, 256)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise mismatch(value, "uint64")
         return value
@@ -198,7 +198,7 @@ def set_next_time(ctx: Context, params: Seconds) -> str:
     """Give the next block a time."""
     with driving(ctx) as driven:
         driven.set_next_time(params.seconds)
-    return hexes.quantity(params.seconds)
+    return hex.quantity(params.seconds)
 
 
 def set_automine(ctx: Context, params: Switch) -> bool:
@@ -271,5 +271,5 @@ class OfSender(Params):
 
 def drop_of(ctx: Context, params: OfSender) -> bool:
     """Forget what waits of a sender."""
-    control(ctx).drop(ctx.backend.pending_of(params.address, _MOST_BLOCKS))
+    control(ctx).drop(ctx.backend.pending_by_sender(params.address, _MOST_BLOCKS))
     return True

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...canonical.blocksize import max_data_bytes
-from ...ethereum import accounts
-from ...ethereum import dump as dumps
-from ...rpc.context import Context
-from ...rpc.params import NoParams, Params, param
-from ..budget import Budget
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.comet.blocksize import max_data_bytes
+from ...protocol.ethereum import accounts
+from ...protocol.ethereum import dump as dumps
+from ..codec.params import Data, Tag
 from ..errors import EvmError
-from ..forms.params import Data, Tag
-from ..running.state import machine, root_of
+from ..execution.state import machine, root_of
+from ..search_budget import SearchBudget
 from .control import driving
 
 # At most, around a dump in a call of some client's, and in a transaction.
@@ -41,15 +41,13 @@ def dump(ctx: Context, params: NoParams) -> bytes:
 
 
 def _records(ctx: Context, root: bytes) -> Iterator[bytes]:
-    budget = Budget(ctx.settings)
-    left = ctx.settings.max_batch_response_bytes - dumps.FRAME_BYTES
+    budget = SearchBudget(ctx.settings)
+    left = ctx.settings.max_response_bytes - dumps.FRAME_BYTES
     for record in accounts.records(machine(ctx).record, root):
         budget.spend(1)
         left -= len(record) + dumps.RECORD_FRAME_BYTES
         if left < 0:
-            raise EvmError(
-                "the state is too large for one answer (NODERPC_MAX_BATCH_RESPONSE_BYTES)"
-            )
+            raise EvmError("the state is too large for one answer (NODERPC_MAX_RESPONSE_BYTES)")
         yield record
 
 
@@ -68,7 +66,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
 def load(ctx: Context, params: OfState) -> bool:
     """Make the state that of a dump, in a block of its own."""
     try:
-        dumps.decode(params.dump, ctx.settings.max_batch_response_bytes)
+        dumps.decode(params.dump, ctx.settings.max_response_bytes)
     except ValueError as error:
         raise EvmError(f"not a state of anvil_dumpState of this server: {error}") from None
     with driving(ctx) as driven:

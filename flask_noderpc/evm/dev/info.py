@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...domain.ethereum import Block
-from ...rpc.context import Context
-from ...rpc.params import NoParams
-from ..forms.params import Tag
-from ..forms.views import PlainNumber
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams
+from ..codec.params import Tag
+from ..codec.views import PlainNumber
+from ..execution.state import block_of
+from ..queries import fees, node
 from ..reader import reader
-from ..reading import fees, node
-from ..running.state import block_of
 
 _NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
 

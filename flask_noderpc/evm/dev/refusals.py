@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
-from ...rpc.context import Context
+from ...jsonrpc.context import Context
 from ..errors import NOT_SUPPORTED, EvmError
-from ..running.unsupported import Unread
+from ..execution.unsupported import Unread
 
 _REASONS = (
     (

@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ... import json
+from ... import jsoncodec
 from ...domain.ethereum import ZERO_ADDRESS, Transaction
 from ...errors import PlaceTaken
-from ...ethereum.keys import DEV_KEYS, Key, personal_digest
-from ...ethereum.transactions import decode, in_the_name_of, signed
-from ...ethereum.typed_data import typed_digest
-from ...ethereum.validity import check_tip
-from ...rpc.context import Context
-from ...rpc.params import NoParams, Params, param
-from ...wire.param_forms import typed
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.ethereum.keys import DEV_KEYS, Key, personal_digest
+from ...protocol.ethereum.transactions import decode, in_the_name_of, signed
+from ...protocol.ethereum.typed_data import typed_digest
+from ...protocol.ethereum.validity import check_tip
+from ...wire.param_json_schema import typed
 from ...wire.params import ParamField
+from ..codec.params import Address, Anything, Bool, Data
 from ..errors import EvmError
-from ..forms.params import Address, Anything, Bool, Data
-from ..reading import fees
-from ..running.filling import ToFill, filled, pending_nonce
-from ..running.sending import check_fee, hand_in
-from ..running.settling import settle
+from ..execution.automine_wait import settle
+from ..execution.filling import FillParams, filled, pending_nonce
+from ..execution.sending import check_fee, hand_in
+from ..queries import fees
 
 _MEMO = "evm wallet"
 
@@ -93,7 +93,7 @@ def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
     return wallet(ctx).addresses
 
 
-def send(ctx: Context, params: ToFill) -> bytes:
+def send(ctx: Context, params: FillParams) -> bytes:
     """Fill in, sign and send a transaction; its hash."""
     own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
     own.check(sender)
@@ -103,14 +103,14 @@ def send(ctx: Context, params: ToFill) -> bytes:
         tx = _placed(ctx, tx)
     else:
         tx = own.sealed(tx)
-        hand_in(ctx, tx, partial(ctx.backend.submit_own, replaces=True))
+        hand_in(ctx, tx, partial(ctx.backend.submit_local, replaces=True))
     settle(ctx, tx)
     return tx.hash
 
 
 def _placed(ctx: Context, tx: Transaction) -> Transaction:
     """A transaction as it was handed in, with the next nonce that is free."""
-    own, submit = wallet(ctx), partial(ctx.backend.submit_own, replaces=False)
+    own, submit = wallet(ctx), partial(ctx.backend.submit_local, replaces=False)
     with own.turn:
         for _ in range(_MOST_TRIES):
             placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
@@ -125,7 +125,7 @@ def _placed(ctx: Context, tx: Transaction) -> Transaction:
     raise EvmError("others took every nonce that was tried; try again")
 
 
-def sign_transaction(ctx: Context, params: ToFill) -> dict[str, Any]:
+def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
     """Fill in and sign a transaction, and send it nowhere."""
     args = params.args
     sender = args.sender or ZERO_ADDRESS
@@ -176,8 +176,8 @@ class TypedData(ParamField):
         """What of it is signed."""
         if isinstance(value, str):
             try:
-                value = json.decode(value.encode())
-            except json.NotJSON as error:
+                value = jsoncodec.decode(value.encode())
+            except jsoncodec.NotJSON as error:
                 raise ValueError(f"typed data: {error}") from None
         return typed_digest(value)
 

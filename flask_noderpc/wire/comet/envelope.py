@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import ClassVar
 
-from ... import json
+from ... import jsoncodec
 from ...errors import (
     BatchTooLarge,
     BodyTooLarge,
@@ -74,7 +74,7 @@ class CometEnvelope(Envelope):
     def over_websocket(self, error: RPCError) -> RPCError:
         """CometBFT: a websocket does not tell bad parameters from what fails inside."""
         if isinstance(error, InvalidParams):
-            return InternalError(error.text, error.cure)
+            return InternalError(error.text, error.hint)
         return error
 
 
@@ -82,10 +82,10 @@ def _unreadable(error: GoError) -> ParseError:
     return ParseError(f"error unmarshaling request: {error}")
 
 
-def _elements(body: bytes) -> list[json.Raw]:
+def _elements(body: bytes) -> list[jsoncodec.Raw]:
     try:
-        return json.decode(body, list[json.Raw])
-    except json.NotJSON as error:
+        return jsoncodec.decode(body, list[jsoncodec.Raw])
+    except jsoncodec.NotJSON as error:
         raise _why(body, error) from None
 
 
@@ -99,19 +99,19 @@ def _in_batch(element: bytes) -> Call:
 
 def _call(document: bytes) -> Call:
     try:
-        message = json.decode(document, Message)
-    except json.NotJSON as error:
+        message = jsoncodec.decode(document, Message)
+    except jsoncodec.NotJSON as error:
         if document.strip() == b"null":
             return _NOTIFICATION
         raise _why(document, error) from None
     _text(bytes(message.jsonrpc), "jsonrpc")
     method = _text(bytes(message.method), "method")
-    own_id = _id(bytes(message.id))
-    return Call(method, bytes(message.params), own_id) if own_id else _NOTIFICATION
+    request_id = _id(bytes(message.id))
+    return Call(method, bytes(message.params), request_id) if request_id else _NOTIFICATION
 
 
-def _why(document: bytes, error: json.NotJSON) -> GoError:
-    if len(document) > gojson.LONGEST_EXPLAINED:
+def _why(document: bytes, error: jsoncodec.NotJSON) -> GoError:
+    if len(document) > gojson.MAX_EXPLAINED:
         return GoError(str(error))
     try:
         gojson.check(document)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ... import json
+from ... import jsoncodec
 from ...domain import block as blocks
 from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ...errors import InvalidEvidence
-from .. import param_forms as forms
+from .. import param_json_schema as forms
 from ..param_rules import ParamRules, Reader
 from ..params import ParamField
-from ..vote_texts import vote_text
+from ..vote_repr import vote_repr
 from . import gojson
 from .params import ByteSlice, HexBytes, Integer, String, refuse_hex
 from .structs import Interface, Pointer, Slice, Small, Struct, Time, Value
@@ -190,7 +190,7 @@ def _duplicate_vote(
     vote_a: blocks.Vote | None, vote_b: blocks.Vote | None, **others: int
 ) -> blocks.DuplicateVoteEvidence:
     if vote_a is None or vote_b is None:
-        shown = f"{vote_text(vote_a)}, {vote_text(vote_b)}"
+        shown = f"{vote_repr(vote_a)}, {vote_repr(vote_b)}"
         raise _invalid(f"one or both of the votes are empty {shown}")
     return blocks.DuplicateVoteEvidence(vote_a, vote_b, **others)
 
@@ -275,13 +275,13 @@ class EvidenceObject(ParamField):
 
     def from_json(self, value: Any) -> blocks.Evidence | None:
         """CometBFT's object, with its names of types or the document's."""
-        return EVIDENCE_038.from_json(json.encode(value))
+        return EVIDENCE_038.from_json(jsoncodec.encode(value))
 
     def from_uri(self, text: str) -> blocks.Evidence | None:
         """The same object as JSON."""
         try:
-            return self.from_json(json.decode(text))
-        except json.NotJSON:
+            return self.from_json(jsoncodec.decode(text))
+        except jsoncodec.NotJSON:
             raise self.refuse() from None
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from json import loads
 from typing import NamedTuple
 
-from ... import json
+from ... import jsoncodec
 from ...domain.text import text_of
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
 
 # To find out what Go would say of a megabyte takes half a second.
-LONGEST_EXPLAINED = 20_000
+MAX_EXPLAINED = 20_000
 
 _SPACE = " \t\r\n"
 _DIGITS = "0123456789"
@@ -149,11 +149,11 @@ def check(document: bytes) -> None:
     """Raise :exc:`GoError` unless the document is one JSON value."""
     try:
         # Faster by far, and a little stricter: what it takes, Go takes.
-        json.decode(document)
-    except json.NotJSON as error:
-        if len(document) <= LONGEST_EXPLAINED:
+        jsoncodec.decode(document)
+    except jsoncodec.NotJSON as error:
+        if len(document) <= MAX_EXPLAINED:
             _check(document)
-        elif isinstance(error, json.TooDeep):
+        elif isinstance(error, jsoncodec.TooDeep):
             # Python's reader may go deeper than the stack does.
             raise GoError(str(error)) from None
         else:
@@ -225,10 +225,10 @@ def string(document: bytes) -> str:
 def elements(document: bytes) -> list[bytes]:
     """The elements of a checked array, each as it is written."""
     try:
-        return [bytes(element) for element in json.decode(document, list[json.Raw])]
-    except json.NotJSON:
+        return [bytes(element) for element in jsoncodec.decode(document, list[jsoncodec.Raw])]
+    except jsoncodec.NotJSON:
         # Go reads half a surrogate pair.
-        if len(document) > LONGEST_EXPLAINED:
+        if len(document) > MAX_EXPLAINED:
             raise GoError("a text in it is no Unicode") from None
         return _elements(document)
 

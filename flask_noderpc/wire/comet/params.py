@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ... import json
+from ... import jsoncodec
 from ...domain.text import text_of
-from .. import param_forms as forms
+from .. import param_json_schema as forms
 from .. import params
 from ..fields import Json
 from ..param_rules import ParamRules, Reader
@@ -152,8 +152,8 @@ class StringSlice:
 
 def _texts(raw: bytes) -> tuple[str, ...]:
     # One way for all that is well, which may be long; one by one where Go reads more.
-    with suppress(json.NotJSON):
-        return tuple(text or "" for text in json.decode(raw, list[str | None]))
+    with suppress(jsoncodec.NotJSON):
+        return tuple(text or "" for text in jsoncodec.decode(raw, list[str | None]))
     return tuple(map(String().from_json, gojson.elements(raw)))
 
 
@@ -192,8 +192,8 @@ def _numbers(raw: bytes) -> bytes:
     # One way for all that is well, which may be long; one by one where Go's reason is needed.
     # Go takes no sign, not even that of -0.
     if b"-" not in raw:
-        with suppress(json.NotJSON, ValueError):
-            return bytes(number or 0 for number in json.decode(raw, list[int | None]))
+        with suppress(jsoncodec.NotJSON, ValueError):
+            return bytes(number or 0 for number in jsoncodec.decode(raw, list[int | None]))
     return bytes(map(_byte, gojson.elements(raw)))
 
 
@@ -242,7 +242,7 @@ class Ours:
 
     def from_json(self, raw: bytes) -> Any:
         """As the kind reads it."""
-        return self.kind.from_json(json.decode(raw))
+        return self.kind.from_json(jsoncodec.decode(raw))
 
 
 _HEX = HexBytes("bytes.HexBytes")
@@ -270,11 +270,11 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
     # CometBFT: rpc/jsonrpc/server/http_json_handler.go, jsonParamsToArgs.
     match gojson.kind_of(raw):
         case "object":
-            found = json.decode(raw, dict[str, json.Raw])
+            found = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
             values = {name: bytes(value) for name, value in found.items()}
         case "array":
             values = _by_place(
-                [bytes(value) for value in json.decode(raw, list[json.Raw])], names
+                [bytes(value) for value in jsoncodec.decode(raw, list[jsoncodec.Raw])], names
             )
         case _:
             reason = gojson.mismatch(raw, "[]json.RawMessage")
@@ -285,7 +285,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
 def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     if len(values) != len(names):
         # Go prints bytes as numbers, four times as long as they are.
-        is_long = sum(map(len, values)) > gojson.LONGEST_EXPLAINED
+        is_long = sum(map(len, values)) > gojson.MAX_EXPLAINED
         each = (f"[{' '.join(map(str, value))}]" for value in values)
         shown = "..." if is_long else " ".join(each)
         raise GoError(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ... import json
+from ... import jsoncodec
 from ...domain.time import ZERO_TIME, from_text
 from . import gojson
 from .gojson import GoError
@@ -18,7 +18,7 @@ from .gojson import GoError
 _NULL = b"null"
 
 # CometBFT: types/vote_set.go, MaxVotesCount, which its own checks apply later or not at all.
-LONGEST_SLICE = 10_000
+MAX_SLICE = 10_000
 
 
 class Value(Protocol):
@@ -85,7 +85,7 @@ class Struct:
         """A JSON object."""
         if gojson.kind_of(raw) != "object":
             raise gojson.mismatch(raw, "map[string]json.RawMessage")
-        found = json.decode(raw, dict[str, json.Raw])
+        found = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
         return self.make(
             **{
                 keyword: _value(value, bytes(found.get(name, _NULL)))
@@ -117,10 +117,10 @@ class Slice:
         """A JSON array."""
         if gojson.kind_of(raw) != "array":
             raise gojson.mismatch(raw, "[]json.RawMessage")
-        found = json.decode(raw, list[json.Raw])
-        if len(found) > LONGEST_SLICE:
+        found = jsoncodec.decode(raw, list[jsoncodec.Raw])
+        if len(found) > MAX_SLICE:
             # Each takes microseconds, and a body holds many.
-            raise GoError(f"a list has {len(found)} elements, at most {LONGEST_SLICE} are read")
+            raise GoError(f"a list has {len(found)} elements, at most {MAX_SLICE} are read")
         return tuple(_value(self.of, bytes(element)) for element in found)
 
 
@@ -136,7 +136,7 @@ class Interface:
         # CometBFT: libs/json/decoder.go, decodeReflectInterface.
         if gojson.kind_of(raw) != "object":
             raise gojson.mismatch(raw, "json.interfaceWrapper")
-        found = json.decode(raw, dict[str, json.Raw])
+        found = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
         name = self._name(bytes(found.get("type", _NULL)))
         if "value" not in found:
             raise GoError("interface value cannot be empty")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from ...domain import answers
 from ..event_page import event_page
-from ..replacing import Replacing
+from ..schema_patch import SchemaPatch
 from . import shapes, v038_shapes
 from .v034_shapes import ConsensusParams, EventAttribute, VersionParams
 from .v037 import COMET_037
 
-REPLACED = Replacing(
+REPLACED = SchemaPatch(
     {
         v038_shapes.EventAttribute: EventAttribute,
         v038_shapes.VersionParamsUpdate: VersionParams,
@@ -31,6 +31,6 @@ COMET_034 = replace(
     },
     events=EVENT_SCHEMAS,
     # CometBFT 0.34: rpc/core/routes.go.
-    lacks=frozenset({"header", "header_by_hash"}),
+    omits_routes=frozenset({"header", "header_by_hash"}),
     ignored={"tx_search": ("match_events",), "block_search": ("match_events",)},
 )

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from ..fields import Base64OrNull, Flag, IntString
 from ..schema import Shape, WireSchema
-from .v038_shapes import (
-    BlockParamsUpdate,
-    EvidenceParamsUpdate,
-    ValidatorParamsUpdate,
-)
+from .v038_shapes import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParamsUpdate
 
 
 class EventAttribute(WireSchema):

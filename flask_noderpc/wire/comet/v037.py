@@ -8,15 +8,15 @@ from ...domain import abci, answers
 from ...domain import events as told
 from ..consensus_shapes import consensus_dump
 from ..event_page import event_page
-from ..replacing import Replacing
-from ..vote_texts import short_vote_text
+from ..schema_patch import SchemaPatch
+from ..vote_repr import short_vote_repr
 from . import shapes, v038_events, v038_shapes
 from .v037_events import NewBlock, NewBlockHeader, NewEvidence, as_of_037
 from .v037_shapes import BlockResults, CheckTx, CommitResult
 from .v038 import COMET_038
 from .v038_shapes import ValidatorSet
 
-REPLACED = Replacing(
+REPLACED = SchemaPatch(
     {
         # CometBFT 0.37: neither vote extensions nor their parameters.
         v038_shapes.Vote: shapes.Vote,
@@ -43,7 +43,7 @@ COMET_037 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         abci.TxResult: CheckTx,
-        answers.ConsensusDump: consensus_dump(ValidatorSet, short_vote_text),
+        answers.ConsensusDump: consensus_dump(ValidatorSet, short_vote_repr),
         answers.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,

@@ -8,7 +8,7 @@ from ...domain import abci, answers, genesis, network
 from ...errors import Forbidden, MethodNotFound
 from .. import common
 from ..consensus_shapes import ConsensusState, consensus_dump
-from ..dialect import Dialect, HttpHabits, Rules
+from ..dialect import Dialect, HttpProfile, Rules
 from ..event_page import event_page
 from .envelope import CometEnvelope
 from .evidence import EVIDENCE_038, with_evidence
@@ -85,7 +85,7 @@ COMET_038 = Dialect(
     statuses=STATUSES,
     rules=Rules(unknown_block_is_null=True, proves_each_block=True),
     envelope=CometEnvelope(),
-    http=HttpHabits(
+    http=HttpProfile(
         any_method=True,
         posts_may_be_kept=True,
         server_time=True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...domain import answers
 from ..consensus_shapes import consensus_dump
 from ..event_page import event_page
-from ..replacing import Replacing
+from ..schema_patch import SchemaPatch
 from . import v038_shapes
 from .evidence import EVIDENCE_1, with_evidence
 from .v038 import COMET_038
@@ -20,7 +20,7 @@ from .v1_shapes import (
     ValidatorUpdate,
 )
 
-REPLACED = Replacing(
+REPLACED = SchemaPatch(
     {
         v038_shapes.Status: Status,
         v038_shapes.DuplicateVote: DuplicateVote,

@@ -14,11 +14,11 @@ from flask import Flask
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.chain.evm.patches import Change, patch_tx
+from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
 from flask_noderpc.domain.params import BlockParams
-from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm.dev.control_table import CONTROL_ROUTES
+from flask_noderpc.evm.dev.control_routes import CONTROL_ROUTES
 from flask_noderpc.evm.dev.refusals import REASONS
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing.node import serve
 from tests.websocket.client import Client
 
@@ -262,7 +262,7 @@ def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
     ("settings", "said"),
     [
         ({"evm_max_body_bytes": 700_000}, "NODERPC_EVM_MAX_BODY_BYTES raises it"),
-        ({"max_batch_response_bytes": 500_000}, "NODERPC_MAX_BATCH_RESPONSE_BYTES"),
+        ({"max_response_bytes": 500_000}, "NODERPC_MAX_RESPONSE_BYTES"),
         ({}, "block.max_bytes of the genesis raises it"),
     ],
 )
@@ -275,7 +275,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
         # As a genesis may say.
         block = BlockParams(max_bytes=750_000, max_gas=30_000_000)
         done(w3, "evm_mine")
-        chain.submit_own(patch_tx(Change(block=block)), replaces=False)
+        chain.submit_local(patch_tx(Change(block=block)), replaces=False)
         done(w3, "evm_mine")
         fill(w3, 2)
         assert said in asked(w3, "anvil_dumpState")["error"]["message"]

@@ -13,8 +13,8 @@ import pytest
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.application import BlockExecution, BlockRequest
-from flask_noderpc.chain import pacemaker
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
+from flask_noderpc.chain import block_scheduler
 from flask_noderpc.testing.node import serve
 
 from .kit import FIRST, STRANGER, asked, chain_of, dev_app
@@ -57,7 +57,7 @@ def test_a_transaction_does_not_wait_for_a_short_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No time goes by, so that an interval would never end.
-    monkeypatch.setattr(pacemaker, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    monkeypatch.setattr(block_scheduler, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     app = dev_app(tmp_path, produce=True, poll_interval=0.01, block_interval=0.1)
     with serve(app) as url, closing(chain_of(app)):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
@@ -69,7 +69,7 @@ def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = dev_app(tmp_path)
-    chain, begun, go_on = chain_of(app), Event(), Event()
+    chain, begun, resume = chain_of(app), Event(), Event()
     with serve(app) as url, closing(chain):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         sent(w3)
@@ -78,7 +78,7 @@ def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
 
         def slow(block: BlockRequest) -> BlockExecution:
             begun.set()
-            assert go_on.wait(30)
+            assert resume.wait(30)
             return run(block)
 
         monkeypatch.setattr(chain.application, "finalize_block", slow)
@@ -89,7 +89,7 @@ def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
             tx_hash = sent(w3, nonce=1)
             assert maker.is_alive()
         finally:
-            go_on.set()
+            resume.set()
             maker.join()
         chain.produce()
         assert w3.eth.get_transaction_receipt(tx_hash)["blockNumber"] == 2

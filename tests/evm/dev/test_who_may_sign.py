@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import ConfigurationError
-from flask_noderpc.ethereum.keys import DEV_KEYS
-from flask_noderpc.evm.dev.table import DEV_ROUTES
+from flask_noderpc.evm.dev.routes import DEV_ROUTES
+from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 from tests.websocket.client import Client
 
 from .kit import FIRST, TYPED, asked, chain_of, dev_app

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backend.filters import Clock, FilterStore
+from flask_noderpc.backends.base.filters import Clock, FilterStore
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.ethereum.keccak import keccak
-from flask_noderpc.evm.telling import filter_changes
+from flask_noderpc.evm.subscriptions import filter_changes
+from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing.node import app_for
 
 from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
@@ -216,6 +216,6 @@ def test_a_poll_that_takes_too_long_goes_on_behind_what_it_told(
         emit(chain, nonce, TOPIC_A)
 
     # A block and its transaction are two rows.
-    narrow, wide = asking(chain, search_rows=1), asking(chain)
-    assert "NODERPC_SEARCH_ROWS" in narrow("getFilterChanges", own)["message"]
+    narrow, wide = asking(chain, search_max_rows=1), asking(chain)
+    assert "NODERPC_SEARCH_MAX_ROWS" in narrow("getFilterChanges", own)["message"]
     assert len(wide("getFilterChanges", own)) == 3

@@ -13,8 +13,8 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.filters import PolledFilter
-from flask_noderpc.evm.telling import filter_changes, filter_methods
-from flask_noderpc.rpc.context import Context
+from flask_noderpc.evm.subscriptions import filter_changes, filter_methods
+from flask_noderpc.jsonrpc.context import Context
 
 from ..chain import TOPIC_A, transfer
 from .kit import InMemory, Time, asking, data, emit, opened

@@ -1,0 +1,1 @@
+"""The abstract backend and its capabilities, without any store."""

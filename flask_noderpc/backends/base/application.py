@@ -1,0 +1,189 @@
+"""The application of an embedded chain, in ABCI's terms, and what it is told and tells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...domain.abci import AppInfo, Event, QueryResult, TxResult
+from ...domain.block import Commit, Evidence
+from ...domain.genesis import Genesis
+from ...domain.params import ConsensusParamsUpdate
+from ...domain.validator import ValidatorSet, ValidatorUpdate
+from ...errors import NotSupported
+from .evm_state import EvmState
+
+
+class AppState(Protocol):
+    """The application's committed key-value state, in the chain's own store."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value, or ``None``."""
+
+
+Changes = Mapping[bytes, bytes | None]
+"""What a block writes into the application's state; ``None`` removes a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitChain:
+    """What an application makes of the genesis document."""
+
+    app_hash: bytes = b""
+    validators: tuple[ValidatorUpdate, ...] = ()
+    """Replaces the genesis validators; empty keeps them."""
+    consensus_params: ConsensusParamsUpdate | None = None
+    changes: Changes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """A proposed block, as the application executes it."""
+
+    height: int
+    time: int
+    txs: tuple[bytes, ...]
+    evidence: tuple[Evidence, ...]
+    proposer_address: bytes
+    hash: bytes
+    last_commit: Commit
+    validators: ValidatorSet
+    """The set that signs this height."""
+    next_validators: ValidatorSet
+    """The set that signs the next height, which validator updates change."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExecution:
+    """What executing a block gave, and what it writes."""
+
+    tx_results: tuple[TxResult, ...]
+    app_hash: bytes
+    begin_events: tuple[Event, ...] = ()
+    end_events: tuple[Event, ...] = ()
+    validator_updates: tuple[ValidatorUpdate, ...] = ()
+    consensus_param_updates: ConsensusParamsUpdate | None = None
+    changes: Changes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a block has room for; -1 is no limit."""
+
+    max_bytes: int
+    max_gas: int
+
+    def fits(self, size: int, gas: int) -> bool:
+        """Whether so many bytes and so much gas do."""
+        return not 0 <= self.max_bytes < size and not 0 <= self.max_gas < gas
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of a transaction that its sender can use once: another there replaces it."""
+
+    hash: bytes
+    """What Ethereum's clients know the transaction by."""
+    sender: bytes
+    nonce: int
+    next_nonce: int
+    """The first that the sender has not used."""
+    fee_cap: int
+    """The most that a unit of gas may cost."""
+    tip: int
+
+
+class Application(EvmState, ABC):
+    """A state machine in ABCI's terms.
+
+    It reads its committed state from an :class:`AppState` and hands its writes back, so
+    that a block, its results and the state it leaves are stored together or not at all.
+    """
+
+    name = ""
+    """The mark of its chains' stores, so that no other application opens them;
+    empty marks none."""
+
+    rechecks = True
+    """Whether waiting transactions are checked again after each block."""
+
+    chooses = False
+    """Whether it is shown all that wait and chooses, and not what is oldest and fits.
+
+    What is sent to it is checked before it is looked for room, which a :meth:`slot` may have.
+    """
+
+    is_chain_only = False
+    """Whether :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
+    parameters alone, so that what they say is kept until the next block. A class with another
+    of the two says so anew."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The first that has one of the three must be one that says so.
+        for kind in cls.__mro__:
+            if "is_chain_only" in vars(kind):
+                return
+            if "info" in vars(kind) or "query" in vars(kind):
+                cls.is_chain_only = False
+                return
+
+    @abstractmethod
+    def info(self) -> AppInfo:
+        """Who it is and how far it has come."""
+
+    @abstractmethod
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        """The state before the first block."""
+
+    @abstractmethod
+    def check_tx(self, tx: bytes) -> TxResult:
+        """Whether the transaction may wait for a block: code 0 says yes."""
+
+    def recheck_tx(self, tx: bytes) -> TxResult:
+        """The same of one that waits already, or that this node made by itself."""
+        return self.check_tx(tx)
+
+    def slot(self, tx: bytes) -> Slot | None:
+        """The place of a transaction that :meth:`check_tx` takes, where there are places."""
+        return None
+
+    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+        """The transactions of a block that is about to be proposed.
+
+        Those that are left out wait for another block, unless others are brought in:
+        those have taken their place.
+        """
+        return tuple(txs)
+
+    @abstractmethod
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        """The begin, deliver and end results of a block, and what it writes.
+
+        Nothing is kept yet: a block that does not get committed is executed again.
+        """
+
+    needs_blocks = 1
+    """How many of the latest blocks must be there when one is executed."""
+
+    def commit(self, height: int) -> int | None:
+        """The block is durable now; an application with a store of its own keeps it.
+
+        The lowest height whose block may still be needed: those below may be forgotten.
+        ``None`` or 0 leaves that to the operator, who may keep more in any case.
+        """
+        return None
+
+    def undo_changes(self, height: int) -> Changes:
+        """What brings the state back to that after an earlier block; raise
+        :exc:`~flask_noderpc.errors.NotSupported` where that can't be had any more."""
+        raise NotSupported("the application keeps no earlier states, its blocks stay")
+
+    @abstractmethod
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """An answer from the committed state."""
+
+    def close(self) -> None:
+        """Let go of processes; they begin again when they are needed."""

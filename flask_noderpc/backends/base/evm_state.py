@@ -1,0 +1,53 @@
+"""Where Ethereum's accounts are, and what runs code on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeVar
+
+from ...engine.base import Job
+from ...errors import NotSupported
+
+T = TypeVar("T")
+
+
+class Evm(ABC):
+    """The Ethereum state of a chain at its heights, and an engine beside it."""
+
+    initial_base_fee = 0
+    """That of the genesis, in wei for a unit of gas."""
+
+    @abstractmethod
+    def root(self, height: int) -> bytes:
+        """The root of the state after a block, 0 for the genesis; raise
+        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    @abstractmethod
+    def record(self, digest: bytes) -> bytes | None:
+        """A node of the state's trees, or a code, by its hash."""
+
+    @abstractmethod
+    def run(self, job: Job[T], client: str = "") -> T:
+        """What comes of a job, within the time that one may take; raise
+        :exc:`~flask_noderpc.errors.ExecutionFailed`.
+
+        ``client`` is whose it is, where room is shared out among clients.
+        """
+
+    def start(self, *, calls: bool, blocks: bool) -> None:
+        """Start in the background what runs code, before there is any to run.
+
+        The default has nothing to start.
+        """
+
+
+class EvmState:
+    """Role: Ethereum's accounts. The default has none."""
+
+    def evm(self) -> Evm:
+        """The state and its engine; raise :exc:`~flask_noderpc.errors.NotSupported`."""
+        raise NotSupported(
+            "the backend has no Ethereum state: accounts can't be read and no code can be run"
+            " here",
+            "NODERPC_APPLICATION = 'evm' is a chain that has",
+        )

@@ -1,0 +1,121 @@
+"""Where filters live between two polls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ...domain.filters import PolledFilter
+from ...domain.time import SECOND
+from ...errors import Busy, FilterNotFound
+from ...fairness import largest_owner
+
+DEADLINE = 300 * SECOND
+"""How long a filter lives that nobody polls. geth: eth/filters/api.go, 5 minutes."""
+
+Clock = Callable[[], int]
+"""Nanoseconds since 1970."""
+
+
+class Filters(ABC):
+    """Keeps filters, each until nobody has polled it for ``DEADLINE``."""
+
+    @abstractmethod
+    def add(self, added: PolledFilter, cap: int) -> None:
+        """Keep a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live.
+
+        But where an owner has more of them than this one will have, that owner's filter that
+        was not polled for longest gives way: nobody locks the others out.
+        """
+
+    @abstractmethod
+    def get(self, filter_id: str) -> PolledFilter:
+        """The filter; raise :exc:`~flask_noderpc.errors.FilterNotFound`."""
+
+    @abstractmethod
+    def move(self, polled: PolledFilter, cursor: int) -> bool:
+        """Note a poll and how far it went; whether the filter still stood where it began.
+
+        What stands between the two cursors is told by the poll that gets true, so that it is
+        told once, however many poll.
+        """
+
+    @abstractmethod
+    def drop(self, filter_id: str) -> bool:
+        """Forget a filter; whether it was there."""
+
+
+class MemoryFilters(Filters):
+    """Filters of one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._live: dict[str, tuple[PolledFilter, int]] = {}
+
+    def add(self, added: PolledFilter, cap: int) -> None:
+        now = self._clock()
+        with self._lock:
+            self._live = {name: kept for name, kept in self._live.items() if kept[1] >= now}
+            if len(self._live) >= cap:
+                self._make_room(added.owner, cap)
+            self._live[added.id] = added, now + DEADLINE
+
+    def _make_room(self, newcomer: str, cap: int) -> None:
+        owned = Counter(kept.owner for kept, _ in self._live.values())
+        owner = filters_to_evict(owned, newcomer, cap)
+        theirs = (name for name, (kept, _) in self._live.items() if kept.owner == owner)
+        del self._live[min(theirs, key=lambda name: self._live[name][1])]
+
+    def get(self, filter_id: str) -> PolledFilter:
+        with self._lock:
+            found, expires = self._live.get(filter_id, _NO_OWNER)
+        if found is None or expires < self._clock():
+            raise FilterNotFound
+        return found
+
+    def move(self, polled: PolledFilter, cursor: int) -> bool:
+        now = self._clock()
+        with self._lock:
+            found, expires = self._live.get(polled.id, _NO_OWNER)
+            if found != polled or expires < now:
+                return False
+            self._live[polled.id] = replace(polled, cursor=cursor), now + DEADLINE
+            return True
+
+    def drop(self, filter_id: str) -> bool:
+        with self._lock:
+            found, expires = self._live.pop(filter_id, _NO_OWNER)
+        return found is not None and expires >= self._clock()
+
+
+_NO_OWNER = (None, 0)
+
+
+def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
+    """The owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` when the
+    newcomer would have as many."""
+    owner = largest_owner(owned, newcomer)
+    if owner is None:
+        raise Busy(
+            f"{cap} filters live already, {owned.get(newcomer, 0)} of this client",
+            "NODERPC_EVM_FILTER_CAP raises this",
+        )
+    return owner
+
+
+class FilterStore:
+    """Role: keeps filters. The default keeps those of this process, and in memory."""
+
+    filter_clock: Clock = time.time_ns
+    """What the deadlines of filters go by."""
+
+    def filters(self) -> Filters:
+        """The filters."""
+        own: dict[str, MemoryFilters] = self.__dict__
+        # One of several threads wins.
+        return own.setdefault("_memory_filters", MemoryFilters(self.filter_clock))

@@ -1,0 +1,109 @@
+"""Searching, without an index: one block after another, within the effort allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from ...domain.abci import BlockResults
+from ...domain.search import FoundHeights, FoundTxs, Search, SearchLimits, TxRecord, Window
+from ...errors import SearchTooCostly, TxNotFound
+from ...protocol.comet.hashes import tx_hash, tx_proof
+from ...protocol.ethereum.aliases import searchable
+from .roles import BlockStore, TxIndex
+
+T = TypeVar("T")
+
+
+class EventIndex(BlockStore, TxIndex):
+    """Role: blocks and transactions by the attributes of their events.
+
+    The default looks at one block after another, which any backend can; one with an index
+    of its own does better.
+    """
+
+    def search_txs(
+        self, search: Search, window: Window, effort: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        """The transactions found, with proofs where asked for; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        return scan_txs(self, search, window, effort, prove)
+
+    def search_blocks(
+        self, search: Search, window: Window, effort: SearchLimits
+    ) -> FoundHeights:
+        """The heights of the blocks found; raise ``SearchTooCostly``."""
+        return scan_blocks(self, search, window, effort)
+
+
+def scan_txs(
+    blocks: EventIndex, search: Search, window: Window, effort: SearchLimits, prove: bool
+) -> FoundTxs:
+    """The transactions found in a window."""
+    found = [
+        (height, index)
+        for height, results in _results(blocks, search, effort)
+        for index, result in enumerate(results.tx_results)
+        if search.matches(searchable(result.events)) and not _is_repeat(blocks, height, index)
+    ]
+    places = _cut(found, window)
+    room = effort.size
+    records = []
+    for height, index in places:
+        records.append(_record(blocks, height, index, prove))
+        room -= len(records[-1].tx)
+        if room < 0:
+            raise SearchTooCostly.by_size(effort.size)
+    return FoundTxs(len(found), tuple(records))
+
+
+def scan_blocks(
+    blocks: EventIndex, search: Search, window: Window, effort: SearchLimits
+) -> FoundHeights:
+    """The heights of blocks found in a window."""
+    found = [
+        height
+        for height, results in _results(blocks, search, effort)
+        if search.matches(results.begin_block_events + results.end_block_events)
+    ]
+    return FoundHeights(len(found), tuple(_cut(found, window)))
+
+
+def _results(
+    blocks: EventIndex, search: Search, effort: SearchLimits
+) -> Iterator[tuple[int, BlockResults]]:
+    deadline = time.monotonic() + effort.seconds
+    rows = effort.rows
+    low, high = max(search.low, blocks.base_height()), min(search.high, blocks.latest_height())
+    for height in range(max(low, 1), high + 1):
+        results = blocks.results(height)
+        rows -= 1 + len(results.tx_results)
+        if rows < 0:
+            raise SearchTooCostly.by_rows(effort.rows)
+        if time.monotonic() > deadline:
+            raise SearchTooCostly.by_time(effort.seconds)
+        yield height, results
+
+
+def _cut(found: list[T], window: Window) -> Sequence[T]:
+    ordered = found[::-1] if window.newest_first else found
+    return ordered[window.offset : window.offset + window.limit]
+
+
+def _is_repeat(blocks: EventIndex, height: int, index: int) -> bool:
+    """Whether it failed after the same transaction had succeeded, which hides it."""
+    if blocks.results(height).tx_results[index].code == 0:
+        return False
+    try:
+        best = blocks.tx(tx_hash(blocks.block(height)[1].txs[index]))
+    except TxNotFound:
+        return False
+    return best.result.code == 0 and (best.height, best.index) < (height, index)
+
+
+def _record(blocks: EventIndex, height: int, index: int, prove: bool) -> TxRecord:
+    of_block = blocks.block(height)[1].txs
+    proof = tx_proof(of_block, index) if prove else None
+    result = blocks.results(height).tx_results[index]
+    return TxRecord(height, index, of_block[index], result, proof)

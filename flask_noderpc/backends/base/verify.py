@@ -1,0 +1,107 @@
+"""Does a chain hold together? Every hash and signature, from the lowest block to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta
+from ...domain.validator import ValidatorSet, ValidatorUpdate
+from ...errors import InvalidBlock, NotFound
+from ...protocol.comet import validators
+from ...protocol.comet.chain_state import Head, check_signatures
+from ...protocol.comet.hashes import tx_hash
+from ...protocol.comet.merkle import EMPTY_HASH
+from .backend import ChainBackend
+
+
+def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None = None) -> int:
+    """How many blocks were checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
+
+    Checks that each block follows its parent, that every hash of its header is that of
+    its content, that more than two thirds of the power signed it, that validator sets
+    follow from the updates, and that each transaction is found by its hash.
+    """
+    low, high = backend.base_height(), backend.latest_height()
+    if high == 0:
+        return 0
+    height, checked = low, 0
+    head = None
+    while height <= high:
+        try:
+            head = _check(backend, head or _before(backend, height), height)
+        except (InvalidBlock, NotFound, ValueError) as error:
+            lowest = backend.base_height()
+            if lowest > height:
+                # Another process prunes: it goes on from what is kept.
+                height, head = lowest, None
+                continue
+            if isinstance(error, InvalidBlock):
+                raise
+            # A gap in the store, or a value that can't be read, is its fault.
+            raise InvalidBlock(f"block {height}: {error}") from error
+        if progress is not None:
+            progress(height)
+        height, checked = height + 1, checked + 1
+    return checked
+
+
+def _before(backend: ChainBackend, height: int) -> Head:
+    """The head that the block at ``height`` must follow, as the backend tells it."""
+    genesis = backend.genesis()
+    block = backend.block(height)[1]
+    header = block.header
+    first = height == genesis.initial_height
+    if first:
+        _check_first_sets(backend, height)
+    return Head(
+        chain_id=genesis.chain_id,
+        initial_height=genesis.initial_height,
+        height=height - 1,
+        # What came before the lowest block is not there: it is what that block says.
+        block_id=NO_BLOCK if first else header.last_block_id,
+        time=genesis.genesis_time,
+        app_hash=header.app_hash,
+        results_hash=EMPTY_HASH if first else header.last_results_hash,
+        commit=NO_COMMIT if first else block.last_commit,
+        last_validators=ValidatorSet() if first else backend.validators(height - 1),
+        validators=backend.validators(height),
+        next_validators=backend.validators(height + 1),
+        params=backend.consensus_params(height),
+    )
+
+
+def _check_first_sets(backend: ChainBackend, height: int) -> None:
+    """A chain's first two sets follow from the powers alone."""
+    found = backend.validators(height)
+    first = validators.genesis_set(
+        ValidatorUpdate(v.pub_key, v.voting_power) for v in found.validators
+    )
+    if (found, backend.validators(height + 1)) != (first, validators.rotated(first)):
+        raise InvalidBlock(f"block {height}: the first validators are not in their order")
+
+
+def _check(backend: ChainBackend, head: Head, height: int) -> Head:
+    stored_id, block = backend.block(height)
+    commit, results = backend.commit(height), backend.results(height)
+    block_id, size = head.check(block, commit, results)
+    meta = BlockMeta(block_id, size, block.header, len(block.txs))
+    if (stored_id, backend.block_meta(height)) != (block_id, meta):
+        raise InvalidBlock(
+            f"block {height}: stored with another id, size or count than its own"
+        )
+    if backend.height_of(block_id.hash) != height:
+        raise InvalidBlock(f"block {height}: found under another hash than its own")
+    check_signatures(head.chain_id, commit, head.validators)
+    for tx in block.txs:
+        try:
+            found = backend.tx(tx_hash(tx))
+        except NotFound:
+            found = None
+        if found is None or found.tx != tx:
+            raise InvalidBlock(f"block {height}: tx {tx_hash(tx).hex().upper()} is not indexed")
+    after = head.after(block_id, block.header.time, commit, results)
+    if backend.validators(height + 2) != after.next_validators:
+        raise InvalidBlock(f"block {height}: validators at {height + 2} do not follow from it")
+    if backend.consensus_params(height + 1) != after.params:
+        raise InvalidBlock(f"block {height}: parameters at {height + 1} do not follow from it")
+    return after

@@ -1,0 +1,600 @@
+"""The reference backend: one SQLite file that several processes share."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from ...concurrency import NativeThread
+from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
+from ...domain.answers import PendingCount, PendingTxs
+from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
+from ...domain.ethereum import LogSearch
+from ...domain.genesis import Genesis
+from ...domain.network import NodeInfo
+from ...domain.params import ConsensusParams
+from ...domain.search import FoundHeights, FoundTxs, Search, SearchLimits, TxRecord, Window
+from ...domain.validator import PublicKey, ValidatorSet
+from ...errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    InvalidBlock,
+    NotSupported,
+    ResultNotFound,
+    StoreError,
+    TxNotFound,
+    TxRejected,
+    ValueNotAllowed,
+)
+from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
+from ...protocol.comet.chain_state import Head
+from ...protocol.comet.hashes import evidence_hash_of
+from ..base.application import Application, AppState, Changes, InitChain, Room
+from ..base.evidence import check_evidence
+from ..base.evm_state import Evm
+from ..base.filters import Filters
+from ..base.identity import Identity
+from ..base.roles import Submission
+from ..base.store import ChainStore, CommittedBlock, Lease, LeaseState
+from ..base.verify import verify_chain
+from ..base.version import ChainVersion
+from . import blocks as reading
+from . import evidence, evm_search, ledger, mempool, state
+from . import lease as leases
+from . import prune as pruning
+from . import rewind as rewinding
+from . import search as searching
+from .connection import Store
+from .filters import SQLiteFilters
+from .identity import read_identity
+from .mempool import MempoolLimits
+from .process_handles import ProcessHandles
+
+# For how long others have the lock, at least, between two steps of a long work.
+_YIELD_S = 0.005
+
+
+class SQLiteBackend(ChainStore):
+    """A chain in one SQLite file: blocks, results, state, index and mempool.
+
+    ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
+    missing, at the first use in each process. ``application`` makes the application of
+    an embedded chain from its committed state; without one the backend is fed by
+    :meth:`append_block` and takes no transactions. ``poll_s`` is how often those who wait
+    look for what other processes wrote. Above ``max_log_bytes`` the log of what was written
+    is emptied, as soon as nobody reads from it. Whatever goes wrong with the file is
+    a :exc:`~flask_noderpc.errors.StoreError`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        application: Callable[[AppState], Application] | None = None,
+        limits: MempoolLimits | None = None,
+        max_pages: int | None = None,
+        max_log_bytes: int = 64 << 20,
+        poll_s: float = 0.05,
+    ) -> None:
+        self._store = Store(path, max_pages, max_log_bytes)
+        self._poll_s = poll_s
+        self._opening = threading.Lock()
+        self._files: ProcessHandles | None = None
+        self._genesis: Genesis | None = None
+        self._limits = limits or MempoolLimits()
+        self.application = application(self) if application else None
+        self.node: NodeInfo | None = None
+        """How the node introduces itself; the chain's home fills it in."""
+        self.own_key: PublicKey | None = None
+
+    # Opening and closing.
+
+    @property
+    def path(self) -> str:
+        """The file's name or URI, as given."""
+        return self._store.path
+
+    def _open(self) -> ProcessHandles:
+        files = self._files
+        if files is not None and files.process == os.getpid():
+            return files
+        with self._opening:
+            if self._files is None or self._files.process != os.getpid():
+                if files is not None and not files.quiet:
+                    raise StoreError(
+                        "this process was forked while the store was being read; fork before"
+                        " the first call, or between calls",
+                        self._store.shown,
+                    )
+                files = ProcessHandles(self._store, self._poll_s)
+                # The writer recovers the log of a process that was killed, so that
+                # readers, which never wait, find the store ready.
+                try:
+                    files.writer.open()
+                except BaseException:
+                    # A store that can't be opened is tried at each call: leave no thread.
+                    files.close()
+                    raise
+                self._files = files
+            return self._files
+
+    def close(self) -> None:
+        self._genesis = None
+        if self.application is not None:
+            self.application.close()
+        files, self._files = self._files, None
+        if files is not None and files.process == os.getpid():
+            files.close()
+
+    # Blocks.
+
+    def latest_height(self) -> int:
+        row = self._open().readers.one("SELECT max(height) FROM blocks")
+        return row[0] or 0
+
+    def base_height(self) -> int:
+        row = self._open().readers.one("SELECT min(height) FROM blocks")
+        return row[0] or 0
+
+    def base_meta(self) -> BlockMeta:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = reading.lowest_meta(at, chain_id)
+        if found is None:
+            raise self._missing(0)
+        return found
+
+    def version(self) -> ChainVersion | None:
+        return self._open().readers.version()
+
+    def moment(self) -> AbstractContextManager[ChainVersion | None]:
+        return self._open().readers.together()
+
+    def _missing(self, height: int) -> HeightNotAvailable:
+        return HeightNotAvailable(height, self.base_height(), self.latest_height())
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = reading.block(at, height, chain_id)
+        if found is None:
+            raise self._missing(height)
+        return found
+
+    def block_meta(self, height: int) -> BlockMeta:
+        for meta in self.block_metas(height, height):
+            return meta
+        raise self._missing(height)
+
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            return reading.metas(at, low, high, chain_id)
+
+    def hash_at(self, height: int) -> bytes:
+        row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
+        if row is None:
+            raise self._missing(height)
+        return bytes(row[0])
+
+    def height_of(self, block_hash: bytes) -> int:
+        row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
+        if row is None:
+            raise BlockNotFound(block_hash)
+        return int(row[0])
+
+    def commit(self, height: int) -> Commit:
+        with self._open().readers.snapshot() as at:
+            if not reading.is_there(at, height):
+                raise self._missing(height)
+            commit = state.commit(at, height)
+        if commit is None:
+            raise ResultNotFound(f"could not find commit for height #{height}")
+        return commit
+
+    def results(self, height: int) -> BlockResults:
+        with self._open().readers.snapshot() as at:
+            found = reading.results(at, height)
+        if found is None:
+            raise self._missing(height)
+        return found
+
+    def tx(self, tx_hash: bytes) -> TxRecord:
+        with self._open().readers.snapshot() as at:
+            found = reading.tx(at, tx_hash)
+        if found is None:
+            raise TxNotFound(tx_hash)
+        return found
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        with self._open().readers.snapshot() as at:
+            return reading.latest_txs(at, limit)
+
+    # Searching.
+
+    def search_txs(
+        self, search: Search, window: Window, effort: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return searching.txs(at, search, window, effort, prove)
+        return files.searchers.run(
+            lambda at: searching.txs(at, search, window, effort, prove), effort
+        )
+
+    def search_blocks(
+        self, search: Search, window: Window, effort: SearchLimits
+    ) -> FoundHeights:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return searching.heights(at, search, window)
+        return files.searchers.run(lambda at: searching.heights(at, search, window), effort)
+
+    def ethereum_tx_heights(self, tx_hash: bytes, effort: SearchLimits) -> Sequence[int]:
+        with self._open().readers.snapshot() as at:
+            found = evm_search.tx_heights(at, tx_hash)
+            complete = evm_search.is_complete(at)
+        return found if complete else (*found, *super().ethereum_tx_heights(tx_hash, effort))
+
+    def log_heights(self, wanted: LogSearch, effort: SearchLimits) -> Sequence[int]:
+        if wanted.low == wanted.high:
+            return super().log_heights(wanted, effort)
+        return self._open().searchers.run(lambda at: evm_search.log_heights(at, wanted), effort)
+
+    # State.
+
+    def genesis(self) -> Genesis:
+        # A local name: another thread may close the backend, which forgets it.
+        found = self._genesis
+        if found is None:
+            with self._open().readers.snapshot() as at:
+                found = ledger.stored_genesis(at)
+            if found is None:
+                raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
+            self._genesis = found
+        return found
+
+    def has_chain(self) -> bool:
+        """Whether :meth:`init_chain` was done."""
+        return self._open().readers.one("SELECT 1 FROM chain") is not None
+
+    def identity(self) -> Identity | None:
+        """Which chain is here, and which application made it."""
+        with self._open().readers.snapshot() as at:
+            return read_identity(at)
+
+    def validators(self, height: int) -> ValidatorSet:
+        with self._open().readers.snapshot() as at:
+            found = state.validators(at, height)
+        if found is None:
+            raise ResultNotFound(f"could not find validator set for height #{height}")
+        return found
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        first = self.genesis().initial_height
+        # Those of the genesis are kept also where the first blocks are not.
+        known = height == first or max(first, self.base_height()) <= height
+        known = known and height <= self._next_height()
+        with self._open().readers.snapshot() as at:
+            found = state.params(at, height) if known else None
+        if found is None:
+            raise ResultNotFound(f"could not find consensus params for height #{height}")
+        return found
+
+    def _next_height(self) -> int:
+        return (self.latest_height() or self.genesis().initial_height - 1) + 1
+
+    # Events.
+
+    def wait_for_height(self, after: int, timeout: float) -> int:
+        self._open().changes.wait_until(lambda: self.latest_height() > after, timeout)
+        return self.latest_height()
+
+    def wait_for_pending(self, timeout: float) -> bool:
+        return self._open().changes.wait_until(self._has_pending, timeout)
+
+    def _has_pending(self) -> bool:
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at).total > 0 or evidence.waits(at)
+
+    # Mempool and application.
+
+    def submit(self, tx: bytes) -> TxResult:
+        return self._submit(tx, self.check_tx, self._limits).wait()
+
+    def begin_submit(self, tx: bytes) -> Submission:
+        if type(self).submit is not SQLiteBackend.submit:
+            # A subclass knows better what it takes.
+            return super().begin_submit(tx)
+        return self._submit(tx, self.check_tx, self._limits)
+
+    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
+        # A state that is loaded is one transaction: a block's room bounds it.
+        limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
+        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
+
+    def _submit(
+        self,
+        tx: bytes,
+        check: Callable[[bytes], TxResult],
+        limits: MempoolLimits,
+        *,
+        replaces: bool = True,
+    ) -> Submission:
+        files = self._open()
+        # One that may replace another finds room where there is none for more.
+        if not self._app().chooses:
+            with files.readers.snapshot() as at:
+                mempool.refuse_unfit(at, tx, limits, files.incoming)
+        result = check(tx)
+        if result.code != 0:
+            return Submission(result, lambda: result)
+        gas, slot = result.gas_wanted, self._app().slot(tx)
+        write = files.writer.begin(
+            lambda at: mempool.add(at, tx, gas, limits, slot, replaces=replaces)
+        )
+        forget = files.incoming.add(tx, write.result)
+
+        def wait() -> TxResult:
+            try:
+                write.result()
+            except TxRejected:
+                if self._app().slot(tx) == slot:
+                    raise
+                # A block came in between, and took those that this one is to follow.
+                return self._submit(tx, check, limits, replaces=replaces).wait()
+            finally:
+                forget()
+            files.changes.notify()
+            return result
+
+        return Submission(result, wait, write.is_done)
+
+    def settle(self) -> None:
+        """Wait until what this process was sent is stored, or refused."""
+        self._open().incoming.wait()
+
+    def pending(self, limit: int) -> PendingTxs:
+        self.settle()
+        with self._open().readers.snapshot() as at:
+            return mempool.pending(at, limit)
+
+    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return mempool.with_hash(at, other_hash)
+
+    def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.of_sender(at, sender, limit)
+
+    def pending_count(self) -> PendingCount:
+        self.settle()
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at)
+
+    def reap(self, room: Room) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.reap(at, room)
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.after(at, cursor, limit)
+
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.arrived(at, cursor, limit)
+
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
+
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return mempool.latest(at)
+
+    def drop_pending(self, txs: Sequence[bytes]) -> None:
+        self._open().writer.run(lambda at: mempool.drop(at, txs))
+
+    def flush(self) -> None:
+        self._open().writer.run(mempool.flush)
+
+    # Evidence.
+
+    def submit_evidence(self, piece: Evidence) -> bytes:
+        self._app()
+        files, own = self._open(), evidence_hash_of(piece)
+        with files.readers.snapshot() as at:
+            known = evidence.is_known(at, own)
+        if not known:
+            check_evidence(self, piece)
+            files.writer.run(lambda at: evidence.add(at, piece))
+            files.changes.notify()
+        return own
+
+    def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
+        with self._open().readers.snapshot() as at:
+            return evidence.reap(at, max_bytes)
+
+    def _app(self) -> Application:
+        if self.application is None:
+            raise NotSupported("this backend has no application; give SQLiteBackend one")
+        return self.application
+
+    def app_info(self) -> AppInfo:
+        return self._app().info()
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        return self._app().check_tx(tx)
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        return self._app().query(path, data, height, prove)
+
+    def application_is_chain_only(self) -> bool:
+        own = type(self)
+        if own.query is not SQLiteBackend.query or own.app_info is not SQLiteBackend.app_info:
+            # A subclass knows better what it tells.
+            return False
+        return self.application is not None and self.application.is_chain_only
+
+    def get(self, key: bytes) -> bytes | None:
+        """A value of the application's committed state."""
+        row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
+        return None if row is None else bytes(row[0])
+
+    # Ethereum's state.
+
+    def evm(self) -> Evm:
+        return super().evm() if self.application is None else self.application.evm()
+
+    # Network.
+
+    def node_info(self) -> NodeInfo:
+        return self.node or super().node_info()
+
+    def validator_key(self) -> PublicKey:
+        return self.own_key or super().validator_key()
+
+    # Filters.
+
+    def filters(self) -> Filters:
+        if self._store.read_only:
+            return super().filters()
+        return SQLiteFilters(self._open(), self.filter_clock)
+
+    # Writing.
+
+    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
+        name = self.application.name if self.application else ""
+        self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state, name))
+
+    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
+        files = self._open()
+
+        def work(at: sqlite3.Connection) -> None:
+            if lease is not None:
+                leases.fence(at, lease)
+            files.ledger.append(at, blocks)
+            ledger.forget(at, blocks, self._limits.cache_size)
+            evidence.settle(at, [item.block for item in blocks])
+            if any(item.results.consensus_param_updates for item in blocks):
+                mempool.drop_unfit(at)
+
+        files.writer.run(work)
+        files.changes.notify()
+
+    def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
+        files = self._open()
+
+        def work(at: sqlite3.Connection) -> None:
+            leases.fence(at, lease)
+            rewinding.rewind(at, height, changes)
+
+        files.writer.run(work)
+        files.changes.notify()
+
+    def reorgs_since(self, number: int) -> tuple[int, int | None]:
+        found = self._open().readers.one(
+            "SELECT max(number), min(height) FROM rewinds WHERE number > ?", number
+        )
+        latest, lowest = found or (None, None)
+        return latest or number, lowest
+
+    def app_state(self) -> AppState:
+        return self
+
+    def head(self) -> Head:
+        files = self._open()
+        return files.writer.run(files.ledger.head)
+
+    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
+        return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
+
+    def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
+
+    def release_lease(self, lease: Lease, complaint: str = "") -> None:
+        self._open().writer.run(lambda at: leases.release(at, lease, complaint))
+
+    def lease_state(self) -> LeaseState:
+        row = self._open().readers.one("SELECT owner, expires, complaint FROM lease")
+        return LeaseState(*row) if row else LeaseState()
+
+    # Keeping.
+
+    def prune_some(self, base: int) -> int:
+        return self._open().writer.run(lambda at: pruning.prune_some(at, base))
+
+    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
+        """Keep the latest blocks, so many, and forget those before; how many these were.
+
+        ``progress`` is told how many are gone, again and again: it is done in many short
+        transactions, between which others write.
+        """
+        self._check_retain(retain)
+        base, gone = self.latest_height() - retain + 1, 0
+        while True:
+            began = time.monotonic()
+            few = self.prune_some(base)
+            if not few:
+                return gone
+            gone += few
+            if progress is not None:
+                progress(few)
+            # SQLite knows no queue: whoever waits for the lock looks now and then.
+            time.sleep(max(_YIELD_S, time.monotonic() - began))
+
+    def _check_retain(self, retain: int) -> None:
+        least = self.application.needs_blocks if self.application else 1
+        if retain < least:
+            raise ValueNotAllowed(
+                f"{retain} blocks are too few to keep, the chain needs the last {least}"
+            )
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Copy the store to a new file while it is in use.
+
+        ``progress`` is told again and again how many pages are left, and of how many.
+        """
+        if os.path.exists(target):
+            raise StoreError("is there already, a backup needs a new file", os.fspath(target))
+
+        self._open()
+        thread = NativeThread("noderpc-backup")
+        try:
+            # Not the writer's thread: blocks are made while a large store is copied.
+            thread.run(lambda: self._store.copy_to(Path(target), progress))
+        finally:
+            thread.stop()
+
+    def verify(self, progress: Callable[[int], None] | None = None) -> int:
+        """How many blocks were checked, hashes and signatures, beside the file itself.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
+        """
+        found = self._open().readers.one("PRAGMA integrity_check")
+        if found != ("ok",):
+            raise InvalidBlock(f"{self._store.shown}: {found[0]}")
+        checked = verify_chain(self, progress)
+        if self.application is not None:
+            self._verify_state(self.application.info())
+        return checked
+
+    def _verify_state(self, info: AppInfo) -> None:
+        """The application's own hash is that which its last block left."""
+        height, own = info.last_block_height, info.last_block_app_hash
+        if height and own and own != self.results(height).app_hash:
+            raise InvalidBlock(f"the application's state is not that of block {height}")
+
+
+__all__ = ["MempoolLimits", "SQLiteBackend"]

@@ -1,0 +1,104 @@
+"""Noticing that the store has changed, whoever changed it.
+
+What this process writes is told at once. For what others write, one of those who wait asks
+SQLite's ``data_version``, which takes microseconds, a few times a second, for all of them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from .connection import Store, sqlite_errors
+
+
+class Changes:
+    """Wakes those who wait for the store to change."""
+
+    def __init__(self, store: Store, poll_s: float) -> None:
+        self._store = store
+        self._poll_s = poll_s
+        self._changed = threading.Condition()
+        self._count = 0
+        self._is_polled = False
+        self._asking = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._version = -1
+
+    def notify(self) -> None:
+        """Say that this process has changed the store."""
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+
+    def wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
+        """Whether it holds, as soon as it does or ``timeout`` seconds on."""
+        deadline = time.monotonic() + timeout
+        while True:
+            # Taken before the look, so that no change falls between look and wait.
+            seen = self._count
+            if holds():
+                return True
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            self._wait(seen, remaining)
+
+    def _wait(self, seen: int, timeout: float) -> None:
+        with self._changed:
+            if self._count != seen:
+                return
+            if self._is_polled:
+                self._changed.wait(timeout)
+                return
+            self._is_polled = True
+        try:
+            self._poll(seen, timeout)
+        finally:
+            with self._changed:
+                self._is_polled = False
+                # Another one of those who wait takes over.
+                self._changed.notify_all()
+
+    def _poll(self, seen: int, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self._is_new():
+                self.notify()
+            with self._changed:
+                if self._count != seen:
+                    return
+                self._changed.wait(min(remaining, self._poll_s))
+
+    def _is_new(self) -> bool:
+        with self._asking, sqlite_errors(self._store.shown):
+            if self._connection is None:
+                self._connection = self._store.open_reader()
+                # Versions can only be compared on one connection.
+                self._version = -1
+            before = self._version
+            self._version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            return self._version != before
+
+    def hold(self) -> None:
+        """Close the file, and do not ask meanwhile."""
+        self._asking.acquire()
+        self._close()
+
+    def resume(self) -> None:
+        """Ask again."""
+        self._asking.release()
+
+    def close(self) -> None:
+        """Close the file; it is opened again when somebody waits."""
+        with self._asking:
+            self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()

@@ -1,0 +1,394 @@
+"""Connections to the store, and those that read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from ...errors import ConfigurationError, StoreError
+from ..base.location import Location
+from ..base.store import FULL
+from ..base.version import ChainVersion
+from . import evm_index
+from . import lease as leases
+from .reader import Reader
+from .schema import migrate
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+C = TypeVar("C", bound=Connection)
+
+# How long a write waits for another program's write to end. It waits on the writer's
+# own thread, so nothing else stands still meanwhile.
+_WRITE_PATIENCE_S = 5.0
+
+# How long a new reader waits for others to open or close the file; it waits where it is.
+_OPEN_PATIENCE_S = 0.2
+
+# How much of a backup is copied in one step, of 4 KB each.
+_COPIED_PAGES = 4_096
+
+
+@contextmanager
+def sqlite_errors(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_cause(error), path) from error
+    except OverflowError:
+        # An integer beyond SQLite's 64 bits.
+        raise StoreError("a number is too large for the store", path) from None
+    except OSError as error:
+        raise StoreError(str(error.strerror), str(error.filename or path)) from error
+
+
+@contextmanager
+def _transaction(connection: Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _write_ahead(connection: Connection) -> None:
+    """Write to a log beside the file, whoever else opens a new file just now."""
+    deadline = time.monotonic() + _WRITE_PATIENCE_S
+    while True:
+        try:
+            # Read to its end: a statement that may write must be over before a commit.
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        # SQLite: of two who make a file's first log at once, one is refused without a wait.
+        # This waits until nobody else is at the file.
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.rollback()
+
+
+def _index_stored(connection: Connection) -> None:
+    """Index blocks that an earlier version stored, or one without the extra.
+
+    A slice at a time: other processes go on writing meanwhile.
+    """
+    if evm_index.unindexed(connection):
+        evm_index.announce(connection)
+    while evm_index.unindexed(connection):
+        with _transaction(connection):
+            # Another process may have done them since.
+            evm_index.write_stored(connection, evm_index.unindexed(connection))
+
+
+def _cause(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    advice = {
+        sqlite3.SQLITE_BUSY: "another program holds the write lock",
+        sqlite3.SQLITE_FULL: FULL,
+        sqlite3.SQLITE_READONLY: "the database is read-only",
+        sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
+        sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+        sqlite3.SQLITE_CANTOPEN: "the file can't be opened: is its folder there, writable?",
+        sqlite3.SQLITE_IOERR: "the disk reports an error",
+    }.get(code & 0xFF)
+    return f"{advice} ({error})" if advice else str(error)
+
+
+def _make_private(file: Path) -> None:
+    """Make a file that its owner alone reads, where there is none; SQLite's files beside it
+    get the same mode."""
+    # SQLite says better what is wrong with the file.
+    with suppress(OSError):
+        if file.exists():
+            return
+        handle, draft = tempfile.mkstemp(dir=file.parent)
+        # By a link: to close the file itself would free the locks that this process has on it.
+        os.close(handle)
+        try:
+            os.link(draft, file)
+        finally:
+            os.unlink(draft)
+
+
+class Store(Location):
+    """Opens connections to one file, and makes its folder and tables when needed."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        max_pages: int | None = None,
+        max_log_bytes: int = 64 << 20,
+    ) -> None:
+        super().__init__(path)
+        self.max_log_bytes = max_log_bytes
+        if self.path in ("", ":memory:"):
+            raise ConfigurationError("the store is a file: processes share it, and it is kept")
+        self._max_pages = max_pages
+        self._log = self.file.with_name(f"{self.file.name}-wal")
+        self.read_only = (
+            self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
+        )
+
+    def identity(self) -> tuple[int, int] | None:
+        """Which file stands under the name now; ``None`` for none."""
+        try:
+            found = self.file.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def log_bytes(self) -> int:
+        """How large the log is of what was written and is not in the file itself yet."""
+        try:
+            return self._log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def open_reader(self) -> Reader:
+        """A connection that can't write, and never waits once it is open."""
+        # A reader that made a missing file would serve it as an empty chain.
+        connection = self._connect(Reader, _OPEN_PATIENCE_S, mode="rw")
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            # The last connection to go tidies up the log, and shuts out those that come in.
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            connection.execute("PRAGMA busy_timeout = 0")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def open_writer(self) -> Connection:
+        """The connection that writes; the tables are there when it returns."""
+        if not self.read_only:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.file)
+        connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def copy_to(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copy one moment of the store to a new file; readers and writers go on meanwhile."""
+
+        def told(status: int, remaining: int, total: int) -> None:
+            # Nobody else has the copy, and the moment is held.
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreError("the copy can't go on, the file is locked", str(target))
+            if progress is not None:
+                progress(remaining, total)
+
+        draft = target.with_name(target.name + ".part")
+        with sqlite_errors(str(target)):
+            draft.unlink(missing_ok=True)
+            _make_private(draft)
+            try:
+                with (
+                    closing(sqlite3.connect(draft)) as copy,
+                    closing(self._held_reader()) as source,
+                ):
+                    source.backup(copy, pages=_COPIED_PAGES, progress=told)
+                    leases.free(copy)
+                    copy.commit()
+                    # One file, that can be read where nothing may be written.
+                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+                draft.rename(target)
+            finally:
+                draft.unlink(missing_ok=True)
+
+    def _held_reader(self) -> Reader:
+        """A reader of what is there now: of another a copy begins anew whenever somebody
+        writes."""
+        with sqlite_errors(self.shown):
+            reader = self.open_reader()
+            try:
+                reader.execute("BEGIN")
+                reader.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            except BaseException:
+                reader.close()
+                raise
+            return reader
+
+    def _prepare(self, connection: Connection) -> None:
+        if self.read_only:
+            if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                raise StoreError("no chain here, and none can be written", self.shown)
+            migrate(connection, read_only=True)
+            return
+        _write_ahead(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        # Once it was larger, the log becomes so small again as soon as it begins anew.
+        connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
+        if self._max_pages:
+            connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
+        with _transaction(connection):
+            migrate(connection)
+        _index_stored(connection)
+
+    def _connect(self, kind: type[C], timeout: float, mode: str) -> C:
+        options = urlencode({"mode": mode, **self.options})
+        return sqlite3.connect(
+            f"{self.file.as_uri()}?{options}",
+            timeout=timeout,
+            factory=kind,
+            isolation_level=None,
+            # A connection moves between threads and is used by one at a time.
+            check_same_thread=False,
+            uri=True,
+            cached_statements=256,
+        )
+
+
+class Readers:
+    """Read connections, taken for one query or one snapshot and given back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._idle: deque[Reader] = deque()
+        self._closed = False
+        self._gate = threading.Condition(threading.Lock())
+        self._busy = 0
+        self._held = False
+        self._mine = threading.local()
+
+    def _take(self) -> Reader:
+        nested = getattr(self._mine, "depth", 0)
+        with self._gate:
+            # One who holds a connection already must get another, or it ends never.
+            while self._held and not nested:
+                self._gate.wait()
+            self._busy += 1
+        self._mine.depth = nested + 1
+        try:
+            with suppress(IndexError):
+                return self._idle.pop()
+            return self._store.open_reader()
+        except BaseException:
+            self._leave()
+            raise
+
+    def one(self, sql: str, *args: object) -> Any:
+        """The first row, or ``None``."""
+        with sqlite_errors(self._store.shown):
+            moment = self._moment()
+            if moment is not None:
+                return moment.execute(sql, args).fetchone()
+            connection = self._take()
+            try:
+                return connection.execute(sql, args).fetchone()
+            finally:
+                self._give_back(connection)
+
+    def version(self) -> ChainVersion | None:
+        """What the chain is now."""
+        # Every call asks: it takes no longer than to count those who read, or to be ready
+        # for an error.
+        try:
+            with self._gate:
+                if self._idle and not self._held:
+                    connection = self._idle.pop()
+                    try:
+                        return connection.version()
+                    finally:
+                        self._idle.append(connection)
+            connection = self._take()
+            try:
+                return connection.version()
+            finally:
+                self._give_back(connection)
+        except Exception:
+            with sqlite_errors(self._store.shown):
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Reader]:
+        """A connection on which every query sees the same moment."""
+        with sqlite_errors(self._store.shown):
+            moment = self._moment()
+            if moment is not None:
+                yield moment
+                return
+            connection = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                # Nothing was written, and a commit can fail on a corrupt file.
+                connection.rollback()
+                self._give_back(connection)
+
+    @contextmanager
+    def together(self) -> Iterator[ChainVersion | None]:
+        """Within, every query of this thread sees the same moment; the chain's version then."""
+        around = self._moment()
+        # A batch begins with it: to nest the contexts takes longer than to read.
+        with sqlite_errors(self._store.shown):
+            connection = around or self._take()
+            try:
+                if around is None:
+                    connection.execute("BEGIN")
+                self._mine.moment = connection
+                yield connection.version()
+            finally:
+                self._mine.moment = around
+                if around is None:
+                    connection.rollback()
+                    self._give_back(connection)
+
+    def _moment(self) -> Reader | None:
+        found: Reader | None = getattr(self._mine, "moment", None)
+        return found
+
+    def _give_back(self, connection: Reader) -> None:
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._mine.depth -= 1
+        with self._gate:
+            self._busy -= 1
+            if self._held:
+                self._gate.notify_all()
+
+    def hold(self, patience_s: float) -> bool:
+        """Let no read begin, and close everything; whether all that were under way ended."""
+        with self._gate:
+            self._held = True
+            quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)
+        self._close_idle()
+        return quiet
+
+    def resume(self) -> None:
+        """Let reads begin again."""
+        with self._gate:
+            self._held = False
+            self._gate.notify_all()
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use when it is given back."""
+        self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()

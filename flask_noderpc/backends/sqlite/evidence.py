@@ -1,0 +1,130 @@
+"""Evidence: what is in blocks, and what waits for one and survives a restart."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ...domain.block import Block, Evidence
+from ...errors import EvidencePoolFull
+from ...protocol.comet.blocksize import evidence_bytes
+from ...protocol.comet.hashes import evidence_hash_of
+from . import rows, state
+
+Connection = sqlite3.Connection
+
+# CometBFT has no bound; a validator that misbehaves could fill the store.
+MAX_PENDING = 1_000
+
+
+def write(connection: Connection, height: int, pieces: Sequence[Evidence]) -> None:
+    """Store the evidence of a block."""
+    connection.executemany(
+        "INSERT INTO evidence (height, position, kind, body, hash, offence)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (
+                height,
+                position,
+                *rows.evidence_columns(piece),
+                evidence_hash_of(piece),
+                piece.height,
+            )
+            for position, piece in enumerate(pieces)
+        ),
+    )
+
+
+def write_stored_hashes(connection: Connection) -> None:
+    """Add the hashes to evidence that an earlier version stored."""
+    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
+    connection.executemany(
+        "UPDATE evidence SET hash = ? WHERE height = ? AND position = ?",
+        (
+            (evidence_hash_of(rows.evidence_from(kind, body)), height, position)
+            for height, position, kind, body in found
+        ),
+    )
+
+
+def write_stored_offences(connection: Connection) -> None:
+    """Add the heights of the offences to evidence that an earlier version stored."""
+    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
+    connection.executemany(
+        "UPDATE evidence SET offence = ? WHERE height = ? AND position = ?",
+        (
+            (rows.evidence_from(kind, body).height, height, position)
+            for height, position, kind, body in found
+        ),
+    )
+
+
+def is_known(connection: Connection, own: bytes) -> bool:
+    """Whether evidence of this hash waits or is in a block."""
+    return any(
+        connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (own,)).fetchone()
+        for table in ("pending_evidence", "evidence")
+    )
+
+
+def waits(connection: Connection) -> bool:
+    """Whether any evidence waits for a block."""
+    return connection.execute("SELECT 1 FROM pending_evidence").fetchone() is not None
+
+
+def add(connection: Connection, piece: Evidence) -> None:
+    """Let checked evidence wait, unless another process was first."""
+    own = evidence_hash_of(piece)
+    if is_known(connection, own):
+        return
+    (count,) = connection.execute("SELECT count(*) FROM pending_evidence").fetchone()
+    if count >= MAX_PENDING:
+        raise EvidencePoolFull(MAX_PENDING)
+    columns = (piece.height, piece.timestamp, evidence_bytes(piece))
+    connection.execute(
+        "INSERT INTO pending_evidence (hash, height, time, size, kind, body)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (own, *columns, *rows.evidence_columns(piece)),
+    )
+
+
+def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
+    """What fits a block, of the earliest offences first."""
+    # Sizes first: what waits may be a gigabyte, of which a block takes one thousandth.
+    found = connection.execute(
+        "SELECT hash, size FROM pending_evidence ORDER BY height, hash"
+    ).fetchall()
+    taken = []
+    for own, size in found:
+        if size <= max_bytes:
+            max_bytes -= size
+            taken.append(_waiting(connection, own))
+    return tuple(taken)
+
+
+def _waiting(connection: Connection, own: bytes) -> Evidence:
+    row = connection.execute("SELECT kind, body FROM pending_evidence WHERE hash = ?", (own,))
+    return rows.evidence_from(*row.fetchone())
+
+
+def settle(connection: Connection, blocks: Sequence[Block]) -> None:
+    """Forget waiting evidence that is now in a block, or too old or too large for one."""
+    connection.executemany(
+        "DELETE FROM pending_evidence WHERE hash = ?",
+        ((evidence_hash_of(piece),) for block in blocks for piece in block.evidence),
+    )
+    if not blocks or not waits(connection):
+        return
+    last = blocks[-1].header
+    params = state.params(connection, last.height + 1)
+    assert params is not None
+    limits = params.evidence
+    # CometBFT: evidence/pool.go, too old by both ages. Too large it is when the limit sank.
+    connection.execute(
+        "DELETE FROM pending_evidence WHERE size > ? OR (height < ? AND time < ?)",
+        (
+            limits.max_bytes,
+            last.height - limits.max_age_num_blocks,
+            last.time - limits.max_age_duration,
+        ),
+    )

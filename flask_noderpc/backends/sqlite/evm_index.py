@@ -1,0 +1,172 @@
+"""The index of Ethereum transactions and logs: ``evm_hits``, one row for each thing to find.
+
+A key stands for a transaction's hash, or for a log's address or one of its topics. It is 48
+bits of a hash, and so a hit may be another's: readers look into the block. A table of values
+with numbers, as the index of events has, would be larger: most topics come a few times only.
+The place of a hit is its block's height and a number in it; those of one log are the same.
+
+Blocks that could not be read, since the extra ``evm`` was missing, are in ``evm_unindexed``
+and count as hits of everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from types import ModuleType
+
+from ...domain.abci import BlockResults, TxResult
+from . import state
+
+log = logging.getLogger("flask_noderpc.store")
+
+Connection = sqlite3.Connection
+
+TX, ADDRESS, ANY_LOG = b"tx", b"address", b"any log"
+TOPICS = (b"topic 0", b"topic 1", b"topic 2", b"topic 3")
+
+# Of a place; more logs than that share the last number, which makes hits and hides none.
+_NUMBER_BITS = 20
+_LAST_NUMBER = (1 << _NUMBER_BITS) - 1
+_LAST_HEIGHT = (1 << 63 - _NUMBER_BITS) - 1
+
+_SLICE = 200
+
+# What Ethermint emits for every Ethereum transaction, and for the logs of one.
+_EVENTS = ("ethereum_tx", "tx_log")
+
+_Hit = tuple[int, int]
+
+
+# The same few addresses and topics come in every block.
+@lru_cache(maxsize=2048)
+def key(kind: bytes, value: bytes = b"") -> int:
+    """What stands for a value of one kind."""
+    return int.from_bytes(blake2b(value, digest_size=6, person=kind).digest(), signed=True)
+
+
+def place(height: int, number: int = 0) -> int:
+    """The place of something in a block."""
+    return min(height, _LAST_HEIGHT) << _NUMBER_BITS | min(number, _LAST_NUMBER)
+
+
+def last_place(height: int) -> int:
+    """The last place in a block."""
+    return place(height, _LAST_NUMBER)
+
+
+def height_sql(column: str) -> str:
+    """The height of a place, in SQL."""
+    return f"{column} >> {_NUMBER_BITS}"
+
+
+@cache
+def _execution() -> ModuleType | None:
+    """What reads Ethereum transactions; ``None`` without the extra."""
+    try:
+        from ...protocol.ethereum import execution
+    except ModuleNotFoundError:
+        return None
+    return execution
+
+
+def write(at: Connection, height: int, txs: Sequence[bytes], results: BlockResults) -> None:
+    """Index a block, if it has anything of Ethereum."""
+    found = _of_ethereum(txs, results)
+    if not found:
+        return
+    reading = _execution()
+    if reading is None or height > _LAST_HEIGHT:
+        at.execute("INSERT OR IGNORE INTO evm_unindexed (height) VALUES (?)", (height,))
+        return
+    hits = _hits(reading, height, found)
+    at.executemany("INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits)
+
+
+def forget(at: Connection, height: int) -> None:
+    """Take a block out of the index; what it had is found in the block, as it was made.
+
+    Without the extra its hits stay: readers look into the block, and it is not there.
+    """
+    reading = _execution()
+    if reading is None or at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
+        return
+    hits = _hits(reading, height, _of_ethereum(*_stored(at, height)))
+    at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", hits)
+
+
+def _of_ethereum(txs: Sequence[bytes], results: BlockResults) -> list[tuple[bytes, TxResult]]:
+    return [
+        (tx, result)
+        for tx, result in zip(txs, results.tx_results, strict=False)
+        if any(event.type in _EVENTS for event in result.events)
+    ]
+
+
+def _hits(
+    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+) -> list[_Hit]:
+    return sorted({*_tx_hits(reading, height, found), *_log_hits(reading, height, found)})
+
+
+def _tx_hits(
+    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+) -> Iterator[_Hit]:
+    for tx, _ in found:
+        for own in reading.transaction_hashes(tx):
+            yield key(TX, own), place(height)
+
+
+def _log_hits(
+    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+) -> Iterator[_Hit]:
+    logs = [log for _, result in found for logs in reading.emitted(result) for log in logs]
+    if logs:
+        yield key(ANY_LOG), place(height)
+    for number, each in enumerate(logs):
+        here = place(height, number)
+        yield key(ADDRESS, each.address), here
+        for kind, topic in zip(TOPICS, each.topics, strict=False):
+            yield key(kind, topic), here
+
+
+def list_stored(at: Connection) -> None:
+    """List the blocks that an earlier version stored."""
+    # A text that only looks like an event's type makes a height too many.
+    for kind in _EVENTS:
+        at.execute(
+            "INSERT OR IGNORE INTO evm_unindexed (height)"
+            " SELECT DISTINCT height FROM txs WHERE instr(events, ?) > 0",
+            (f'["{kind}",',),
+        )
+
+
+def announce(at: Connection) -> None:
+    """Tell the operator what takes its time."""
+    (count,) = at.execute("SELECT count(*) FROM evm_unindexed").fetchone()
+    log.warning("Ethereum's transactions and logs are indexed once: %s blocks", count)
+
+
+def unindexed(at: Connection) -> list[int]:
+    """The next few blocks that are listed, and can be indexed now."""
+    found = at.execute(
+        "SELECT height FROM evm_unindexed WHERE height <= ? ORDER BY height LIMIT ?",
+        (_LAST_HEIGHT, _SLICE),
+    ).fetchall()
+    # Asked last: what reads them takes its time to load, and few stores have any.
+    return [height for (height,) in found] if found and _execution() else []
+
+
+def write_stored(at: Connection, heights: Sequence[int]) -> None:
+    """Index blocks that are listed."""
+    for height in heights:
+        write(at, height, *_stored(at, height))
+        at.execute("DELETE FROM evm_unindexed WHERE height = ?", (height,))
+
+
+def _stored(at: Connection, height: int) -> tuple[list[bytes], BlockResults]:
+    found = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
+    return [tx for (tx,) in found], BlockResults(height, state.tx_results(at, height))

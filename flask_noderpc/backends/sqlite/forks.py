@@ -1,0 +1,59 @@
+"""No SQLite handle crosses a fork.
+
+SQLite keeps books of the locks that its process holds, and a log that the last one to
+close a file removes. A child that inherits the books would write beside everyone else,
+into a log that is gone, and lose it. So a fork waits until nothing is read or written,
+and everything is closed before it; parent and child open again what they need.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+
+class OpenFiles(Protocol):
+    """The files of one backend."""
+
+    def hold(self) -> None:
+        """Close everything, and let nothing begin."""
+
+    def resume(self) -> None:
+        """Let reads and writes begin again."""
+
+
+_one_at_a_time = threading.Lock()
+_watched: WeakSet[OpenFiles] = WeakSet()
+_held: list[OpenFiles] = []
+
+
+def watch(files: OpenFiles) -> None:
+    """Look after these files when the process forks."""
+    with _one_at_a_time:
+        _watched.add(files)
+
+
+def _before() -> None:
+    _one_at_a_time.acquire()
+    _held.extend(_watched)
+    for files in _held:
+        files.hold()
+
+
+def _after() -> None:
+    while _held:
+        _held.pop().resume()
+    _one_at_a_time.release()
+
+
+def _in_child() -> None:
+    # They are the parent's; the child makes its own. Nor are they to go on: a thread of the
+    # parent may have had one of their locks in hand at this moment, for ever.
+    _watched.clear()
+    _held.clear()
+    _one_at_a_time.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

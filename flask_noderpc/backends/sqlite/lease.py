@@ -1,0 +1,64 @@
+"""The fenced lease: one producer at a time, whatever clocks and pauses do.
+
+Time only decides when another may try. What keeps the chain from forking is the epoch,
+which each block's transaction compares.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from ...domain.time import SECOND
+from ...errors import LeaseLost
+from ..base.store import Lease
+
+Connection = sqlite3.Connection
+
+# Longer than any lease that is set with thought.
+_MAX_LEASE = 60 * SECOND
+
+
+def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
+    """The lease under a new epoch, unless another owner's still holds."""
+    row = connection.execute("SELECT owner, epoch, expires FROM lease").fetchone()
+    now = time.time_ns()
+    # An expiry far ahead was written by a clock that was wrong.
+    limit = now + max(_MAX_LEASE, int(seconds * SECOND))
+    if row is not None and row[0] not in ("", owner) and now < row[2] <= limit:
+        return None
+    lease = Lease(owner, row[1] + 1 if row else 1)
+    connection.execute(
+        "INSERT OR REPLACE INTO lease (id, owner, epoch, expires) VALUES (1, ?, ?, ?)",
+        (owner, lease.epoch, now + int(seconds * SECOND)),
+    )
+    return lease
+
+
+def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
+    """Whether the lease still is ours; it holds for ``seconds`` more."""
+    changed = connection.execute(
+        "UPDATE lease SET expires = ? WHERE epoch = ? AND owner = ?",
+        (time.time_ns() + int(seconds * SECOND), lease.epoch, lease.owner),
+    )
+    return changed.rowcount == 1
+
+
+def release(connection: Connection, lease: Lease, complaint: str) -> None:
+    """Leave the lease to whoever comes next; the epoch stays."""
+    connection.execute(
+        "UPDATE lease SET owner = '', expires = 0, complaint = ? WHERE epoch = ? AND owner = ?",
+        (complaint, lease.epoch, lease.owner),
+    )
+
+
+def free(connection: Connection) -> None:
+    """Leave it to anybody: whoever has it produces for the store that this is a copy of."""
+    connection.execute("UPDATE lease SET owner = '', expires = 0")
+
+
+def fence(connection: Connection, lease: Lease) -> None:
+    """Raise :exc:`LeaseLost` inside a block's transaction when another has taken over."""
+    row = connection.execute("SELECT owner, epoch FROM lease").fetchone()
+    if row != (lease.owner, lease.epoch):
+        raise LeaseLost("another process produces blocks now; this one waits its turn")

@@ -1,0 +1,251 @@
+"""The mempool: a table that every process shares and that survives a restart.
+
+Whether a transaction is let in is decided inside the store's transaction, so two
+processes can't both take the last place.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...domain.answers import PendingCount, PendingTxs
+from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
+from ...protocol.comet.blocksize import tx_bytes
+from ...protocol.comet.hashes import tx_hash
+from ..base.application import Room, Slot
+from . import state
+from .incoming import Incoming
+
+Connection = sqlite3.Connection
+
+# geth: how much more a replacement pays, in percent, and how many of a sender's may wait
+# behind a gap.
+_PRICE_BUMP = 10
+_MAX_QUEUED = 64
+
+# EIP-2681 has one bit more, and nobody comes so far.
+_LAST_NONCE = (1 << 63) - 2
+
+
+@dataclass(frozen=True, slots=True)
+class MempoolLimits:
+    """How much may wait; the defaults are CometBFT's."""
+
+    max_tx_bytes: int = 1_048_576
+    max_txs: int = 5_000
+    max_bytes: int = 1_073_741_824
+    cache_size: int = 10_000
+
+
+def count(connection: Connection) -> PendingCount:
+    """How many transactions wait, and their bytes."""
+    total, size = connection.execute(
+        "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
+    ).fetchone()
+    return PendingCount(total, size)
+
+
+def pending(connection: Connection, limit: int) -> PendingTxs:
+    """The oldest waiting transactions."""
+    found = connection.execute("SELECT tx FROM mempool ORDER BY seq LIMIT ?", (limit,))
+    txs = tuple(tx for (tx,) in found)
+    total = count(connection)
+    return PendingTxs(total.total, total.total_bytes, txs)
+
+
+def refuse_unfit(
+    connection: Connection, tx: bytes, limits: MempoolLimits, incoming: Incoming | None = None
+) -> None:
+    """Raise why the mempool would not take this transaction, if so, beside those that come.
+
+    CometBFT: first full, then too large, for the mempool and for a block, then seen
+    before.
+    """
+    waiting = count(connection)
+    coming = incoming.count if incoming else PendingCount(0, 0)
+    total, size = waiting.total + coming.total, waiting.total_bytes + coming.total_bytes
+    if total >= limits.max_txs or size + len(tx) > limits.max_bytes:
+        raise MempoolFull(total, limits.max_txs, size, limits.max_bytes)
+    if len(tx) > limits.max_tx_bytes:
+        raise TxTooLarge(len(tx), limits.max_tx_bytes)
+    room, _ = state.block_room(connection)
+    if _over(tx_bytes(tx), room):
+        raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {room}")
+    own = (tx_hash(tx),)
+    for table in ("tx_cache", "mempool"):
+        if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", own).fetchone():
+            raise TxInCache
+    if incoming and own[0] in incoming:
+        raise TxInCache
+
+
+def add(
+    connection: Connection,
+    tx: bytes,
+    gas_wanted: int,
+    limits: MempoolLimits,
+    slot: Slot | None = None,
+    *,
+    replaces: bool = True,
+) -> None:
+    """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
+
+    One that is in the same slot makes room for it, where it pays enough more and ``replaces``.
+    """
+    if slot is not None:
+        _make_room(connection, slot, tx, replaces)
+    refuse_unfit(connection, tx, limits)
+    _, max_gas = state.block_room(connection)
+    if _over(gas_wanted, max_gas):
+        raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
+    own = tx_hash(tx)
+    connection.execute(
+        "INSERT INTO mempool"
+        " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (own, len(tx), gas_wanted, tx, *_columns(slot)),
+    )
+    connection.execute(
+        "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (own,)
+    )
+
+
+def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
+    if slot is None:
+        return (None,) * 5
+    # Up to 256 bits, and SQLite's integers have 64.
+    prices = slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
+    return slot.hash, slot.sender, slot.nonce, *prices
+
+
+def _make_room(connection: Connection, slot: Slot, new: bytes, replaces: bool) -> None:
+    """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
+    if slot.nonce > _LAST_NONCE:
+        raise TxRejected("nonce has max value")
+    row = connection.execute(
+        "SELECT tx, fee_cap, tip FROM mempool WHERE sender = ? AND nonce = ?",
+        (slot.sender, slot.nonce),
+    ).fetchone()
+    if row is None:
+        _refuse_gap(connection, slot)
+        return
+    if row[0] == new:
+        raise TxInCache
+    if not replaces:
+        raise PlaceTaken
+    tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
+    if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
+        raise TxRejected("replacement transaction underpriced")
+    drop(connection, [tx])
+
+
+def _raised(price: int) -> int:
+    # geth: --txpool.pricebump, and more than before in any case.
+    return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
+
+
+def _refuse_gap(connection: Connection, slot: Slot) -> None:
+    """Refuse one more behind a gap where enough wait there already."""
+    if slot.nonce <= slot.next_nonce + _MAX_QUEUED:
+        return
+    found = connection.execute(
+        "SELECT nonce FROM mempool WHERE sender = ? AND nonce >= ? ORDER BY nonce",
+        (slot.sender, slot.next_nonce),
+    ).fetchall()
+    ready = sum(1 for at, (nonce,) in enumerate(found, slot.next_nonce) if nonce == at)
+    if slot.nonce > slot.next_nonce + ready and len(found) - ready >= _MAX_QUEUED:
+        raise TxRejected(
+            f"nonce too high: the sender's next is {slot.next_nonce + ready}, and"
+            f" {_MAX_QUEUED} transactions wait behind it already"
+        )
+
+
+def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
+    """The waiting transaction that others know by this hash."""
+    row = connection.execute(
+        "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
+    """The waiting transactions of a sender, in the order of their nonces."""
+    found = connection.execute(
+        "SELECT tx FROM mempool WHERE sender = ? ORDER BY nonce LIMIT ?", (sender, limit)
+    )
+    return tuple(tx for (tx,) in found)
+
+
+def reap(connection: Connection, room: Room) -> tuple[bytes, ...]:
+    """The oldest transactions that fit a block."""
+    taken: list[bytes] = []
+    size = gas = 0
+    for tx, wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
+        if not room.fits(tx_bytes(tx), wanted):
+            # No block takes this one, since the limits sank: it must not hold up the rest.
+            continue
+        size += tx_bytes(tx)
+        gas += wanted
+        if not room.fits(size, gas):
+            break
+        taken.append(tx)
+    return tuple(taken)
+
+
+def _over(value: int, limit: int) -> bool:
+    return 0 <= limit < value
+
+
+def drop_unfit(connection: Connection) -> None:
+    """Forget what the block limits, which have just changed, no longer let into a block."""
+    max_bytes, max_gas = state.block_room(connection)
+    found = connection.execute("SELECT tx, gas_wanted FROM mempool")
+    drop(
+        connection,
+        [tx for tx, gas in found if _over(tx_bytes(tx), max_bytes) or _over(gas, max_gas)],
+    )
+
+
+def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+    """The oldest transactions behind a cursor, each with its own."""
+    found = connection.execute(
+        "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
+    )
+    return tuple((seq, tx) for seq, tx in found)
+
+
+def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+    """The same with those that are in a block by now, as far as they are remembered."""
+    waiting = after(connection, cursor, limit)
+    last = waiting[-1][0] if len(waiting) == limit else latest(connection)
+    # CROSS JOIN: in this order. A transaction that failed first may be in two blocks.
+    in_blocks = connection.execute(
+        "SELECT arrival, tx FROM tx_cache CROSS JOIN txs USING (hash)"
+        " WHERE arrival > ? AND arrival <= ? GROUP BY arrival ORDER BY arrival LIMIT ?",
+        (cursor, last, limit),
+    )
+    return tuple(sorted((*waiting, *in_blocks))[:limit])
+
+
+def latest(connection: Connection) -> int:
+    """The last cursor that was given out, whether its transaction still waits or not."""
+    # SQLite: where AUTOINCREMENT remembers it.
+    row = connection.execute(
+        "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def drop(connection: Connection, txs: Sequence[bytes]) -> None:
+    """Forget transactions, so that they may be sent again."""
+    gone = [(tx_hash(tx),) for tx in txs]
+    connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
+    connection.executemany("DELETE FROM tx_cache WHERE hash = ?", gone)
+
+
+def flush(connection: Connection) -> None:
+    """Forget all transactions, so that they may be sent again."""
+    connection.execute("DELETE FROM mempool")
+    connection.execute("DELETE FROM tx_cache")

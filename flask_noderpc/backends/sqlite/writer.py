@@ -1,0 +1,166 @@
+"""The one thread and connection that write for a process."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ...concurrency import Begun, NativeThread, native_lock
+from ...errors import StoreError
+from .checkpoints import Checkpoints
+from .connection import Connection, Store, sqlite_errors
+
+T = TypeVar("T")
+
+
+class _Job(Generic[T]):
+    """A write on its way: what to do, and how it went."""
+
+    def __init__(self, work: Callable[[Connection], T]) -> None:
+        self._work = work
+        self._value: list[T] = []
+        self.error: BaseException | None = None
+        self.is_done = False
+        """True when it is on disk, or never will be."""
+
+    def do(self, connection: Connection) -> None:
+        """Work inside a savepoint, so that one failure does not undo its neighbours."""
+        connection.execute("SAVEPOINT job")
+        try:
+            self._value = [self._work(connection)]
+        except BaseException as error:
+            self.error = error
+            # A full disk rolls the whole transaction back, savepoint and all.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+        if connection.in_transaction:
+            connection.execute("RELEASE job")
+
+    def result(self) -> T:
+        """What the work returned; raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._value[0]
+
+
+class Write(Generic[T]):
+    """A write on its way, as its owner sees it, who must ask for the result.
+
+    It begins when somebody waits for it or for another, so that it shares a transaction with
+    those that have come until then.
+    """
+
+    def __init__(self, job: _Job[T], drain: Callable[[], Begun[None]], path: str) -> None:
+        self._job = job
+        self._drain = drain
+        self._path = path
+        self._begun: Begun[None] | None = None
+
+    def is_done(self, seconds: float) -> bool:
+        """Return true as soon as it is on disk or never will be, or false so long on."""
+        if not self._job.is_done:
+            self._wait(seconds)
+        return self._job.is_done
+
+    def _wait(self, seconds: float | None) -> None:
+        # Behind what is being written, which it may be part of.
+        self._begun = self._begun or self._drain()
+        self._begun.wait(seconds)
+
+    def result(self) -> T:
+        """Return the result of the work, once it is on disk; raise what it raised."""
+        if not self._job.is_done:
+            self._wait(None)
+        with sqlite_errors(self._path):
+            return self._job.result()
+
+
+class Writer:
+    """The one thread and connection that write for this process.
+
+    Writes that arrive together share one transaction, and so one wait for the disk.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread = NativeThread("noderpc-writer")
+        self._connection: Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._checkpoints = Checkpoints(store)
+        self._waiting: deque[_Job[Any]] = deque()
+        self.between_writes = native_lock()
+
+    def open(self) -> None:
+        """Open the store now, rather than at the first write."""
+        self._thread.run(self._open_between)
+
+    def _open_between(self) -> None:
+        with self.between_writes:
+            self._open()
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` returns, once it is on disk."""
+        return self.begin(work).result()
+
+    def begin(self, work: Callable[[Connection], T]) -> Write[T]:
+        """Have work done with what is written next."""
+        job = _Job(work)
+        self._waiting.append(job)
+        return Write(job, lambda: self._thread.begin(self._drain), self._store.shown)
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            with sqlite_errors(self._store.shown):
+                self._connection = self._store.open_writer()
+                self._file = self._store.identity()
+        elif self._file != self._store.identity():
+            # SQLite would go on writing into a file that nobody finds again.
+            raise StoreError("the file was removed or replaced while in use", self._store.shown)
+        return self._connection
+
+    def _drain(self) -> None:
+        # The job of this call may have been done with its predecessor's.
+        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not jobs:
+            return
+        try:
+            with self.between_writes:
+                connection = self._open()
+                self._transact(connection, jobs)
+                self._checkpoints.after_write(connection)
+        except Exception as error:
+            # Whatever it is: none of these jobs may be left without an answer.
+            for job in jobs:
+                job.error = job.error or error
+        for job in jobs:
+            job.is_done = True
+
+    def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                job.do(connection)
+                if not connection.in_transaction:
+                    raise job.error or sqlite3.OperationalError("the transaction was lost")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def disconnect(self) -> None:
+        """Close the file for now, between two writes; the next one opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Finish what waits, and close the file."""
+        if self._waiting:
+            self._thread.run(self._drain)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._thread.run(connection.close)
+        self._thread.stop()

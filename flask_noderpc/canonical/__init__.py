@@ -1,5 +1,0 @@
-"""Pure byte rules of CometBFT: Merkle trees, canonical protobuf, hashes, keys, votes.
-
-Every rule here was checked against real nodes (tests/canonical/); nothing here
-does I/O.
-"""

@@ -1,0 +1,1 @@
+"""The applications that an embedded chain runs."""

@@ -1,0 +1,39 @@
+"""A process that runs code: ``python -m flask_noderpc.chain.applications.evm.executor``.
+
+Its arguments are the store, the bytes that it may take for caches, how much it gives way to
+other processes, and its socket.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ....backends.sqlite import SQLiteBackend
+from ....engine.pyevm import PyEvm
+from ....engine.worker import serve
+from ....errors import BlockNotFound, HeightNotAvailable
+from ....lru import CacheMemory
+from .node_store import CachedNodeStore
+
+
+class StoredNodeStore(CachedNodeStore):
+    """What a store keeps of the state and of its blocks."""
+
+    def __init__(self, store: SQLiteBackend, cache_bytes: int) -> None:
+        super().__init__(store.get, CacheMemory(cache_bytes))
+        self._store = store
+
+    def block_hash(self, height: int) -> bytes | None:
+        """The hash of a block."""
+        try:
+            return self._store.hash_at(height)
+        except (HeightNotAvailable, BlockNotFound):
+            return None
+
+
+if __name__ == "__main__":
+    store, cache_bytes, niceness, descriptor = sys.argv[1:]
+    os.nice(int(niceness))
+    records = StoredNodeStore(SQLiteBackend(store), int(cache_bytes))
+    serve(PyEvm(records), int(descriptor))

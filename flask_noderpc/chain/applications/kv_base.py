@@ -1,0 +1,149 @@
+"""What the applications of ``key=value`` transactions have in common (0.38 semantics)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import cast
+
+from ...backends.base.application import (
+    Application,
+    AppState,
+    BlockExecution,
+    BlockRequest,
+    Changes,
+    InitChain,
+    Room,
+)
+from ...domain.abci import Event, EventAttribute, QueryResult, TxResult
+from ...domain.genesis import Genesis
+from ...domain.validator import ValidatorUpdate
+from . import validator_txs
+from .validator_txs import Members
+
+# CometBFT 0.38: kvstore/code.go.
+CODE_INVALID_FORMAT = 2
+CODE_UNAUTHORIZED = 3
+
+_VALIDATOR = b"validator:"
+_HEIGHT = b"height"
+
+
+class KeyValueApplication(Application):
+    """Takes pairs and changes of validators; where the pairs go, a subclass says.
+
+    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. Where a real node's
+    application would stop its chain (the removal of a stranger or of the last
+    validator), the transaction fails with code 3 instead.
+    """
+
+    # A transaction's form does not depend on the state.
+    rechecks = False
+
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+
+    @abstractmethod
+    def _begin(self, height: int) -> tuple[bytes, Changes]:
+        """App hash and records of the state without pairs that the chain begins with."""
+
+    @abstractmethod
+    def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
+        """App hash and records after a block that sets these pairs."""
+
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        app_hash, changes = self._begin(genesis.initial_height - 1)
+        updates = [ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators]
+        return InitChain(app_hash=app_hash, changes={**changes, **self._records(updates)})
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        if tx.startswith(validator_txs.PREFIX):
+            valid = validator_txs.parse(tx) is not None
+        else:
+            valid = _is_pair(tx)
+        return TxResult(gas_wanted=1) if valid else TxResult(code=CODE_INVALID_FORMAT)
+
+    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+        return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        members = Members(block.next_validators)
+        for update in validator_txs.punishments(block):
+            members.refusal(update)
+        pairs: dict[bytes, bytes] = {}
+        results = []
+        for tx in block.txs:
+            code, log = _deliver(tx, members, pairs)
+            results.append(TxResult(code=code, log=log, events=_events(tx)))
+        app_hash, changes = self._write(block, pairs)
+        updates = tuple(members.updates.values())
+        return BlockExecution(
+            tx_results=tuple(results),
+            app_hash=app_hash,
+            validator_updates=updates,
+            changes={
+                **changes,
+                **self._records(updates),
+                _HEIGHT: str(block.height).encode(),
+            },
+        )
+
+    def _number(self, key: bytes) -> int:
+        return int(self._state.get(key) or b"0")
+
+    def _height(self) -> int:
+        return self._number(_HEIGHT)
+
+    def _records(self, updates: Sequence[ValidatorUpdate]) -> Changes:
+        return {
+            _VALIDATOR + update.pub_key.value: self._record(update) if update.power else None
+            for update in updates
+        }
+
+    def _record(self, update: ValidatorUpdate) -> bytes:
+        """Encode what is kept of a validator, and answered to ``/val``."""
+        return validator_txs.record_038(update)
+
+    def _validator(self, key: bytes) -> QueryResult:
+        """The answer to the query for a validator by its public key."""
+        return QueryResult(key=key, value=self._state.get(_VALIDATOR + key) or b"")
+
+
+def _deliver(tx: bytes, members: Members, pairs: dict[bytes, bytes]) -> tuple[int, str]:
+    """Code and log of a transaction, whose effect is in ``members`` or ``pairs`` then."""
+    if not tx.startswith(validator_txs.PREFIX):
+        key, _, value = tx.partition(b"=")
+        pairs[key] = value
+        return 0, ""
+    update = validator_txs.parse(tx)
+    if update is None:
+        return CODE_INVALID_FORMAT, "not a validator update"
+    refusal = members.refusal(update)
+    return (0, "") if refusal is None else (CODE_UNAUTHORIZED, refusal)
+
+
+def _is_pair(tx: bytes) -> bool:
+    marks = (tx.count(b"="), tx.count(b":"))
+    if marks not in ((1, 0), (0, 1)):
+        return False
+    mark = b"=" if marks[0] else b":"
+    return not tx.startswith(mark) and not tx.endswith(mark)
+
+
+def _events(tx: bytes) -> tuple[Event, ...]:
+    parts = tx.split(b"=")
+    # CometBFT 0.38: a validator's base64 brings more equal signs, then both are the tx.
+    key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
+    return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
+
+
+def _event(creator: bytes, key: bytes) -> Event:
+    return Event(
+        "app",
+        (
+            EventAttribute(b"creator", creator),
+            EventAttribute(b"key", key),
+            EventAttribute(b"index_key", b"index is working"),
+            EventAttribute(b"noindex_key", b"index is working", index=False),
+        ),
+    )

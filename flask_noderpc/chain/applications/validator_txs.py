@@ -1,0 +1,102 @@
+"""``val=ed25519!BASE64KEY!POWER``: transactions that change the validator set."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from ...backends.base.application import BlockRequest
+from ...domain.block import LightClientAttackEvidence
+from ...domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
+from ...protocol.comet import messages, validators
+from ...protocol.comet.protobuf import blob, delimited, integer, message, string, varint
+
+PREFIX = b"val="
+
+
+class Members:
+    """The voting powers as a block changes them, one update after another."""
+
+    def __init__(self, members: ValidatorSet) -> None:
+        self._before = {v.pub_key for v in members.validators}
+        self._powers = {v.pub_key: v.voting_power for v in members.validators}
+        self._total = members.total_power
+        self.updates: dict[PublicKey, ValidatorUpdate] = {}
+
+    def refusal(self, update: ValidatorUpdate) -> str | None:
+        """Why the set can't take an update; ``None`` when it has taken it."""
+        known = self._powers.get(update.pub_key, 0)
+        total = self._total - known + update.power
+        if not known and not update.power:
+            return "a validator that is not in the set can't be removed"
+        if not 0 < total <= validators.MAX_TOTAL_POWER:
+            return f"the total voting power can't be {total}"
+        self._total, self._powers[update.pub_key] = total, update.power
+        self.updates[update.pub_key] = update
+        if not update.power and update.pub_key not in self._before:
+            # It came and went in one block.
+            del self.updates[update.pub_key]
+        return None
+
+
+def parse(tx: bytes) -> ValidatorUpdate | None:
+    """The update that a transaction asks for; ``None`` when it is not well formed."""
+    fields = tx[len(PREFIX) :].split(b"!")
+    if len(fields) != 3:
+        return None
+    kind, encoded, power = fields
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return None
+    # A real node takes other keys here and stops when the block is applied.
+    if kind != ED25519.encode() or len(key) != 32:
+        return None
+    number = _power(power)
+    if number is None:
+        return None
+    return ValidatorUpdate(PublicKey(ED25519, key), number)
+
+
+def _power(text: bytes) -> int | None:
+    # CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
+    if not re.fullmatch(rb"[+-]?[0-9]+", text):
+        return None
+    digits = text.lstrip(b"+-").lstrip(b"0") or b"0"
+    if len(digits) > 19 or int(digits) > validators.MAX_TOTAL_POWER:
+        return None
+    return None if text.startswith(b"-") and digits != b"0" else int(digits)
+
+
+def punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
+    """One power less for whoever voted twice and is still in the set."""
+    for piece in block.evidence:
+        # CometBFT 0.38: attacks on light clients go unpunished by the kvstore.
+        if isinstance(piece, LightClientAttackEvidence):
+            continue
+        found = block.next_validators.by_address.get(piece.vote_a.validator_address)
+        if found is not None and piece.validator_power > 1:
+            yield ValidatorUpdate(found[1].pub_key, piece.validator_power - 1)
+
+
+def record_034(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.34 writes it: behind its length as a signed varint."""
+    content = _update_038(update)
+    return varint(len(content) << 1) + content
+
+
+def record_038(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.37 and 0.38 write it: behind its length."""
+    return delimited(_update_038(update))
+
+
+def record_1(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 1.0 writes it: the key's bytes, and its type as text."""
+    key = update.pub_key
+    return delimited(integer(2, update.power) + blob(3, key.value) + string(4, key.type))
+
+
+def _update_038(update: ValidatorUpdate) -> bytes:
+    return message(1, messages.public_key(update.pub_key)) + integer(2, update.power)

@@ -1,0 +1,100 @@
+"""Addresses of nodes, ``id@host:port``.
+
+CometBFT: p2p/netaddress.go, with its texts and those of Go's ``net``. Names of hosts are not
+looked up, as their failure is no error there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..wire.comet.gobytes import hex_bytes
+
+ID_SIZE = 20
+
+_DIGITS = re.compile(r"[0-9]+")
+_LAST_PORT = 65535
+
+
+def check_address(address: str) -> None:
+    """Raise :exc:`ValueError` for what is no address."""
+    bare = address.split("://", 1)[-1]
+    request_id, rest = _halves(address, bare)
+    try:
+        _check_id(request_id)
+    except ValueError as error:
+        raise ValueError(f"invalid address ({bare}): {error}") from None
+    try:
+        host, port = _host_and_port(rest)
+    except ValueError as error:
+        where = f"address {rest}: " if rest else ""
+        raise ValueError(f"invalid address ({rest}): {where}{error}") from None
+    if not host:
+        raise ValueError(f"invalid address ({rest}): host is empty")
+    _check_port(port)
+
+
+def _check_port(port: str) -> None:
+    is_number = _DIGITS.fullmatch(port) is not None
+    if not is_number or len(port.lstrip("0")) > 5 or int(port) > _LAST_PORT:
+        reason = "value out of range" if is_number else "invalid syntax"
+        raise ValueError(
+            f'invalid address ({port}): strconv.ParseUint: parsing "{port}": {reason}'
+        )
+
+
+def peer_ids(addresses: Sequence[str]) -> list[str]:
+    """The part of each in front of the ``@``; raise :exc:`ValueError` where there is none."""
+    return [_halves(address, address)[0] for address in addresses]
+
+
+def check_ids(ids: Sequence[str]) -> None:
+    """Raise :exc:`ValueError` for what is no id."""
+    for index, request_id in enumerate(ids):
+        try:
+            _check_id(request_id)
+        except ValueError as error:
+            raise ValueError(f"wrong ID #{index}: {error}") from None
+
+
+def _halves(address: str, bare: str) -> tuple[str, str]:
+    halves = bare.split("@")
+    if len(halves) != 2:
+        raise ValueError(f"address ({address}) does not contain ID")
+    return halves[0], halves[1]
+
+
+def _check_id(request_id: str) -> None:
+    if not request_id:
+        raise ValueError("no ID")
+    size = len(hex_bytes(request_id.encode("utf-8", "replace")))
+    if size != ID_SIZE:
+        raise ValueError(f"invalid hex length - got {size}, expected {ID_SIZE}")
+
+
+def _host_and_port(text: str) -> tuple[str, str]:
+    # Go: net.SplitHostPort.
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        raise ValueError("missing port in address")
+    if not host.startswith("["):
+        if ":" in host:
+            raise ValueError("too many colons in address")
+        return _without_brackets(host), _without_brackets(port)
+    inside, bracket, behind = text[1:].partition("]")
+    if not bracket:
+        raise ValueError("missing ']' in address")
+    if behind != f":{port}":
+        reason = "too many colons" if behind.startswith(":") else "missing port"
+        raise ValueError(f"{reason} in address")
+    if "[" in inside:
+        raise ValueError("unexpected '[' in address")
+    return inside, _without_brackets(port)
+
+
+def _without_brackets(part: str) -> str:
+    for bracket in "[]":
+        if bracket in part:
+            raise ValueError(f"unexpected '{bracket}' in address")
+    return part

@@ -1,0 +1,134 @@
+"""Blocks, headers, commits and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..backends.base.backend import ChainBackend
+from ..domain.abci import BlockResults
+from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
+from ..domain.block import NO_BLOCK, SignedHeader
+from ..errors import BlockNotFound, ResultNotFound, ValueNotAllowed
+from ..jsonrpc.context import Context
+from ..jsonrpc.params import Params, param
+from ..wire.params import Hash, HexHash, Int64
+from .heights import AtHeight, block_height
+
+# CometBFT: rpc/core/blocks.go.
+MAX_BLOCKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class HeightRange(Params):
+    """Of ``blockchain``."""
+
+    min_height: int | None = param(
+        Int64(), default=None, wire="minHeight", doc="Lowest block returned."
+    )
+    max_height: int | None = param(
+        Int64(), default=None, wire="maxHeight", doc="Highest block returned."
+    )
+
+
+def blockchain(ctx: Context, params: HeightRange) -> BlockList:
+    """At most 20 block metas, highest first."""
+    backend = ctx.backend
+    latest, base = backend.latest_height(), backend.base_height()
+    low, high = params.min_height or 0, params.max_height or 0
+    if low < 0 or high < 0:
+        raise ValueNotAllowed("heights must be non-negative")
+    high = min(high or latest, latest)
+    low = max(low or 1, base, high - MAX_BLOCKS + 1)
+    if low > high:
+        raise ValueNotAllowed(f"min height {low} can't be greater than max height {high}")
+    return BlockList(latest, backend.block_metas(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class ByHash(Params):
+    """For routes about a block by its hash."""
+
+    hash: bytes = param(Hash(), default=b"", doc="Hash of the block.")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderByHash(Params):
+    """Of ``header_by_hash``."""
+
+    # CometBFT: HexBytes here, and bytes in every other route.
+    hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
+
+
+# CometBFT: what is answered where no block is.
+NO_ANSWER = BlockAnswer(NO_BLOCK, None)
+
+
+def _is_before_all(ctx: Context, wanted: int | None) -> bool:
+    """Whether the latest block is asked for, there is none, and that is no error."""
+    return (
+        ctx.rules.unknown_block_is_null and wanted is None and ctx.backend.latest_height() == 0
+    )
+
+
+def _height_of(ctx: Context, block_hash: bytes) -> int | None:
+    try:
+        return ctx.backend.height_of(block_hash)
+    except BlockNotFound:
+        if ctx.rules.unknown_block_is_null:
+            return None
+        raise
+
+
+def block(ctx: Context, params: AtHeight) -> BlockAnswer:
+    """A block with its id."""
+    if _is_before_all(ctx, params.height):
+        return NO_ANSWER
+    return block_answer(ctx.backend, block_height(ctx.backend, params.height))
+
+
+def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
+    """A block with its id, found by its hash."""
+    height = _height_of(ctx, params.hash)
+    return NO_ANSWER if height is None else block_answer(ctx.backend, height)
+
+
+def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
+    """The block at a height, with those whom its evidence accuses."""
+    block_id, found = backend.block(height)
+    return BlockAnswer(
+        block_id, found, tuple(map(backend.byzantine_validators, found.evidence))
+    )
+
+
+def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
+    """A block's header."""
+    if _is_before_all(ctx, params.height):
+        return HeaderAnswer(None)
+    height = block_height(ctx.backend, params.height)
+    return HeaderAnswer(ctx.backend.block_meta(height).header)
+
+
+def header_by_hash(ctx: Context, params: HeaderByHash) -> HeaderAnswer:
+    """A block's header, found by its hash."""
+    height = _height_of(ctx, params.hash)
+    return HeaderAnswer(None if height is None else ctx.backend.block_meta(height).header)
+
+
+def block_results(ctx: Context, params: AtHeight) -> BlockResults:
+    """What executing a block gave."""
+    if _is_before_all(ctx, params.height):
+        raise ResultNotFound("could not find results for height #0")
+    return ctx.backend.results(block_height(ctx.backend, params.height))
+
+
+def commit(ctx: Context, params: AtHeight) -> CommitAnswer | None:
+    """A header with the precommits that finalised its block."""
+    backend = ctx.backend
+    if _is_before_all(ctx, params.height):
+        return None
+    height = block_height(backend, params.height)
+    # Asked before the commit is read: a block that arrives meanwhile may carry another.
+    latest = backend.latest_height()
+    found = backend.commit(height)
+    signed = SignedHeader(backend.block_meta(height).header, found)
+    return CommitAnswer(signed, canonical=height < latest)

@@ -1,0 +1,200 @@
+"""Events that can be asked for again: the ``events`` method of Tendermint's ADR-075.
+
+Each message of a committed block has a cursor, its height and its place in the block.
+Whoever was away asks for what came after the last cursor it has seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..concurrency import next_turn
+from ..domain.answers import BlockAnswer, EventItem, EventPage
+from ..domain.block import Block
+from ..domain.events import NewBlock, TxCommitted
+from ..errors import SearchTooCostly
+from ..events.messages import Message, messages_at
+from ..events.query import Query, check_length, parse
+from ..jsonrpc.context import Context
+from ..jsonrpc.params import Params, param
+from ..wire.params import Cursor, Duration, Filter, Int
+
+# Tendermint 0.36: rpc/core/events.go.
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 100
+MAX_WAIT_S = 30.0
+
+# At a stretch. Whoever has more to look through waits for a turn, and lets others have theirs.
+WORK_S = 0.005
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EventsParams(Params):
+    """Of ``events``."""
+
+    filter: str | None = param(
+        Filter(),
+        default=None,
+        doc="An object whose ``query`` events must match; all when omitted.",
+    )
+    max_results: int | None = param(
+        Int(), default=None, doc="Events to return; 10 when omitted, at most 100."
+    )
+    after: Place | None = param(
+        Cursor(), default=None, doc="Only events after the one with this cursor."
+    )
+    before: Place | None = param(
+        Cursor(), default=None, doc="Only events before the one with this cursor."
+    )
+    wait_time: float = param(
+        Duration(),
+        default=0.0,
+        doc="How long to wait while there is none, at most 30 s: nanoseconds, or ``5s``.",
+    )
+
+
+def events(ctx: Context, params: EventsParams) -> EventPage:
+    """The newest events that match, newest first, with cursors to go on from."""
+    query = _query(ctx, params.filter)
+    limit = _limit(params.max_results)
+    latest = ctx.backend.latest_height()
+    found, more = _found(ctx, query, params, latest, limit)
+    if not found and params.before is None and params.wait_time > 0:
+        latest, found, more = _awaited(ctx, query, params, latest, limit)
+    oldest, newest = _ends(ctx, latest)
+    return EventPage(
+        tuple(EventItem(_place(message), message.category, message.value) for message in found),
+        more=more,
+        oldest=oldest,
+        newest=newest,
+    )
+
+
+def _query(ctx: Context, text: str | None) -> Query | None:
+    if not text:
+        return None
+    check_length(text, ctx.settings.max_query_bytes)
+    return parse(text)
+
+
+def _limit(wanted: int | None) -> int:
+    return DEFAULT_RESULTS if wanted is None or wanted < 1 else min(wanted, MAX_RESULTS)
+
+
+def _awaited(
+    ctx: Context, query: Query | None, params: EventsParams, latest: int, limit: int
+) -> tuple[int, list[Message], bool]:
+    """What comes within the time allowed, after the height it was looked for up to."""
+    deadline = time.monotonic() + min(params.wait_time, MAX_WAIT_S)
+    found: list[Message] = []
+    more = False
+    with ctx.waiters.acquire(ctx.client) as seat:
+        while not found and (remaining := deadline - time.monotonic()) > 0:
+            seen = latest
+            latest = seat.wait_for_height(ctx.backend, seen, remaining)
+            found, more = _found(ctx, query, params, latest, limit, above=seen)
+    return latest, found, more
+
+
+def _found(
+    ctx: Context,
+    query: Query | None,
+    params: EventsParams,
+    latest: int,
+    limit: int,
+    above: int = 0,
+) -> tuple[list[Message], bool]:
+    """The newest that are eligible, and whether to ask for more of them.
+
+    A page ends early where it gets too large or takes too long; ``before`` goes on there.
+    """
+    after, before = params.after or (0, 0), params.before or (latest + 1, 0)
+    eligible = (
+        message
+        for message in _newest_first(
+            ctx, max(after[0], _lowest(ctx, latest), above + 1), min(before[0], latest)
+        )
+        if after < _place(message) < before
+        if query is None or query.matches(message.keys)
+    )
+    found: list[Message] = []
+    room = ctx.settings.max_response_bytes
+    try:
+        for message in eligible:
+            room -= _weight(message)
+            if len(found) == limit or (found and room < 0):
+                return found, True
+            found.append(message)
+    except SearchTooCostly:
+        if not found:
+            raise
+        return found, True
+    return found, False
+
+
+def _weight(message: Message) -> int:
+    """About how many bytes a message takes, where that can be many."""
+    match message.value:
+        case NewBlock(results=results, answer=BlockAnswer(block=Block(txs=txs))):
+            tellings = sum(len(result.data) + len(result.log) for result in results.tx_results)
+            return 2 * sum(map(len, txs)) + tellings
+        case TxCommitted(tx=tx, result=result):
+            return 2 * len(tx) + len(result.data) + len(result.log)
+        case _:
+            return 0
+
+
+def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
+    heights = iter(range(high, low - 1, -1))
+    rest = time.monotonic() + min(WORK_S, ctx.settings.search_timeout)
+    for height in heights:
+        yield from _told(ctx, height)
+        if time.monotonic() > rest:
+            break
+    else:
+        return
+    with ctx.scans.acquire():
+        yield from _in_turn(ctx, heights)
+
+
+def _in_turn(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
+    seconds = ctx.settings.search_timeout
+    now = time.monotonic()
+    deadline, rest = now + seconds, now + WORK_S
+    for height in heights:
+        now = time.monotonic()
+        if now > deadline:
+            raise SearchTooCostly.by_time(seconds)
+        if now > rest:
+            # Under gevent the others have their turn here, and it takes a while to come back.
+            next_turn()
+            rest = time.monotonic() + WORK_S
+        yield from _told(ctx, height)
+
+
+def _told(ctx: Context, height: int) -> Iterator[Message]:
+    return reversed(tuple(_messages(ctx, height)))
+
+
+def _messages(ctx: Context, height: int) -> Iterable[Message]:
+    return ctx.rules.tells(messages_at(ctx.backend, height))
+
+
+def _lowest(ctx: Context, latest: int) -> int:
+    """The lowest height whose events are told."""
+    return max(ctx.backend.base_height(), latest - ctx.settings.event_log_blocks + 1, 1)
+
+
+def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:
+    if latest == 0:
+        return None, None
+    *_, last = _messages(ctx, latest)
+    return (_lowest(ctx, latest), 0), _place(last)
+
+
+def _place(message: Message) -> Place:
+    return message.height, message.position

@@ -1,0 +1,97 @@
+"""The node itself: health, status, network, genesis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..domain.answers import Empty, GenesisAnswer, Status, SyncInfo, ValidatorInfo
+from ..domain.block import BlockMeta
+from ..domain.genesis import GenesisChunk
+from ..domain.network import NetInfo
+from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
+from ..jsonrpc.context import Context
+from ..jsonrpc.params import NoParams, Params, param
+from ..protocol.comet.keys import address
+from ..wire.params import UInt64
+from .heights import next_height
+
+
+def health(ctx: Context, params: NoParams) -> Empty:
+    """An empty object: the node answers."""
+    return Empty()
+
+
+def status(ctx: Context, params: NoParams) -> Status:
+    """The node's card, the first and latest block, and its validator key."""
+    backend = ctx.backend
+    own = backend.validator_key()
+    latest = backend.latest_height()
+    try:
+        members = backend.validators(next_height(backend)).by_address
+    except NotFound:
+        members = {}
+    known = members.get(address(own))
+    return Status(
+        replace(backend.node_info(), version=ctx.node_version),
+        _sync_info(ctx, latest),
+        ValidatorInfo(address(own), own, known[1].voting_power if known else 0),
+    )
+
+
+def _sync_info(ctx: Context, latest: int) -> SyncInfo:
+    backend = ctx.backend
+    if latest == 0:
+        # CometBFT: before the first block, and still "catching up" to it.
+        return SyncInfo(b"", b"", 0, 0, b"", b"", 0, 0, catching_up=True)
+    last: BlockMeta = backend.block_meta(latest)
+    first = backend.base_meta()
+    return SyncInfo(
+        last.block_id.hash,
+        last.header.app_hash,
+        latest,
+        last.header.time,
+        first.block_id.hash,
+        first.header.app_hash,
+        first.header.height,
+        first.header.time,
+        backend.catching_up(),
+    )
+
+
+def net_info(ctx: Context, params: NoParams) -> NetInfo:
+    """The peers of the node."""
+    return ctx.backend.net_info()
+
+
+def genesis(ctx: Context, params: NoParams) -> GenesisAnswer:
+    """The genesis document, if it fits one chunk."""
+    limit = ctx.settings.genesis_chunk_bytes
+    size = len(_encoded_genesis(ctx))
+    if size > limit:
+        raise GenesisTooLarge(size, limit)
+    return GenesisAnswer(ctx.backend.genesis())
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkParams(Params):
+    """Of ``genesis_chunked``."""
+
+    chunk: int = param(UInt64(), default=0, doc="Index of the chunk, counted from 0.")
+
+
+def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
+    """One slice of the genesis document."""
+    document, size = _encoded_genesis(ctx), ctx.settings.genesis_chunk_bytes
+    total = -(-len(document) // size)
+    if params.chunk >= total:
+        # CometBFT says one less than there are; we count right.
+        raise ValueNotAllowed(f"there are {total} chunks, {params.chunk} is invalid")
+    start = params.chunk * size
+    return GenesisChunk(params.chunk, total, document[start : start + size])
+
+
+def _encoded_genesis(ctx: Context) -> bytes:
+    if "genesis" not in ctx.memo:
+        ctx.memo["genesis"] = ctx.encode(ctx.backend.genesis())
+    document: bytes = ctx.memo["genesis"]
+    return document

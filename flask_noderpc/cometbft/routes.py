@@ -1,0 +1,183 @@
+"""Every route of the node, one row each, in the order of the interface document."""
+
+from __future__ import annotations
+
+from ..domain import abci, answers, genesis, network
+from ..jsonrpc.params import NoParams
+from ..jsonrpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
+from . import application, blocks, consensus, events, evidence, info, search, state, txs, unsafe
+from .heights import AtHeight
+
+# The commit seen here at the latest height may not be the one that the next block carries.
+CANONICAL_COMMIT = Cache(given="height", final=lambda answer: answer.canonical)
+# A hash that nobody knows may be that of a block to come.
+KNOWN_BLOCK = Cache(always=True, final=lambda answer: answer.block is not None)
+KNOWN_HEADER = Cache(always=True, final=lambda answer: answer.header is not None)
+
+# CometBFT: rpc/core/routes.go has the same cache policy, with abci_info, blockchain and tx
+# always cacheable, whose answers can change; ours are not.
+COMETBFT_ROUTES = RouteTable(
+    (
+        Route("health", info.health, NoParams, answers.Empty, is_immutable=True),
+        Route("status", info.status, NoParams, answers.Status, chain_only=True),
+        Route("net_info", info.net_info, NoParams, network.NetInfo),
+        Route(
+            "blockchain",
+            blocks.blockchain,
+            blocks.HeightRange,
+            answers.BlockList,
+            chain_only=True,
+        ),
+        Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT, chain_only=True),
+        Route(
+            "block_by_hash",
+            blocks.block_by_hash,
+            blocks.ByHash,
+            answers.BlockAnswer,
+            KNOWN_BLOCK,
+            chain_only=True,
+        ),
+        Route(
+            "block_results",
+            blocks.block_results,
+            AtHeight,
+            abci.BlockResults,
+            AT_HEIGHT,
+            chain_only=True,
+        ),
+        Route(
+            "commit",
+            blocks.commit,
+            AtHeight,
+            answers.CommitAnswer,
+            CANONICAL_COMMIT,
+            chain_only=True,
+        ),
+        Route(
+            "validators",
+            state.validators,
+            state.PageAtHeight,
+            answers.ValidatorPage,
+            AT_HEIGHT,
+            chain_only=True,
+        ),
+        Route(
+            "genesis", info.genesis, NoParams, answers.GenesisAnswer, ALWAYS, chain_only=True
+        ),
+        Route(
+            "genesis_chunked",
+            info.genesis_chunked,
+            info.ChunkParams,
+            genesis.GenesisChunk,
+            ALWAYS,
+            chain_only=True,
+        ),
+        Route(
+            "consensus_params",
+            state.consensus_params,
+            AtHeight,
+            answers.ParamsAnswer,
+            AT_HEIGHT,
+            chain_only=True,
+        ),
+        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, answers.PendingTxs),
+        Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
+        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer, chain_only=True),
+        Route(
+            "broadcast_tx_sync",
+            txs.broadcast_tx_sync,
+            txs.TxParams,
+            answers.BroadcastAnswer,
+            writes=True,
+            begin=txs.begin_broadcast_tx_sync,
+        ),
+        Route(
+            "broadcast_tx_async",
+            txs.broadcast_tx_async,
+            txs.TxParams,
+            answers.BroadcastAnswer,
+            writes=True,
+            begin=txs.begin_broadcast_tx_async,
+        ),
+        Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
+        Route(
+            "abci_info",
+            application.abci_info,
+            NoParams,
+            answers.InfoAnswer,
+            chain_only=application.is_chain_only,
+        ),
+        Route(
+            "abci_query",
+            application.abci_query,
+            application.Query,
+            answers.QueryAnswer,
+            chain_only=application.is_chain_only,
+        ),
+        # Beyond the document: what every real node has.
+        Route(
+            "header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT, chain_only=True
+        ),
+        Route(
+            "header_by_hash",
+            blocks.header_by_hash,
+            blocks.HeaderByHash,
+            answers.HeaderAnswer,
+            KNOWN_HEADER,
+            chain_only=True,
+        ),
+        Route(
+            "broadcast_tx_commit",
+            txs.broadcast_tx_commit,
+            txs.TxParams,
+            answers.BroadcastCommitAnswer,
+            writes=True,
+        ),
+        Route(
+            "broadcast_evidence",
+            evidence.broadcast_evidence,
+            evidence.EvidenceParams,
+            answers.EvidenceAnswer,
+            writes=True,
+        ),
+        Route("consensus_state", consensus.consensus_state, NoParams, answers.ConsensusState),
+        Route(
+            "dump_consensus_state",
+            consensus.dump_consensus_state,
+            NoParams,
+            answers.ConsensusDump,
+        ),
+        Route(
+            "tx_search",
+            search.tx_search,
+            search.TxQuery,
+            answers.TxSearchAnswer,
+            chain_only=True,
+            reads_index=True,
+        ),
+        Route(
+            "block_search",
+            search.block_search,
+            search.BlockQuery,
+            answers.BlockSearchAnswer,
+            chain_only=True,
+            reads_index=True,
+        ),
+        Route("events", events.events, events.EventsParams, answers.EventPage),
+    )
+)
+
+# Of mounts with NODERPC_RPC_UNSAFE alone.
+UNSAFE_ROUTES = RouteTable(
+    (
+        Route("dial_seeds", unsafe.dial_seeds, unsafe.Seeds, answers.DialAnswer, writes=True),
+        Route("dial_peers", unsafe.dial_peers, unsafe.Peers, answers.DialAnswer, writes=True),
+        Route(
+            "unsafe_flush_mempool",
+            unsafe.unsafe_flush_mempool,
+            NoParams,
+            answers.Empty,
+            writes=True,
+        ),
+    )
+)

@@ -1,0 +1,137 @@
+"""Searching transactions and blocks by the events they raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..domain.answers import BlockSearchAnswer, TxSearchAnswer
+from ..domain.search import HIGHEST, FoundHeights, FoundTxs, SearchLimits, Window
+from ..errors import HeightNotAvailable, SearchTooCostly, TxNotFound, ValueNotAllowed
+from ..events import search
+from ..events.query import Query, check_length, parse
+from ..jsonrpc.context import Context
+from ..jsonrpc.params import Params, param
+from ..wire.params import Flag, Int, Text
+from .blocks import block_answer
+from .heights import page_slice, per_page
+from .txs import proven, tx_answer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TxQuery(Params):
+    """Of ``tx_search``."""
+
+    query: str = param(Text(), default="", doc="The event query.")
+    prove: bool = param(
+        Flag(), default=False, doc="Whether to add proofs of inclusion in the blocks."
+    )
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
+    per_page: int | None = param(
+        Int(), default=None, doc="Transactions per page; 30 when omitted, at most 100."
+    )
+    order_by: str = param(
+        Text(), default="", doc="``asc``, the default, or ``desc``: by height and position."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockQuery(Params):
+    """Of ``block_search``."""
+
+    query: str = param(Text(), default="", doc="The event query.")
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
+    per_page: int | None = param(
+        Int(), default=None, doc="Blocks per page; 30 when omitted, at most 100."
+    )
+    order_by: str = param(
+        Text(), default="", doc="``desc``, the default, or ``asc``: by height."
+    )
+
+
+def tx_search(ctx: Context, params: TxQuery) -> TxSearchAnswer:
+    """The transactions whose indexed events match a query."""
+    query = _query(ctx, params.query)
+    window = _window(
+        params, newest_first=_is_newest_first(params.order_by, "asc", ctx.rules.bad_tx_order)
+    )
+    by_hash = search.hash_in(query)
+    if by_hash is not None:
+        answer = _one(ctx, by_hash, params.prove)
+    else:
+        wanted = search.tx_search(query)
+        answer = FoundTxs(0, ())
+        if wanted is not None:
+            answer = ctx.backend.search_txs(wanted, window, _effort(ctx), params.prove)
+    page_slice(answer.total, params.page, window.limit)
+    return TxSearchAnswer(answer.total, tuple(map(tx_answer, answer.txs)))
+
+
+def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
+    try:
+        record = ctx.backend.tx(own_hash)
+    except TxNotFound:
+        return FoundTxs(0, ())
+    return FoundTxs(1, (proven(ctx.backend, record) if prove else record,))
+
+
+def block_search(ctx: Context, params: BlockQuery) -> BlockSearchAnswer:
+    """The blocks whose indexed events match a query."""
+    query = _query(ctx, params.query)
+    window = _window(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
+    wanted = search.block_search(query)
+    answer = FoundHeights(0, ())
+    if wanted is not None:
+        answer = ctx.backend.search_blocks(wanted, window, _effort(ctx))
+    page_slice(answer.total, params.page, window.limit)
+    _require_room(ctx, answer.heights)
+    blocks = _kept(lambda height: block_answer(ctx.backend, height), answer.heights)
+    return BlockSearchAnswer(answer.total, tuple(blocks))
+
+
+def _require_room(ctx: Context, heights: tuple[int, ...]) -> None:
+    limit = ctx.settings.max_response_bytes
+    if sum(_kept(lambda height: ctx.backend.block_meta(height).size, heights)) > limit:
+        raise SearchTooCostly.by_size(limit)
+
+
+def _kept(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
+    """What is read of each block; CometBFT leaves out those that were pruned meanwhile."""
+    for height in heights:
+        try:
+            found = read(height)
+        except HeightNotAvailable:
+            continue
+        yield found
+
+
+def _query(ctx: Context, text: str) -> Query:
+    check_length(text, ctx.settings.max_query_bytes)
+    return parse(text)
+
+
+# CometBFT: in every version.
+_BAD_ORDER = "expected order_by to be either `asc` or `desc` or empty"
+
+
+def _is_newest_first(order: str, default: str, refusal: str) -> bool:
+    if order not in ("", "asc", "desc"):
+        raise ValueNotAllowed(refusal.replace("{}", order))
+    return (order or default) == "desc"
+
+
+def _window(params: TxQuery | BlockQuery, *, newest_first: bool) -> Window:
+    size = per_page(params.per_page)
+    page = max(1, params.page or 1)
+    # A page far beyond the last is refused once it is known which one that is.
+    return Window(min((page - 1) * size, HIGHEST), size, newest_first)
+
+
+def _effort(ctx: Context) -> SearchLimits:
+    settings = ctx.settings
+    return SearchLimits(
+        settings.search_timeout, settings.search_max_rows, settings.max_response_bytes
+    )

@@ -1,0 +1,198 @@
+"""Transactions: waiting, sent, committed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from ..backends.base.backend import ChainBackend
+from ..backends.base.roles import Submission
+from ..domain.abci import TxResult
+from ..domain.answers import (
+    BroadcastAnswer,
+    BroadcastCommitAnswer,
+    PendingCount,
+    PendingTxs,
+    TxAnswer,
+)
+from ..domain.search import TxRecord
+from ..errors import (
+    BackendError,
+    MempoolFull,
+    TxNotFound,
+    TxRejected,
+    ValueNotAllowed,
+    WaitTimedOut,
+)
+from ..jsonrpc.context import Context
+from ..jsonrpc.params import NoParams, Params, param
+from ..jsonrpc.route import Begun
+from ..jsonrpc.waiters import Waiter
+from ..protocol.comet.hashes import tx_hash, tx_proof
+from ..wire.params import Bytes, Flag, Hash, Int
+from .heights import per_page
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Params):
+    """Of ``unconfirmed_txs``."""
+
+    limit: int | None = param(
+        Int(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
+    )
+
+
+def unconfirmed_txs(ctx: Context, params: Limit) -> PendingTxs:
+    """The oldest transactions that wait for a block."""
+    return ctx.backend.pending(per_page(params.limit))
+
+
+def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
+    """How many transactions wait for a block."""
+    return ctx.backend.pending_count()
+
+
+@dataclass(frozen=True, slots=True)
+class TxByHash(Params):
+    """Of ``tx``."""
+
+    hash: bytes = param(Hash(), default=b"", doc="Hash of the transaction.")
+    prove: bool = param(
+        Flag(), default=False, doc="Whether to add a proof of inclusion in the block."
+    )
+
+
+def tx(ctx: Context, params: TxByHash) -> TxAnswer:
+    """A committed transaction, found by its hash."""
+    if not params.hash:
+        raise ValueNotAllowed("transaction hash cannot be empty")
+    found = ctx.backend.tx(params.hash)
+    return tx_answer(proven(ctx.backend, found) if params.prove else found)
+
+
+def proven(backend: ChainBackend, found: TxRecord) -> TxRecord:
+    """The transaction with the proof that it is in its block."""
+    _, block = backend.block(found.height)
+    return replace(found, proof=tx_proof(block.txs, found.index))
+
+
+def tx_answer(found: TxRecord) -> TxAnswer:
+    """The transaction as it is answered, with its hash."""
+    return TxAnswer(
+        tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TxParams(Params):
+    """For routes that take a transaction."""
+
+    tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
+
+
+def _begin_submit(ctx: Context, tx: bytes) -> Submission:
+    """Check a transaction, which is on its way to wait for a block if it passed."""
+    if ctx.rules.closed_while_catching_up and ctx.backend.catching_up():
+        raise TxRejected("endpoint is closed while node is catching up")
+    return ctx.backend.begin_submit(tx)
+
+
+# CometBFT 1.0: rpc/core/mempool.go.
+_REFUSED = "broadcast error on transaction validation: "
+
+
+def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "") -> None:
+    if check.code != 0 and ctx.rules.failed_check_is_error:
+        # CometBFT 1.0: mempool/errors.go.
+        raise TxRejected(
+            f"{prefix}tx {own.hex().upper()} is invalid: code={check.code},"
+            f" data={check.data.hex().upper()}, log='{check.log}',"
+            f" codespace='{check.codespace}'"
+        )
+
+
+def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
+    """What the application's check says of a transaction, which then waits for a block."""
+    return begin_broadcast_tx_sync(ctx, params).finish()
+
+
+def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+    """The same, up to where it waits for the store."""
+    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+
+    def wait() -> BroadcastAnswer:
+        check = submission.wait()
+        _require_passed(ctx, check, own, _REFUSED)
+        return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
+
+    return Begun(wait, submission.is_stored)
+
+
+def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
+    """The transaction's hash; what the check says is not told."""
+    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+    ctx.async_txs.add(submission, len(params.tx))
+    _require_passed(ctx, submission.check, own)
+    return BroadcastAnswer(0, b"", "", "", own)
+
+
+def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+    """The same, beside those that wait."""
+    answer = broadcast_tx_async(ctx, params)
+    return Begun(lambda: answer)
+
+
+def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
+    """What check and execution of a transaction gave, once it is in a block."""
+    own = tx_hash(params.tx)
+    with ctx.waiters.acquire(ctx.client) as seat:
+        before = ctx.backend.latest_height()
+        try:
+            check = _begin_submit(ctx, params.tx).wait()
+        except (TxRejected, MempoolFull) as error:
+            kind = TxRejected if isinstance(error, TxRejected) else BackendError
+            text = f"error on broadcastTxCommit: {error.text}"
+            raise kind(text, error.hint) from error
+        _require_passed(ctx, check, own, _REFUSED)
+        if check.code != 0:
+            return BroadcastCommitAnswer(check, TxResult(), own, 0)
+        found = _wait_for(ctx, seat, own, before)
+        return BroadcastCommitAnswer(check, found.result, own, found.height)
+
+
+def _wait_for(ctx: Context, seat: Waiter, own: bytes, before: int) -> TxRecord:
+    deadline = time.monotonic() + ctx.settings.broadcast_timeout
+    seen = before
+    while True:
+        found = _committed(ctx.backend, own, before)
+        if found is not None:
+            return found
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise WaitTimedOut(
+                "timed out waiting for tx to be included in a block",
+                f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
+                " waits longer",
+            )
+        seen = seat.wait_for_block(ctx.backend, seen, remaining)
+
+
+def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:
+    """The transaction in a block above ``before``; an earlier one of its hash is another."""
+    try:
+        found = backend.tx(own)
+    except TxNotFound:
+        return None
+    if found.height > before:
+        return found
+    for height in range(before + 1, backend.latest_height() + 1):
+        txs = backend.block(height)[1].txs
+        if found.tx in txs:
+            index = txs.index(found.tx)
+            return TxRecord(height, index, found.tx, backend.results(height).tx_results[index])
+    return None
+
+
+def check_tx(ctx: Context, params: TxParams) -> TxResult:
+    """What the application's check says of a transaction; nothing is kept."""
+    return ctx.backend.check_tx(params.tx)

@@ -1,0 +1,246 @@
+"""Calls as clients write them: who calls whom with what, and what is to be otherwise.
+
+geth: internal/ethapi/transaction_args.go and internal/ethapi/override.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...domain.ethereum import AccessListEntry, Authorization
+from ...domain.evm import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
+from ...wire.params import ParamField
+from ..errors import EvmError
+from . import hex
+from .members import Members
+from .params import Address, Data, GoParam, Hash, Quantity, mismatch
+
+
+class Big(GoParam):
+    """A number of 256 bits."""
+
+    go_type = "*hexutil.Big"
+
+    def read(self, text: str) -> int:
+        """The number."""
+        return hex.read_quantity(text, 256)
+
+
+def _list(value: Any, go_type: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise mismatch(value, go_type)
+    return value
+
+
+def _object(value: Any, go_type: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise mismatch(value, go_type)
+    return value
+
+
+_ACCESS = Members("address", "storageKeys")
+
+
+def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
+    entries = (
+        _ACCESS.of(_object(each, "types.AccessTuple"))
+        for each in _list(value, "types.AccessList")
+    )
+    return tuple(
+        AccessListEntry(
+            Address().from_json(entry.get("address")),
+            tuple(
+                map(Hash().from_json, _list(entry.get("storageKeys") or [], "[]common.Hash"))
+            ),
+        )
+        for entry in entries
+    )
+
+
+_AUTHORIZATION = Members("chainId", "address", "nonce", "yParity", "v", "r", "s")
+
+
+def _authorizations(value: Any) -> tuple[Authorization, ...]:
+    found = (
+        _AUTHORIZATION.of(_object(each, "types.SetCodeAuthorization"))
+        for each in _list(value, "list")
+    )
+    return tuple(
+        Authorization(
+            chain_id=Big().from_json(each.get("chainId")),
+            address=Address().from_json(each.get("address")),
+            nonce=Quantity().from_json(each.get("nonce")),
+            y_parity=Quantity().from_json(each.get("yParity", each.get("v"))),
+            r=Big().from_json(each.get("r")),
+            s=Big().from_json(each.get("s")),
+        )
+        for each in found
+    )
+
+
+def _hashes(value: Any) -> tuple[bytes, ...]:
+    return tuple(map(Hash().from_json, _list(value, "[]common.Hash")))
+
+
+# Member, field, reader.
+_MEMBERS = (
+    ("from", "sender", Address().from_json),
+    ("to", "to", Address().from_json),
+    ("gas", "gas", Quantity().from_json),
+    ("gasPrice", "gas_price", Big().from_json),
+    ("maxFeePerGas", "max_fee_per_gas", Big().from_json),
+    ("maxPriorityFeePerGas", "max_priority_fee_per_gas", Big().from_json),
+    ("value", "value", Big().from_json),
+    ("nonce", "nonce", Quantity().from_json),
+    ("accessList", "access_list", _access_list),
+    ("chainId", "chain_id", Big().from_json),
+    ("maxFeePerBlobGas", "max_fee_per_blob_gas", Big().from_json),
+    ("blobVersionedHashes", "blob_versioned_hashes", _hashes),
+    ("authorizationList", "authorizations", _authorizations),
+)
+
+
+_CALL = Members(*(name for name, _, _ in _MEMBERS), "data", "input")
+
+
+class CallObject(ParamField):
+    """A call; members that are not known are ignored."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> CallArgs:
+        """The call; raise :exc:`ValueError` with geth's text."""
+        members = _CALL.of(_object(value, "ethapi.TransactionArgs"))
+        found = {}
+        for name, field, read in _MEMBERS:
+            if members.get(name) is not None:
+                found[field] = _read(read, members[name], f"TransactionArgs.{name}")
+        data, given = (
+            None
+            if members.get(name) is None
+            else _read(Data().from_json, members[name], f"TransactionArgs.{name}")
+            for name in ("data", "input")
+        )
+        return _checked(CallArgs(**found, data=self._data(data, given)))
+
+    def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
+        # geth: the newer name is preferred.
+        return data if given is None else given
+
+
+class TransactionObject(CallObject):
+    """A transaction that is to be made: its data must have one meaning."""
+
+    def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
+        if data is not None and given is not None and data != given:
+            raise EvmError(
+                'both "data" and "input" are set and not equal. Please use "input" to pass'
+                " transaction call data"
+            )
+        return super()._data(data, given)
+
+
+def _read(read: Any, value: Any, member: str) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(str(error).replace("Go value", f"Go struct field {member}")) from None
+
+
+def _checked(args: CallArgs) -> CallArgs:
+    most, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
+    if args.gas_price is not None and (most is not None or tip is not None):
+        raise ValueError("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
+    if most is not None and tip is not None and most < tip:
+        raise ValueError(f"maxFeePerGas ({most:#x}) < maxPriorityFeePerGas ({tip:#x})")
+    if args.blob_versioned_hashes == ():
+        raise ValueError("need at least 1 blob for a blob transaction")
+    if args.authorizations is not None and args.to is None:
+        raise ValueError("set code transaction needs a recipient: 'to' is missing")
+    return args
+
+
+class StateOverride(ParamField):
+    """What of the state is to be otherwise, by address."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> Overrides:
+        """The overrides; raise :exc:`ValueError` with geth's text."""
+        found = {}
+        for address, members in _object(value, "override.StateOverride").items():
+            own = Address().from_json(address)
+            known = _ACCOUNT.of(_object(members, "override.OverrideAccount"))
+            found[own] = _account(own, known)
+        _check_moves(found)
+        return found
+
+
+_SLOTS = "state", "stateDiff"
+_ACCOUNT = Members("nonce", "balance", "code", *_SLOTS, "movePrecompileToAddress")
+
+
+def _account(address: bytes, members: Mapping[str, Any]) -> AccountOverride:
+    def read(name: str, how: Any) -> Any:
+        value = members.get(name)
+        return None if value is None else _read(how, value, f"OverrideAccount.{name}")
+
+    found = AccountOverride(
+        nonce=read("nonce", Quantity().from_json),
+        balance=read("balance", Big().from_json),
+        code=read("code", Data().from_json),
+        state=read("state", _slots),
+        state_diff=read("stateDiff", _slots),
+        precompile_to=read("movePrecompileToAddress", Address().from_json),
+    )
+    if found.state is not None and found.state_diff is not None:
+        raise ValueError(f"account 0x{address.hex()} has both 'state' and 'stateDiff'")
+    return found
+
+
+def _slots(value: Any) -> dict[bytes, bytes]:
+    read = Hash().from_json
+    return {read(k): read(v) for k, v in _object(value, "map[common.Hash]common.Hash").items()}
+
+
+def _check_moves(overrides: Overrides) -> None:
+    for address, override in overrides.items():
+        target = override.precompile_to
+        if target is None:
+            continue
+        if address not in PRECOMPILES:
+            raise ValueError(f"account 0x{address.hex()} is not a precompile")
+        if target in overrides:
+            raise ValueError(f"account 0x{target.hex()} has already been overridden")
+
+
+_BLOCK_MEMBERS = (
+    ("number", "number", Big().from_json),
+    ("time", "timestamp", Quantity().from_json),
+    ("gasLimit", "gas_limit", Quantity().from_json),
+    ("feeRecipient", "coinbase", Address().from_json),
+    ("prevRandao", "prev_randao", Hash().from_json),
+    ("baseFeePerGas", "base_fee", Big().from_json),
+    ("blobBaseFee", "blob_base_fee", Big().from_json),
+)
+
+
+_BLOCK = Members(*(name for name, _, _ in _BLOCK_MEMBERS))
+
+
+class BlockOverride(ParamField):
+    """What of the block is to be otherwise."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> BlockChanges:
+        """The changes; raise :exc:`ValueError` with geth's text."""
+        members = _BLOCK.of(_object(value, "override.BlockOverrides"))
+        return BlockChanges(
+            **{
+                field: _read(read, members[name], f"BlockOverrides.{name}")
+                for name, field, read in _BLOCK_MEMBERS
+                if members.get(name) is not None
+            }
+        )

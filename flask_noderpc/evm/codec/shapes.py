@@ -1,0 +1,276 @@
+"""Blocks, transactions, receipts and logs as Ethereum's clients read them.
+
+geth: internal/ethapi; execution-apis: src/schemas. What a type of transaction does not have
+is left out; what a pending one does not have yet is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from operator import attrgetter
+from typing import Any
+
+from ...domain import ethereum
+from ...domain.ethereum import ACCESS_LIST, LEGACY, NO_BLOB_FEE, PlacedTransaction
+from ...wire.fields import Flag, Json, WireField
+from ...wire.schema import ListOf, WireSchema, compiled
+from . import hex
+from .fields import Data, Quantity
+from .views import BlockView, HeadView
+
+
+def _of_place(name: str) -> Callable[[PlacedTransaction], Any]:
+    return lambda placed: None if placed.place is None else getattr(placed.place, name)
+
+
+def _of_tx(name: str) -> Callable[[PlacedTransaction], Any]:
+    return lambda placed: getattr(placed.transaction, name)
+
+
+def _from_type(least: int, name: str) -> Callable[[PlacedTransaction], Any]:
+    """A member of the transactions from some type on."""
+
+    def get(placed: PlacedTransaction) -> Any:
+        tx = placed.transaction
+        return getattr(tx, name) if tx.type >= least else None
+
+    return get
+
+
+class AccessListEntry(WireSchema):
+    """EIP-2930."""
+
+    address = Data()
+    storage_keys = ListOf(Data(), data_key="storageKeys")
+
+
+class Authorization(WireSchema):
+    """EIP-7702."""
+
+    chain_id = Quantity(data_key="chainId")
+    address = Data()
+    nonce = Quantity()
+    y_parity = Quantity(data_key="yParity")
+    r = Quantity()
+    s = Quantity()
+
+
+class Transaction(WireSchema):
+    """A transaction of any type."""
+
+    block_hash = Data(data_key="blockHash", nullable=True, get=_of_place("block_hash"))
+    block_number = Quantity(
+        data_key="blockNumber", nullable=True, get=_of_place("block_number")
+    )
+    block_time = Quantity(data_key="blockTimestamp", nullable=True, get=_of_place("block_time"))
+    sender = Data(data_key="from", get=_of_tx("sender"))
+    gas = Quantity(get=_of_tx("gas"))
+    gas_price = Quantity(data_key="gasPrice")
+    max_fee_per_gas = Quantity(
+        data_key="maxFeePerGas", get=_of_tx("max_fee_per_gas"), omit_none=True
+    )
+    max_priority_fee_per_gas = Quantity(
+        data_key="maxPriorityFeePerGas", get=_of_tx("max_priority_fee_per_gas"), omit_none=True
+    )
+    max_fee_per_blob_gas = Quantity(
+        data_key="maxFeePerBlobGas", get=_of_tx("max_fee_per_blob_gas"), omit_none=True
+    )
+    hash = Data(get=_of_tx("hash"))
+    data = Data(data_key="input", get=_of_tx("data"))
+    nonce = Quantity(get=_of_tx("nonce"))
+    to = Data(nullable=True, get=_of_tx("to"))
+    index = Quantity(data_key="transactionIndex", nullable=True, get=_of_place("index"))
+    value = Quantity(get=_of_tx("value"))
+    type = Quantity(get=_of_tx("type"))
+    access_list = ListOf(
+        AccessListEntry,
+        data_key="accessList",
+        get=_from_type(ACCESS_LIST, "access_list"),
+        omit_none=True,
+    )
+    chain_id = Quantity(data_key="chainId", get=_of_tx("chain_id"), omit_none=True)
+    blob_versioned_hashes = ListOf(
+        Data(),
+        data_key="blobVersionedHashes",
+        get=_of_tx("blob_versioned_hashes"),
+        omit_empty=True,
+    )
+    authorizations = ListOf(
+        Authorization,
+        data_key="authorizationList",
+        get=_of_tx("authorizations"),
+        omit_empty=True,
+    )
+    v = Quantity(get=_of_tx("v"))
+    r = Quantity(get=_of_tx("r"))
+    s = Quantity(get=_of_tx("s"))
+    y_parity = Quantity(
+        data_key="yParity",
+        get=lambda p: None if p.transaction.type == LEGACY else p.transaction.v,
+        omit_none=True,
+    )
+
+
+class FilledTransaction(WireSchema):
+    """A transaction that was made here and sent nowhere: its own fields alone."""
+
+    # geth: core/types/transaction_marshalling.go.
+    type = Quantity()
+    chain_id = Quantity(data_key="chainId", omit_none=True)
+    nonce = Quantity()
+    to = Data(nullable=True)
+    gas = Quantity()
+    gas_price = Quantity(data_key="gasPrice", nullable=True)
+    max_priority_fee_per_gas = Quantity(data_key="maxPriorityFeePerGas", nullable=True)
+    max_fee_per_gas = Quantity(data_key="maxFeePerGas", nullable=True)
+    value = Quantity()
+    data = Data(data_key="input")
+    access_list = ListOf(
+        AccessListEntry,
+        data_key="accessList",
+        get=lambda tx: tx.access_list if tx.type >= ACCESS_LIST else None,
+        omit_none=True,
+    )
+    authorizations = ListOf(Authorization, data_key="authorizationList", omit_empty=True)
+    v = Quantity()
+    r = Quantity()
+    s = Quantity()
+    y_parity = Quantity(
+        data_key="yParity", get=lambda tx: None if tx.type == LEGACY else tx.v, omit_none=True
+    )
+    hash = Data()
+
+
+class Log(WireSchema):
+    """A log; none is ever removed, as no block is."""
+
+    address = Data()
+    topics = ListOf(Data())
+    data = Data()
+    block_number = Quantity(data_key="blockNumber", get=lambda log: log.place.block_number)
+    transaction_hash = Data(data_key="transactionHash")
+    transaction_index = Quantity(data_key="transactionIndex", get=lambda log: log.place.index)
+    block_hash = Data(data_key="blockHash", get=lambda log: log.place.block_hash)
+    block_time = Quantity(data_key="blockTimestamp", get=lambda log: log.place.block_time)
+    index = Quantity(data_key="logIndex")
+    removed = Flag(get=lambda _: False)
+
+
+class Receipt(WireSchema):
+    """What executing a transaction gave."""
+
+    block_hash = Data(data_key="blockHash", get=lambda r: r.place.block_hash)
+    block_number = Quantity(data_key="blockNumber", get=lambda r: r.place.block_number)
+    transaction_hash = Data(data_key="transactionHash", get=lambda r: r.transaction.hash)
+    transaction_index = Quantity(data_key="transactionIndex", get=lambda r: r.place.index)
+    sender = Data(data_key="from", get=lambda r: r.transaction.sender)
+    to = Data(nullable=True, get=lambda r: r.transaction.to)
+    gas_used = Quantity(data_key="gasUsed")
+    cumulative_gas_used = Quantity(data_key="cumulativeGasUsed")
+    effective_gas_price = Quantity(data_key="effectiveGasPrice")
+    blob_gas_used = Quantity(
+        data_key="blobGasUsed", get=lambda r: r.transaction.blob_gas, omit_none=True
+    )
+    # As eth_blobBaseFee: no header has an excess of blob gas, of which its price is made.
+    blob_gas_price = Quantity(
+        data_key="blobGasPrice",
+        get=lambda r: None if r.transaction.blob_gas is None else NO_BLOB_FEE,
+        omit_none=True,
+    )
+    contract_address = Data(data_key="contractAddress", nullable=True)
+    logs = ListOf(Log)
+    bloom = Data(data_key="logsBloom")
+    type = Quantity(get=lambda r: r.transaction.type)
+    status = Quantity(get=lambda r: int(r.succeeded))
+
+
+class Header(WireSchema):
+    """A header."""
+
+    number = Quantity()
+    hash = Data(nullable=True)
+    parent_hash = Data(data_key="parentHash")
+    nonce = Data(nullable=True)
+    uncles_hash = Data(data_key="sha3Uncles")
+    bloom = Data(data_key="logsBloom")
+    transactions_root = Data(data_key="transactionsRoot")
+    state_root = Data(data_key="stateRoot")
+    receipts_root = Data(data_key="receiptsRoot")
+    miner = Data(nullable=True)
+    difficulty = Quantity()
+    extra_data = Data(data_key="extraData")
+    gas_limit = Quantity(data_key="gasLimit")
+    gas_used = Quantity(data_key="gasUsed")
+    timestamp = Quantity()
+    mix_hash = Data(data_key="mixHash")
+    base_fee = Quantity(data_key="baseFeePerGas", omit_none=True)
+
+
+class Transactions(WireField):
+    """All of a block's transactions, whole or by their hashes."""
+
+    json_type = "array"
+    _whole = staticmethod(compiled(Transaction))
+
+    def encode(self, value: BlockView) -> Json:
+        """A list."""
+        placed = value.block.transactions
+        if value.whole:
+            return [self._whole(tx) for tx in placed]
+        return [hex.data(tx.transaction.hash) for tx in placed]
+
+
+def _members_of_header() -> dict[str, WireField]:
+    """The header's members, read from the header of a block."""
+    members = {}
+    for name, field in Header().dump_fields.items():
+        assert isinstance(field, WireField)
+        members[name] = copy(field)
+        members[name].get = _in_header(field.get or attrgetter(field.attribute or name))
+    return members
+
+
+def _in_header(get: Callable[[Any], Any]) -> Callable[[BlockView], Any]:
+    return lambda view: get(view.header)
+
+
+class _Block(WireSchema):
+    """A block: its header, and what is in it."""
+
+    # Gone from the specification; older clients still read it.
+    total_difficulty = Quantity(data_key="totalDifficulty", get=lambda _: 0)
+    size = Quantity(get=lambda view: view.block.size)
+    transactions = Transactions(get=lambda view: view)
+    uncles = ListOf(Data(), get=lambda _: ())
+
+
+Block: type[WireSchema] = type("Block", (_Block,), _members_of_header())
+
+
+def _none(view: HeadView) -> None:
+    """The value of what a header does not have."""
+
+
+class _Head(WireSchema):
+    """A header as ``newHeads`` tells of it: what later forks brought is null, not left out."""
+
+    # geth: core/types/gen_header_json.go, which is not what eth_getHeaderByNumber answers.
+    withdrawals_root = Data(data_key="withdrawalsRoot", nullable=True, get=_none)
+    blob_gas_used = Quantity(data_key="blobGasUsed", nullable=True, get=_none)
+    excess_blob_gas = Quantity(data_key="excessBlobGas", nullable=True, get=_none)
+    beacon_root = Data(data_key="parentBeaconBlockRoot", nullable=True, get=_none)
+    requests_hash = Data(data_key="requestsHash", nullable=True, get=_none)
+
+
+Head: type[WireSchema] = type("Head", (_Head,), _members_of_header())
+
+SCHEMAS: dict[type, type[WireSchema]] = {
+    BlockView: Block,
+    HeadView: Head,
+    ethereum.Header: Header,
+    ethereum.PlacedTransaction: Transaction,
+    ethereum.Transaction: FilledTransaction,
+    ethereum.Receipt: Receipt,
+    ethereum.Log: Log,
+}

@@ -1,0 +1,163 @@
+"""Runs calls: ``eth_call``, ``eth_estimateGas``; nothing of what they do is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ...domain.ethereum import ZERO_ADDRESS, Header
+from ...domain.evm import (
+    OUT_OF_GAS,
+    BlockChanges,
+    CallArgs,
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+)
+from ...engine.base import Job
+from ...engine.jobs import Call, Estimate
+from ...engine.traces import ListAccess
+from ...errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.reverts import reason
+from ..codec import hex
+from ..codec.call_objects import BlockOverride, CallObject, StateOverride
+from ..codec.params import BlockId, ByHash, Height, Tag
+from ..envelope import TIMED_OUT
+from ..errors import EvmError
+from .state import header_and_root, machine
+
+T = TypeVar("T")
+
+# geth: internal/ethapi/errors.go.
+_REVERTED = 3
+# What the plainest transaction takes.
+_LEAST = 21_000
+
+
+@dataclass(frozen=True, slots=True)
+class OfCall(Params):
+    """Of ``eth_call`` and ``eth_estimateGas``."""
+
+    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Accounts that are to be otherwise."
+    )
+    block_overrides: BlockChanges = param(
+        BlockOverride(), default=BlockChanges(), doc="What of the block is to be otherwise."
+    )
+
+
+def call(ctx: Context, params: OfCall) -> bytes:
+    """What a call returns."""
+    outcome = run(ctx, prepared(ctx, params))
+    raise_failure(outcome)
+    return outcome.output
+
+
+def estimate_gas(ctx: Context, params: OfCall) -> int:
+    """The gas that a call needs, by trying."""
+    wanted = prepared(ctx, params, limit_by_block=True)
+    outcome = run(
+        ctx, Estimate(wanted.root, wanted.environment, wanted.message, wanted.overrides)
+    )
+    if outcome.error == OUT_OF_GAS:
+        # It had all that the sender can pay, and used it up.
+        raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
+    raise_failure(outcome)
+    return outcome.gas_used
+
+
+def prepared(ctx: Context, params: OfCall, *, limit_by_block: bool = False) -> Call:
+    """A call on the state after a block, within the gas that one may have."""
+    header, root = header_and_root(ctx, params.block)
+    environment = params.block_overrides.applied(environment_of(ctx, header))
+    cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
+    if limit_by_block:
+        # geth: eth/gasestimator: so little gas was not meant.
+        gas = gas if gas >= _LEAST else environment.gas_limit
+    message = message_of(ctx, params.call, environment, min(gas or cap, cap))
+    # geth: who pays nothing sees no base fee.
+    if message.gas_price == 0:
+        environment = replace(environment, base_fee=0)
+    return Call(root, environment, message, params.overrides or {})
+
+
+def environment_of(ctx: Context, header: Header) -> Environment:
+    """The block of a header, as code finds itself in it."""
+    return Environment(
+        chain_id=ctx.settings.evm_chain_id,
+        number=header.number,
+        timestamp=header.timestamp,
+        coinbase=header.miner or ZERO_ADDRESS,
+        gas_limit=header.gas_limit,
+        base_fee=header.base_fee or 0,
+        prev_randao=header.mix_hash,
+    )
+
+
+def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
+    """A call as it runs; raise :exc:`.errors.EvmError` for one that can't."""
+    own = ctx.settings.evm_chain_id
+    if args.chain_id is not None and args.chain_id != own:
+        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={own})")
+    price = args.price_at(environment.base_fee)
+    if 0 < price < environment.base_fee:
+        raise EvmError(
+            "max fee per gas less than block base fee: address"
+            f" {hex.data(args.sender or ZERO_ADDRESS)}, maxFeePerGas: {price},"
+            f" baseFee: {environment.base_fee}"
+        )
+    return Message(
+        sender=args.sender or ZERO_ADDRESS,
+        to=args.to,
+        nonce=None,
+        gas=gas,
+        gas_price=price,
+        value=args.value or 0,
+        data=args.data or b"",
+        type=args.type,
+        access_list=args.access_list or (),
+        authorizations=args.authorizations or (),
+        blob_versioned_hashes=args.blob_versioned_hashes or (),
+    )
+
+
+def executed(ctx: Context, job: Job[T]) -> T:
+    """What comes of a job."""
+    try:
+        return machine(ctx).run(job, ctx.client)
+    except ExecutorsBusy as error:
+        raise EvmError(error.said, code=TIMED_OUT) from None
+
+
+def run(ctx: Context, job: Job[T]) -> T:
+    """The same; what keeps a call from running is told in geth's words."""
+    try:
+        return executed(ctx, job)
+    except ExecutionTimedOut as error:
+        seconds = f"{ctx.settings.evm_timeout:g}s"
+        raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
+    except InvalidTransaction as error:
+        gas = job.message.gas if isinstance(job, Call | ListAccess) else 0
+        raise EvmError(f"err: {error} (supplied gas {gas})") from None
+
+
+def raise_failure(outcome: Outcome) -> None:
+    """Raise :exc:`.errors.EvmError` for an outcome that is none."""
+    if outcome.reverted:
+        raise reverted(outcome.output)
+    if outcome.error:
+        raise EvmError(outcome.error)
+
+
+def reverted(output: bytes) -> EvmError:
+    """The error of a contract that gave up."""
+    why = reason(output)
+    text = f"execution reverted: {why}" if why else "execution reverted"
+    return EvmError(text, code=_REVERTED, data=hex.data(output))

@@ -1,0 +1,243 @@
+"""What the state knows of accounts: balances, nonces, code, storage, and proofs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...backends.base.evm_state import Evm
+from ...domain.ethereum import Block, Header
+from ...domain.evm import AccountProof, SlotProof
+from ...errors import NotSupported, ResultNotFound
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ...protocol.ethereum import accounts
+from ...wire.params import ParamField
+from ..codec import hex
+from ..codec.params import Address, BlockId, ByHash, Height, Tag, mismatch
+from ..errors import NOT_SUPPORTED, EvmError
+from ..reader import reader
+
+# geth: internal/ethapi, maxGetStorageSlots.
+_MOST_SLOTS = 1_024
+_MOST_WAITING = 10_000
+
+
+def machine(ctx: Context) -> Evm:
+    """The state and its engine; refuse where there is none, with what would bring it."""
+    try:
+        return ctx.backend.evm()
+    except NotSupported as error:
+        raise EvmError(error.said, code=NOT_SUPPORTED) from None
+
+
+def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
+    """The block that is meant; raise :exc:`.errors.EvmError` for none."""
+    found = reader(ctx).block(wanted)
+    if found is None:
+        # geth: eth/api_backend.go.
+        by_hash = isinstance(wanted, ByHash)
+        raise EvmError("header for hash not found" if by_hash else "header not found")
+    return found
+
+
+def root_of(ctx: Context, wanted: Height | ByHash) -> bytes:
+    """The root of the state after a block; what waits has changed nothing yet."""
+    evm = machine(ctx)
+    if isinstance(wanted, ByHash):
+        return _root_at(evm, block_of(ctx, wanted).header.number)
+    return _root_at(evm, reader(ctx).height(wanted))
+
+
+def header_and_root(ctx: Context, wanted: Height | ByHash) -> tuple[Header, bytes]:
+    """A block's header and the root after it, of one block also while others come."""
+    evm = machine(ctx)
+    header = block_of(ctx, wanted).header
+    return header, _root_at(evm, header.number - (wanted is Tag.PENDING))
+
+
+def _root_at(evm: Evm, height: int) -> bytes:
+    try:
+        return evm.root(height)
+    except ResultNotFound:
+        raise EvmError("header not found") from None
+
+
+@dataclass(frozen=True, slots=True)
+class OfAccount(Params):
+    """For methods about an account at a block."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+
+
+def balance(ctx: Context, params: OfAccount) -> int:
+    """Wei of an account."""
+    root = root_of(ctx, params.block)
+    return accounts.account(machine(ctx).record, root, params.address).balance
+
+
+def transaction_count(ctx: Context, params: OfAccount) -> int:
+    """The nonce that comes next; with what waits, if the pending block is meant."""
+    evm = machine(ctx)
+    waiting: tuple[bytes, ...] = ()
+    if params.block is Tag.PENDING:
+        # Before the state: what a block takes meanwhile is counted there.
+        waiting = ctx.backend.pending_by_sender(params.address, _MOST_WAITING)
+    nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
+    for raw in waiting:
+        for tx in reader(ctx).decoded(raw):
+            nonce += tx.nonce == nonce
+    return nonce
+
+
+def code(ctx: Context, params: OfAccount) -> bytes:
+    """The code at an address; none for an account that has no contract."""
+    return accounts.code(machine(ctx).record, root_of(ctx, params.block), params.address)
+
+
+class StorageKey(ParamField):
+    """A place in storage: hex of any length up to a word, with its zeros or without."""
+
+    def from_json(self, value: Any) -> bytes:
+        """The word."""
+        return read_key(value)
+
+
+def read_key(value: Any) -> bytes:
+    """The word of a place in storage; raise :exc:`ValueError` with geth's text."""
+    if not isinstance(value, str):
+        raise mismatch(value, "string")
+    # geth: internal/ethapi, decodeStorageKey.
+    digits = value[2:] if value[:2] in ("0x", "0X") else value
+    digits = "0" * (len(digits) % 2) + digits
+    if len(digits) > 64:
+        raise ValueError(f'storage key too long (want at most 32 bytes): "{value[:100]}"')
+    try:
+        return hex.read_data("0x" + digits).rjust(32, b"\0")
+    except ValueError:
+        raise ValueError(f'invalid hex in storage key: "{value}"') from None
+
+
+@dataclass(frozen=True, slots=True)
+class OfSlot(Params):
+    """Of ``eth_getStorageAt``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    key: bytes = param(StorageKey(), doc="Place in its storage.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+
+
+def storage_at(ctx: Context, params: OfSlot) -> bytes:
+    """A word of an account's storage."""
+    root = root_of(ctx, params.block)
+    return _word(machine(ctx), root, params.address, params.key)
+
+
+def _word(evm: Evm, root: bytes, address: bytes, key: bytes) -> bytes:
+    found = accounts.account(evm.record, root, address)
+    return accounts.storage(evm.record, found.storage_root, key).to_bytes(32)
+
+
+class SlotsByAddress(ParamField):
+    """Places in storage, by the addresses of their accounts."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> dict[bytes, tuple[bytes, ...]]:
+        """The words."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "map[common.Address][]common.Hash")
+        slots = {
+            Address().from_json(address): tuple(map(read_key, keys))
+            for address, keys in value.items()
+        }
+        count = sum(map(len, slots.values()))
+        if count > _MOST_SLOTS:
+            raise ValueError(f"too many slots (max {_MOST_SLOTS})")
+        if not count:
+            raise ValueError("empty request")
+        return slots
+
+
+@dataclass(frozen=True, slots=True)
+class OfSlots(Params):
+    """Of ``eth_getStorageValues``."""
+
+    slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+
+
+def storage_values(ctx: Context, params: OfSlots) -> dict[str, Any]:
+    """Words of the storage of several accounts."""
+    root, evm = root_of(ctx, params.block), machine(ctx)
+    return {
+        hex.data(address): tuple(_word(evm, root, address, key) for key in keys)
+        for address, keys in params.slots.items()
+    }
+
+
+class StorageKeys(ParamField):
+    """Places in storage, each told as it was asked."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> tuple[tuple[str, bytes], ...]:
+        """Each as it is told, and its word."""
+        if not isinstance(value, list):
+            raise mismatch(value, "[]string")
+        if len(value) > _MOST_SLOTS:
+            raise ValueError(
+                f"too many storage keys requested (max {_MOST_SLOTS}, got {len(value)})"
+            )
+        return tuple((_told(each), read_key(each)) for each in value)
+
+
+def _told(key: Any) -> str:
+    """geth: a whole word stays one, and anything else becomes a number."""
+    word = read_key(key)
+    return hex.data(word) if len(key) == 66 else hex.quantity(int.from_bytes(word))
+
+
+@dataclass(frozen=True, slots=True)
+class OfProof(Params):
+    """Of ``eth_getProof``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Places in its storage.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+
+
+def proof(ctx: Context, params: OfProof) -> dict[str, Any]:
+    """An account and words of its storage, with the nodes that prove them (EIP-1186)."""
+    root = root_of(ctx, params.block)
+    slots = [word for _, word in params.keys]
+    found = accounts.prove(machine(ctx).record, root, params.address, slots)
+    return _proof(found, [name for name, _ in params.keys])
+
+
+def _proof(found: AccountProof, names: list[str]) -> dict[str, Any]:
+    own = found.account
+    pairs = zip(names, found.slots, strict=True)
+    return {
+        "address": found.address,
+        "accountProof": found.proof,
+        "balance": own.balance,
+        "codeHash": own.code_hash,
+        "nonce": own.nonce,
+        "storageHash": own.storage_root,
+        "storageProof": tuple(_slot_proof(name, slot) for name, slot in pairs),
+    }
+
+
+def _slot_proof(name: str, slot: SlotProof) -> dict[str, Any]:
+    return {"key": name, "value": slot.value, "proof": slot.proof}

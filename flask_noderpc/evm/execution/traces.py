@@ -1,0 +1,213 @@
+"""Traces: what running a transaction, a block or a call looks like from within.
+
+geth: eth/tracers/api.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ... import jsoncodec
+from ...domain.ethereum import Block, Header
+from ...domain.evm import CallArgs, Overrides
+from ...engine.base import Job
+from ...engine.traces import TraceBlock, TraceCall, Tracing
+from ...errors import ExecutionTimedOut, InvalidTransaction
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.blocks import decode_block
+from ...protocol.ethereum.consensus import encode_header
+from ...protocol.ethereum.keccak import keccak
+from ...protocol.ethereum.rlp import Malformed
+from ..codec.call_objects import CallObject
+from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag
+from ..codec.trace_config import CallConfig, Config, TraceConfig
+from ..errors import EvmError, PrunedHistory
+from ..queries.transactions import find
+from ..reader import reader
+from .calls import environment_of, executed, message_of
+from .state import machine, root_of
+
+T = TypeVar("T")
+
+_ON_PENDING = "tracing on top of pending is not supported"
+_PLAIN = TraceConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class OfTracedTransaction(Params):
+    """Of ``debug_traceTransaction``."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfTracedNumber(Params):
+    """Of ``debug_traceBlockByNumber``."""
+
+    block: Height = param(BlockNumber(), doc="Height or tag of the block.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfTracedHash(Params):
+    """Of ``debug_traceBlockByHash``."""
+
+    hash: bytes = param(Hash(), doc="Hash of the block.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfTracedBytes(Params):
+    """Of ``debug_traceBlock``."""
+
+    block: bytes = param(Data(), doc="The block's RLP.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfTracedCall(Params):
+    """Of ``debug_traceCall``."""
+
+    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
+    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    config: TraceConfig = param(
+        CallConfig(), default=_PLAIN, doc="Tracer, its options, and what is to be otherwise."
+    )
+
+
+def transaction(ctx: Context, params: OfTracedTransaction) -> jsoncodec.Raw:
+    """A trace of a transaction that is in a block."""
+    machine(ctx)
+    receipt = find(ctx, params.hash)
+    if receipt is None:
+        raise EvmError("transaction not found")
+    block = reader(ctx).at(receipt.place.block_number)
+    if block is None:
+        raise PrunedHistory
+    last = receipt.place.index
+    return _traced(ctx, block.header, _raws(block)[: last + 1], last, params.config)[0]
+
+
+def block_by_number(ctx: Context, params: OfTracedNumber) -> tuple[dict[str, Any], ...]:
+    """Traces of all of a block's transactions."""
+    machine(ctx)
+    return _block(ctx, _numbered(ctx, params.block), params.config)
+
+
+def _numbered(ctx: Context, wanted: Height) -> Block:
+    if wanted is Tag.PENDING:
+        raise EvmError(_ON_PENDING)
+    found = reader(ctx).block(wanted)
+    if found is None:
+        raise EvmError(f"block #{wanted} not found")
+    return found
+
+
+def block_by_hash(ctx: Context, params: OfTracedHash) -> tuple[dict[str, Any], ...]:
+    """Traces of all of a block's transactions."""
+    machine(ctx)
+    return _block(ctx, _hashed(ctx, params.hash), params.config)
+
+
+def _hashed(ctx: Context, wanted: bytes) -> Block:
+    found = reader(ctx).by_hash(wanted)
+    if found is None:
+        raise EvmError(f"block 0x{wanted.hex()} not found")
+    return found
+
+
+def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, Any], ...]:
+    return _listed(ctx, block.header, _raws(block), config)
+
+
+def block_of_bytes(ctx: Context, params: OfTracedBytes) -> tuple[dict[str, Any], ...]:
+    """Traces of a block's transactions that are given with it."""
+    machine(ctx)
+    try:
+        header, txs = decode_block(params.block)
+    except Malformed as error:
+        raise EvmError(f"could not decode block: {error}") from None
+    if header.number:
+        _check_parent(ctx, header)
+    return _listed(ctx, header, txs, params.config)
+
+
+def _check_parent(ctx: Context, header: Header) -> None:
+    chain = reader(ctx)
+    parent = chain.at(header.number - 1) if header.number <= chain.latest + 1 else None
+    if parent is None or parent.header.hash != header.parent_hash:
+        raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
+
+
+def _listed(
+    ctx: Context, header: Header, txs: tuple[bytes, ...], config: TraceConfig
+) -> tuple[dict[str, Any], ...]:
+    pairs = zip(txs, _traced(ctx, header, txs, 0, config), strict=True)
+    return tuple({"txHash": keccak(raw), "result": trace} for raw, trace in pairs)
+
+
+def _raws(block: Block) -> tuple[bytes, ...]:
+    return tuple(tx.transaction.raw for tx in block.transactions)
+
+
+def _traced(
+    ctx: Context, header: Header, txs: tuple[bytes, ...], first: int, config: TraceConfig
+) -> list[jsoncodec.Raw]:
+    """Traces of a block's transactions from one of them on."""
+    if header.number == 0:
+        raise EvmError("genesis is not traceable")
+    root = _root_before(ctx, header)
+    environment = environment_of(ctx, header)
+    own_hash = header.hash or keccak(encode_header(header))
+    job = TraceBlock(root, environment, own_hash, txs, first, _tracing(ctx, config))
+    return [jsoncodec.Raw(trace) for trace in _run(ctx, job)] if txs else []
+
+
+def _root_before(ctx: Context, header: Header) -> bytes:
+    """The state that a block's transactions began with."""
+    first = header.number <= reader(ctx).first
+    return root_of(ctx, 0 if first else header.number - 1)
+
+
+def call(ctx: Context, params: OfTracedCall) -> jsoncodec.Raw:
+    """A trace of a call, after a block or behind some of its transactions."""
+    machine(ctx)
+    wanted, config = params.block, params.config
+    block = _hashed(ctx, wanted.hash) if isinstance(wanted, ByHash) else _numbered(ctx, wanted)
+    around = environment_of(ctx, block.header)
+    root, txs = root_of(ctx, block.header.number), _raws(block)
+    if config.tx_index is None:
+        txs = ()
+    elif block.header.number == 0:
+        raise EvmError("no transaction in genesis")
+    elif config.tx_index > len(txs) or not txs:
+        shown = f"0x{(block.header.hash or b'').hex()}"
+        raise EvmError(f"transaction index {config.tx_index} out of range for block {shown}")
+    else:
+        root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
+    environment = config.block_overrides.applied(around)
+    cap = ctx.settings.evm_gas_cap
+    message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
+    if message.gas_price == 0:
+        environment = replace(environment, base_fee=0)
+    overrides: Overrides = config.overrides
+    tracing = _tracing(ctx, config)
+    job = TraceCall(root, environment, message, tracing, overrides, txs, around)
+    return jsoncodec.Raw(_run(ctx, job))
+
+
+def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
+    most = ctx.settings.max_response_bytes
+    return Tracing(config.recipe, most, config.seconds)
+
+
+def _run(ctx: Context, job: Job[T]) -> T:
+    try:
+        return executed(ctx, job)
+    except InvalidTransaction as error:
+        raise EvmError(f"tracing failed: {error}") from None
+    except ExecutionTimedOut as error:
+        raise EvmError(f"execution timeout ({error.hint})") from None

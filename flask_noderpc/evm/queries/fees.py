@@ -1,0 +1,205 @@
+"""What gas costs: read from the base fees and the tips of the latest blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.ethereum import NO_BLOB_FEE, Block, Header, Receipt
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.ethereum.blocks import fee_after
+from ...protocol.ethereum.fees import CHANGE_DENOMINATOR, ELASTICITY
+from ...wire.param_json_schema import typed
+from ...wire.params import ParamField
+from ..codec import hex
+from ..codec.params import BlockNumber, Height, Tag, mismatch
+from ..errors import EvmError
+from ..reader import Reader, reader
+from ..search_budget import SearchBudget
+from .logs import turn
+
+# geth: eth/gasprice/feehistory.go.
+_MOST_BLOCKS = 1024
+_MOST_PERCENTILES = 100
+
+# geth: eth/gasprice/gasprice.go, and the settings of a full node.
+_SAMPLED_BLOCKS, _SAMPLED_TXS, _PERCENTILE = 20, 3, 60
+_LEAST_TIP, _HIGHEST_TIP = 2, 500 * 10**9
+
+
+def gas_price(ctx: Context, params: NoParams) -> int:
+    """The base fee of the next block and a tip; 0 on a chain without a fee market."""
+    return base_fee(ctx, params) + priority_fee(ctx, params)
+
+
+def priority_fee(ctx: Context, params: NoParams) -> int:
+    """A tip that is worth taking, by those of the latest blocks or else by the base fee."""
+    tips = sorted(_latest_tips(ctx))
+    if not tips:
+        return _tip(base_fee(ctx, params))
+    return min(tips[(len(tips) - 1) * _PERCENTILE // 100], _HIGHEST_TIP)
+
+
+def _latest_tips(ctx: Context) -> Iterator[int]:
+    """Of each block the lowest few."""
+    chain = reader(ctx)
+    latest = chain.latest
+    for height in range(
+        max(ctx.backend.base_height(), latest - _SAMPLED_BLOCKS + 1), latest + 1
+    ):
+        block = chain.at(height)
+        if block is not None:
+            fee = block.header.base_fee or 0
+            tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
+            yield from sorted(tip for tip in tips if tip >= _LEAST_TIP)[:_SAMPLED_TXS]
+
+
+def base_fee(ctx: Context, params: NoParams) -> int:
+    """The base fee of the next block; 0 on a chain without a fee market."""
+    latest = reader(ctx).block(Tag.LATEST)
+    return 0 if latest is None else fee_after(latest.header) or 0
+
+
+def blob_base_fee(ctx: Context, params: NoParams) -> int:
+    """What blob gas costs: nothing, as the chain's headers do not count it."""
+    return NO_BLOB_FEE
+
+
+def _tip(fee: int) -> int:
+    # Ethermint: as much as the base fee may rise in a block.
+    return fee * (ELASTICITY - 1) // CHANGE_DENOMINATOR
+
+
+class Count(ParamField):
+    """A number of blocks, hex or decimal, as a text or a number."""
+
+    json_type = "integer"
+    in_json = typed("integer", "string")
+
+    def from_json(self, value: Any) -> int:
+        """The number."""
+        if isinstance(value, str) and value[:2] in ("0x", "0X"):
+            return hex.read_quantity(value)
+        if isinstance(value, str) and value.isascii() and value.isdecimal():
+            value = int(value[:20])
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise mismatch(value, "math.HexOrDecimal64")
+        if not 0 <= value <= hex.MAX_UINT64:
+            raise ValueError(f"invalid hex or decimal integer {value}")
+        return value
+
+
+class Percentiles(ParamField):
+    """Percentiles, each above the one before."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> tuple[float, ...]:
+        """The numbers."""
+        if not isinstance(value, list):
+            raise mismatch(value, "[]float64")
+        for each in value:
+            if not isinstance(each, int | float) or isinstance(each, bool):
+                raise mismatch(each, "float64")
+        try:
+            return tuple(map(float, value))
+        except OverflowError:
+            raise mismatch(value[0], "float64") from None
+
+
+@dataclass(frozen=True, slots=True)
+class FeeHistory(Params):
+    """Of ``eth_feeHistory``."""
+
+    count: int = param(Count(), doc="How many blocks.")
+    newest: Height = param(BlockNumber(), doc="The last of them.")
+    percentiles: tuple[float, ...] = param(
+        Percentiles(), default=(), doc="Of which tips are told."
+    )
+
+
+def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
+    """Base fees, how full blocks were, and their tips, over a range of blocks."""
+    _check(params.percentiles)
+    chain = reader(ctx)
+    newest = chain.height(params.newest)
+    if newest > chain.latest:
+        raise EvmError(f"request beyond head block: requested {newest}, head {chain.latest}")
+    span = range(max(0, newest - min(params.count, _MOST_BLOCKS) + 1), newest + 1)
+    if not params.count:
+        return {"oldestBlock": 0, "gasUsedRatio": None}
+    budget = SearchBudget(ctx.settings)
+    blocks: list[Block] = []
+    with turn(ctx, span):
+        for height in span:
+            block = chain.at(height)
+            if block is not None:
+                budget.spend(1 + len(block.transactions))
+                if blocks and blocks[-1].header.number != height - 1:
+                    # Block 0 is always there, and the first blocks need not be.
+                    blocks.clear()
+                blocks.append(block)
+    if not blocks:
+        raise EvmError("header not found")
+    return _history(blocks, _fee_behind(chain, blocks[-1].header), params.percentiles)
+
+
+def _check(percentiles: Sequence[float]) -> None:
+    if len(percentiles) > _MOST_PERCENTILES:
+        raise _invalid(f"over the query limit {_MOST_PERCENTILES}")
+    for place, each in enumerate(percentiles):
+        if not 0 <= each <= 100:
+            raise _invalid(f"{each:f}")
+        if place and each <= percentiles[place - 1]:
+            raise _invalid(f"#{place - 1}:{percentiles[place - 1]:f} >= #{place}:{each:f}")
+
+
+def _invalid(reason: str) -> EvmError:
+    return EvmError(f"invalid reward percentile: {reason}")
+
+
+def _fee_behind(chain: Reader, newest: Header) -> int:
+    """The base fee of the following block, which a chain may have made by rules of its own."""
+    following = chain.at(max(newest.number + 1, chain.first))
+    return fee_after(newest) or 0 if following is None else following.header.base_fee or 0
+
+
+def _history(
+    blocks: Sequence[Block], fee_behind: int, percentiles: Sequence[float]
+) -> dict[str, Any]:
+    headers = [block.header for block in blocks]
+    fees = [header.base_fee or 0 for header in headers]
+    shown: dict[str, Any] = {
+        "oldestBlock": headers[0].number,
+        "baseFeePerGas": (*fees, fee_behind),
+        "gasUsedRatio": tuple(_ratio(header) for header in headers),
+        "baseFeePerBlobGas": (NO_BLOB_FEE,) * (len(blocks) + 1),
+        "blobGasUsedRatio": (0.0,) * len(blocks),
+    }
+    if percentiles:
+        shown["reward"] = tuple(_rewards(block, percentiles) for block in blocks)
+    return shown
+
+
+def _ratio(header: Header) -> float:
+    return header.gas_used / header.gas_limit if header.gas_limit else 0.0
+
+
+def _rewards(block: Block, percentiles: Sequence[float]) -> tuple[int, ...]:
+    """The tip up to which so much of the block's gas was used."""
+    fee = block.header.base_fee or 0
+    receipts = sorted(block.receipts, key=lambda receipt: receipt.effective_gas_price)
+    used = sum(receipt.gas_used for receipt in receipts)
+    return tuple(_tip_at(receipts, math.floor(used * each / 100), fee) for each in percentiles)
+
+
+def _tip_at(receipts: Sequence[Receipt], gas: int, fee: int) -> int:
+    seen = 0
+    for receipt in receipts:
+        seen += receipt.gas_used
+        if seen >= gas:
+            return max(0, receipt.effective_gas_price - fee)
+    return 0

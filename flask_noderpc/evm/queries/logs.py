@@ -1,0 +1,139 @@
+"""``eth_getLogs``: bounded in blocks, in results and in time, and never cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from ...domain.ethereum import Block, Log, LogSearch
+from ...errors import InvalidParams, ResultNotFound
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.bloom import may_have
+from ..codec.log_filter import FilterObject, LogFilter
+from ..codec.params import Tag
+from ..errors import EvmError, PrunedHistory
+from ..reader import Reader, reader
+from ..search_budget import SearchBudget
+
+_REVERSED = "invalid block range params"
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered(Params):
+    """Of ``eth_getLogs`` and ``eth_newFilter``."""
+
+    filter: LogFilter = param(FilterObject(), doc="Which logs.")
+
+
+def get_logs(ctx: Context, params: Filtered) -> tuple[Log, ...]:
+    """The logs that a filter wants, in the order they were emitted."""
+    return logs_of(ctx, params.filter)
+
+
+def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
+    """All logs of a filter; raise where there are more than one answer may have."""
+    chain = reader(ctx)
+    if wanted.block_hash is not None:
+        block = chain.by_hash(wanted.block_hash)
+        if block is None:
+            raise EvmError("unknown block")
+        return _capped(ctx, [_matching(block, wanted)])
+    span = heights(ctx, chain, wanted)
+    if not span:
+        return ()
+    with turn(ctx, span):
+        return _capped(ctx, (logs for _, logs in logs_by_height(ctx, wanted, span)))
+
+
+def turn(ctx: Context, span: range) -> AbstractContextManager[None]:
+    """What looking through some blocks waits for; one block waits for nobody."""
+    return ctx.scans.acquire() if len(span) > 1 else nullcontext()
+
+
+def logs_by_height(
+    ctx: Context, wanted: LogFilter, span: range
+) -> Iterator[tuple[int, tuple[Log, ...]]]:
+    """The logs of each block that may have any; raise
+    :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+    chain, budget = reader(ctx), SearchBudget(ctx.settings)
+    search = LogSearch(wanted.addresses, wanted.topics, span[0], span[-1])
+    for height in ctx.backend.log_heights(search, budget.effort):
+        block = chain.at(height)
+        if block is None and height < ctx.backend.base_height():
+            raise PrunedHistory
+        if block is None:
+            # Whoever was told of no logs would not ask for this block again.
+            raise ResultNotFound(f"the block at height {height} can't be read yet")
+        budget.spend(1 + len(block.transactions))
+        yield height, _matching(block, wanted)
+
+
+def _matching(block: Block, wanted: LogFilter) -> tuple[Log, ...]:
+    if not may_have(block.header.bloom, wanted.addresses, wanted.topics):
+        return ()
+    logs = (log for receipt in block.receipts for log in receipt.logs)
+    return tuple(filter(wanted.matches, logs))
+
+
+def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
+    most = ctx.settings.evm_logs_cap
+    found: list[Log] = []
+    for logs in blocks:
+        found += logs
+        if len(found) > most:
+            raise EvmError(
+                f"query returned more than {most} results (NODERPC_EVM_LOGS_CAP raises it)"
+            )
+    return tuple(found)
+
+
+def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
+    """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
+    _refuse_pending(wanted)
+    first, last = chain.height(wanted.first), chain.height(wanted.last)
+    if first > last:
+        raise InvalidParams(_REVERSED)
+    if last > chain.latest:
+        raise InvalidParams("block range extends beyond current head block")
+    _refuse_long(ctx, first, last)
+    # Block 0 has no logs.
+    first, base = max(first, chain.first), ctx.backend.base_height()
+    if wanted.first is Tag.EARLIEST and first > chain.first:
+        # More may be forgotten by now.
+        first = max(first, base)
+    if first < base:
+        raise PrunedHistory
+    return range(first, last + 1)
+
+
+def refuse_range(ctx: Context, wanted: LogFilter) -> None:
+    """Raise ``InvalidParams`` for a range that no filter of new logs can have.
+
+    geth: eth/filters/filter_system.go. The end of one may be in the future.
+    """
+    _refuse_pending(wanted)
+    first = 0 if wanted.first is Tag.EARLIEST else wanted.first
+    match first, wanted.last:
+        case int(), int(last):
+            if first > last:
+                raise InvalidParams(_REVERSED)
+            _refuse_long(ctx, first, last)
+        case Tag(), int() | Tag.EARLIEST:
+            # New logs come after the latest block, and this ends before it.
+            raise InvalidParams(_REVERSED)
+
+
+def _refuse_pending(wanted: LogFilter) -> None:
+    if Tag.PENDING in (wanted.first, wanted.last):
+        raise InvalidParams("pending logs are not supported")
+
+
+def _refuse_long(ctx: Context, first: int, last: int) -> None:
+    most = ctx.settings.evm_block_range_cap
+    # Block 0 is the one before the chain's first block, whatever the height of that.
+    if last - max(first, reader(ctx).first - 1) > most:
+        raise InvalidParams(
+            f"exceed maximum block range {most}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
+        )

@@ -1,0 +1,258 @@
+"""Every method of the EVM layer, one row each, by namespace."""
+
+from __future__ import annotations
+
+from .. import jsoncodec
+from ..domain import ethereum
+from ..errors import ConfigurationError
+from ..jsonrpc.params import NoParams
+from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable
+from .codec.views import BlockView
+from .dev import signing
+from .dev.routes import DEV_ROUTES
+from .execution import access_lists, calls, filling, fork, sending, simulate, state, traces
+from .execution.unsupported import Unread, needs_state
+from .queries import blocks, fees, logs, node, raw, transactions, txpool
+from .subscriptions import filter_methods
+
+NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
+
+_NEED_STATE = (
+    "eth_getBlockAccessList",
+    "debug_getRawBlockAccessList",
+)
+
+_NODE = (
+    Route("rpc_modules", node.modules, NoParams, dict),
+    Route("web3_clientVersion", node.client_version, NoParams, str),
+    Route("web3_sha3", node.sha3, node.Bytes, bytes),
+    Route("net_version", node.net_version, NoParams, str),
+    Route("net_listening", node.listening, NoParams, bool),
+    Route("net_peerCount", node.peer_count, NoParams, int),
+    Route("eth_chainId", node.chain_id, NoParams, int),
+    Route("eth_blockNumber", node.block_number, NoParams, int, chain_only=True),
+    Route("eth_syncing", node.syncing, NoParams, object),
+    Route("eth_capabilities", node.capabilities, NoParams, dict),
+    Route("eth_config", fork.config, NoParams, dict),
+    Route("eth_coinbase", node.coinbase, NoParams, bytes),
+    Route("eth_accounts", signing.accounts, NoParams, tuple),
+    Route("eth_mining", node.not_mining, NoParams, bool),
+    Route("eth_hashrate", node.no_hashrate, NoParams, int),
+    Route("eth_protocolVersion", node.protocol_version, NoParams, int),
+)
+
+_BLOCKS = (
+    Route(
+        "eth_getBlockByNumber",
+        blocks.by_number,
+        blocks.BlockByNumberParams,
+        BlockView,
+        chain_only=blocks.is_committed,
+    ),
+    Route(
+        "eth_getBlockByHash",
+        blocks.by_hash,
+        blocks.HashAndWhole,
+        BlockView,
+        WHEN_FOUND,
+        chain_only=True,
+    ),
+    Route(
+        "eth_getHeaderByNumber",
+        blocks.header_by_number,
+        blocks.AtNumber,
+        ethereum.Header,
+        chain_only=blocks.is_committed,
+    ),
+    Route(
+        "eth_getHeaderByHash",
+        blocks.header_by_hash,
+        blocks.WithHash,
+        ethereum.Header,
+        WHEN_FOUND,
+        chain_only=True,
+    ),
+    Route("eth_getBlockTransactionCountByNumber", blocks.count_by_number, blocks.AtNumber, int),
+    Route("eth_getBlockTransactionCountByHash", blocks.count_by_hash, blocks.WithHash, int),
+    Route(
+        "eth_getBlockReceipts",
+        blocks.receipts,
+        blocks.OfBlock,
+        tuple,
+        chain_only=blocks.is_committed,
+    ),
+    Route("eth_getUncleCountByBlockNumber", blocks.uncles_by_number, blocks.AtNumber, int),
+    Route("eth_getUncleCountByBlockHash", blocks.uncles_by_hash, blocks.WithHash, int),
+    Route(
+        "eth_getUncleByBlockNumberAndIndex",
+        blocks.uncle_by_number,
+        blocks.NumberAndIndex,
+        BlockView,
+    ),
+    Route(
+        "eth_getUncleByBlockHashAndIndex", blocks.uncle_by_hash, blocks.HashAndIndex, BlockView
+    ),
+)
+
+_TRANSACTIONS = (
+    Route(
+        "eth_getTransactionByHash",
+        transactions.by_hash,
+        transactions.OfTransaction,
+        ethereum.PlacedTransaction,
+    ),
+    Route(
+        "eth_getTransactionByBlockNumberAndIndex",
+        transactions.by_number_and_index,
+        blocks.NumberAndIndex,
+        ethereum.PlacedTransaction,
+        chain_only=blocks.is_committed,
+    ),
+    Route(
+        "eth_getTransactionByBlockHashAndIndex",
+        transactions.by_hash_and_index,
+        blocks.HashAndIndex,
+        ethereum.PlacedTransaction,
+        WHEN_FOUND,
+        chain_only=True,
+    ),
+    Route(
+        "eth_getTransactionReceipt",
+        transactions.receipt,
+        transactions.OfTransaction,
+        ethereum.Receipt,
+        chain_only=True,
+    ),
+    Route("eth_getTransactionLogs", transactions.logs, transactions.OfTransaction, tuple),
+    Route(
+        "eth_getRawTransactionByHash",
+        transactions.raw_by_hash,
+        transactions.OfTransaction,
+        bytes,
+    ),
+    Route(
+        "eth_getRawTransactionByBlockNumberAndIndex",
+        transactions.raw_by_number_and_index,
+        blocks.NumberAndIndex,
+        bytes,
+    ),
+    Route(
+        "eth_getRawTransactionByBlockHashAndIndex",
+        transactions.raw_by_hash_and_index,
+        blocks.HashAndIndex,
+        bytes,
+    ),
+    Route(
+        "eth_sendRawTransactionSync",
+        sending.send_raw_sync,
+        sending.RawTransactionSync,
+        ethereum.Receipt,
+        writes=True,
+    ),
+    Route("eth_pendingTransactions", transactions.pending, NoParams, tuple),
+    Route("eth_getPendingTransactions", transactions.pending, NoParams, tuple),
+    Route(
+        "eth_sendRawTransaction",
+        sending.send_raw,
+        sending.RawTransaction,
+        bytes,
+        writes=True,
+    ),
+)
+
+_FEES = (
+    Route("eth_gasPrice", fees.gas_price, NoParams, int),
+    Route("eth_maxPriorityFeePerGas", fees.priority_fee, NoParams, int),
+    Route("eth_baseFee", fees.base_fee, NoParams, int),
+    Route("eth_blobBaseFee", fees.blob_base_fee, NoParams, int),
+    Route("eth_feeHistory", fees.fee_history, fees.FeeHistory, dict),
+)
+
+_LOGS = (
+    Route(
+        "eth_getLogs", logs.get_logs, logs.Filtered, tuple, chain_only=True, reads_index=True
+    ),
+    Route("eth_newFilter", filter_methods.new_filter, logs.Filtered, str),
+    Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
+    Route(
+        "eth_newPendingTransactionFilter",
+        filter_methods.new_pending_filter,
+        filter_methods.Whole,
+        str,
+    ),
+    Route(
+        "eth_getFilterChanges", filter_methods.filter_changes, filter_methods.OfFilter, tuple
+    ),
+    Route("eth_getFilterLogs", filter_methods.filter_logs, filter_methods.OfFilter, tuple),
+    Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.OfFilter, bool),
+)
+
+_STATE = (
+    Route("eth_getBalance", state.balance, state.OfAccount, int),
+    Route("eth_getTransactionCount", state.transaction_count, state.OfAccount, int),
+    Route("eth_getCode", state.code, state.OfAccount, bytes),
+    Route("eth_getStorageAt", state.storage_at, state.OfSlot, bytes),
+    Route("eth_getStorageValues", state.storage_values, state.OfSlots, dict),
+    Route("eth_getProof", state.proof, state.OfProof, dict),
+    Route("eth_call", calls.call, calls.OfCall, bytes),
+    Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
+    Route("eth_fillTransaction", filling.fill, filling.FillParams, dict),
+    Route("eth_createAccessList", access_lists.create, access_lists.OfAccess, dict),
+    Route("eth_simulateV1", simulate.simulate, simulate.OfSimulation, tuple),
+)
+
+_TXPOOL = (
+    Route("txpool_status", txpool.status, NoParams, dict),
+    Route("txpool_content", txpool.content, NoParams, dict),
+    Route("txpool_contentFrom", txpool.content_from, txpool.OfSender, dict),
+    Route("txpool_inspect", txpool.inspect, NoParams, dict),
+)
+
+_DEBUG = (
+    Route("debug_getRawHeader", raw.header, blocks.OfBlock, bytes),
+    Route("debug_getRawBlock", raw.block, blocks.OfBlock, bytes),
+    Route("debug_getRawReceipts", raw.receipts, blocks.OfBlock, tuple),
+    Route("debug_getHeaderRlp", raw.header_at, raw.Numbered, bytes),
+    Route("debug_getBlockRlp", raw.block_at, raw.Numbered, bytes),
+    Route("debug_printBlock", raw.printed, raw.Numbered, str),
+    Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
+    Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
+    Route(
+        "debug_traceTransaction", traces.transaction, traces.OfTracedTransaction, jsoncodec.Raw
+    ),
+    Route("debug_traceCall", traces.call, traces.OfTracedCall, jsoncodec.Raw),
+    Route("debug_traceBlock", traces.block_of_bytes, traces.OfTracedBytes, tuple),
+    Route("debug_traceBlockByNumber", traces.block_by_number, traces.OfTracedNumber, tuple),
+    Route("debug_traceBlockByHash", traces.block_by_hash, traces.OfTracedHash, tuple),
+)
+
+EVM_ROUTES = RouteTable(
+    (
+        *_NODE,
+        *_BLOCKS,
+        *_TRANSACTIONS,
+        *_FEES,
+        *_LOGS,
+        *_STATE,
+        *_TXPOOL,
+        *_DEBUG,
+        *(Route(name, needs_state, Unread, str) for name in _NEED_STATE),
+    )
+)
+
+
+def routes_of(namespaces: tuple[str, ...], *, dev: bool) -> RouteTable:
+    """The rows of these namespaces, and of ``rpc``, which is always there.
+
+    With ``dev`` those are among them that sign, and the namespaces of development nodes.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known.
+    """
+    for name in namespaces:
+        if name not in NAMESPACES:
+            known = ", ".join(NAMESPACES)
+            raise ConfigurationError(
+                f"NODERPC_EVM_API: no namespace {name!r}; known are {known}"
+            )
+    wanted = {"rpc", *namespaces, *node.DEV_NAMESPACES}
+    rows = EVM_ROUTES + DEV_ROUTES if dev else EVM_ROUTES
+    return RouteTable(row for row in rows if row.name.partition("_")[0] in wanted)

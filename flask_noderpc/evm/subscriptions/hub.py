@@ -1,0 +1,105 @@
+"""Who has subscribed to what, and telling them of blocks and of what waits for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...errors import Busy, ResultNotFound
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import NoParams
+from ...jsonrpc.subscriptions import EventBuffer, EventBuffers
+from ..queries.node import syncing
+from ..reader import reader
+from .topics import EncodedBlock, OfBlocks, Pending, Syncing, Topic
+
+
+class EvmHub(EventBuffers[Topic]):
+    """The distinct topics of one mount's EVM layer."""
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx.settings.event_buffer, ctx.settings.event_buffer_bytes)
+        self._ctx = ctx
+        # eth_subscribe is of a namespace that a mount may leave out.
+        self.is_open = "eth" in ctx.settings.evm_api
+
+    def _now(self) -> tuple[EventBuffer[Topic], ...]:
+        with self._lock:
+            return tuple(self._rings.values())
+
+    @property
+    def wants_blocks(self) -> bool:
+        """Whether anybody wants to be told of blocks."""
+        return any(isinstance(ring.topic, OfBlocks) for ring in self._now())
+
+    @property
+    def wants_pending(self) -> bool:
+        """Whether anybody wants to be told of transactions that wait."""
+        return any(isinstance(ring.topic, Pending) for ring in self._now())
+
+    def check_room(self, held: int) -> None:
+        """Raise :exc:`~flask_noderpc.errors.Busy` for one more of a client that has some."""
+        settings = self._ctx.settings
+        most = settings.evm_max_subscriptions_per_client
+        if held >= most:
+            raise Busy(
+                f"this connection has {most} subscriptions",
+                "NODERPC_EVM_MAX_SUBSCRIPTIONS_PER_CLIENT raises this",
+            )
+        most = settings.evm_max_subscriptions
+        if self.subscriptions >= most:
+            raise Busy(
+                f"this server has {most} subscriptions",
+                "NODERPC_EVM_MAX_SUBSCRIPTIONS raises this",
+            )
+
+    def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
+        """The topic's ring, and a cursor; that of ``syncing`` is before what holds now."""
+        ring, cursor = super().join(topic, wake)
+        if isinstance(topic, Syncing):
+            try:
+                self._tell_syncing()
+            except Exception:
+                self.leave(ring, wake)
+                raise
+            cursor = ring.end - 1
+        return ring, cursor
+
+    def tell_block(self, height: int) -> None:
+        """Tell of the block at a height, which was converted at most once."""
+        block = reader(self._ctx).at(height)
+        if block is None:
+            # The feed comes back: a foreign node may have the results a little later.
+            raise ResultNotFound(f"the block at height {height} can't be read yet")
+        talk = EncodedBlock(self._ctx, block)
+        found = (
+            (ring, tuple(ring.topic.of(talk)))
+            for ring in self._now()
+            if isinstance(ring.topic, OfBlocks)
+        )
+        # What may fail comes first: the feed would tell this block again.
+        self._tell_syncing()
+        self._deliver({ring: bodies for ring, bodies in found if bodies})
+
+    def tell_pending(self, raws: Sequence[bytes]) -> None:
+        """Tell of node transactions that have come to wait."""
+        txs = [tx for raw in raws for tx in reader(self._ctx).decoded(raw)]
+        if txs:
+            self._deliver(
+                {
+                    ring: [ring.topic.of(self._ctx, tx) for tx in txs]
+                    for ring in self._now()
+                    if isinstance(ring.topic, Pending)
+                }
+            )
+
+    def _tell_syncing(self) -> None:
+        """Tell of the node's state whoever has last heard of another."""
+        rings = [ring for ring in self._now() if isinstance(ring.topic, Syncing)]
+        if rings:
+            told = self._ctx.encode(_status(self._ctx))
+            self._deliver({ring: [told] for ring in rings if ring.newest != told})
+
+
+def _status(ctx: Context) -> bool | dict[str, object]:
+    progress = syncing(ctx, NoParams())
+    return {"syncing": True, "status": progress} if progress else False

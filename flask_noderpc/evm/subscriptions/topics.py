@@ -1,0 +1,251 @@
+"""What can be subscribed to: kinds, each with the parameters that tell its topics apart.
+
+geth: eth/filters/api.go. Equal topics are one, whoever subscribes to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ... import jsoncodec
+from ...domain.ethereum import Block, Log, Receipt, Transaction
+from ...errors import InvalidParams, MethodNotFound
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.blocks import pending_transaction
+from ...protocol.ethereum.bloom import may_have
+from ..codec import hex
+from ..codec.log_filter import FilterObject, LogFilter
+from ..codec.params import Anything, Bool, Tag, positional
+from ..codec.receipt_filter import ReceiptFilter
+from ..codec.views import HeadView
+
+# Ethermint: its clients give an empty object with every kind.
+_NO_EFFECT = "Has no effect."
+
+
+class BoolOrNoOptions(Bool):
+    """A flag, or an empty object of options, which is not set."""
+
+    def from_json(self, value: Any) -> bool:
+        """The flag."""
+        return False if value == {} else super().from_json(value)
+
+
+class EncodedBlock:
+    """A block as subscribers are told of it: each piece encoded once."""
+
+    def __init__(self, ctx: Context, block: Block) -> None:
+        self.block = block
+        self._encode = ctx.encode
+        self._head = b""
+        self._logs: dict[int, bytes] = {}
+        self._receipts: dict[int, bytes] = {}
+
+    def head(self) -> bytes:
+        """Its header."""
+        self._head = self._head or self._encode(HeadView(self.block.header))
+        return self._head
+
+    def log(self, log: Log) -> bytes:
+        """One of its logs."""
+        if log.index not in self._logs:
+            self._logs[log.index] = self._encode(log)
+        return self._logs[log.index]
+
+    def receipt(self, receipt: Receipt) -> bytes:
+        """One of its receipts."""
+        index = receipt.place.index
+        if index not in self._receipts:
+            self._receipts[index] = self._encode(receipt)
+        return self._receipts[index]
+
+
+class OfBlocks:
+    """Topics that blocks tell of."""
+
+    __slots__ = ()
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """What a block tells."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class NewHeads(OfBlocks):
+    """The header of each block."""
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """The header."""
+        yield encoded.head()
+
+
+@dataclass(frozen=True, slots=True)
+class Logs(OfBlocks):
+    """The logs that a filter wants, of blocks between two heights."""
+
+    wanted: LogFilter
+    first: int = 0
+    last: int | None = None
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Those of the logs that are wanted."""
+        header, wanted = encoded.block.header, self.wanted
+        if header.number < self.first or (self.last is not None and header.number > self.last):
+            return
+        if may_have(header.bloom, wanted.addresses, wanted.topics):
+            for receipt in encoded.block.receipts:
+                yield from map(encoded.log, filter(wanted.matches, receipt.logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts(OfBlocks):
+    """The receipts of some transactions, or of all: those of a block in one list."""
+
+    hashes: frozenset[bytes]
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """The list, unless it has nothing."""
+        found = [
+            encoded.receipt(receipt)
+            for receipt in encoded.block.receipts
+            if not self.hashes or receipt.transaction.hash in self.hashes
+        ]
+        if found:
+            yield b"[" + b",".join(found) + b"]"
+
+
+@dataclass(frozen=True, slots=True)
+class Syncing(OfBlocks):
+    """Whether the node is fetching blocks; told at once, and when it changes."""
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Nothing: it is the node that is asked."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Each transaction that comes to wait for a block, whole or by its hash."""
+
+    whole: bool
+
+    def of(self, ctx: Context, tx: Transaction) -> bytes:
+        """The transaction, encoded."""
+        if self.whole:
+            return ctx.encode(pending_transaction(tx))
+        return jsoncodec.encode(hex.data(tx.hash))
+
+
+Topic = OfBlocks | Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Params):
+    """Of ``eth_subscribe``: first the kind, then what that kind takes."""
+
+    kind: str = param(Anything(), doc="Name of the subscription.")
+
+    def topic(self) -> Topic:
+        """What is subscribed to."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class WantedHeads(Wanted):
+    """Of ``newHeads``."""
+
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
+
+    def topic(self) -> Topic:
+        """The one for all."""
+        return NewHeads()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedLogs(Wanted):
+    """Of ``logs``."""
+
+    filter: LogFilter = param(FilterObject(), doc="Which logs.")
+
+    def topic(self) -> Topic:
+        """By the filter; raise :exc:`~flask_noderpc.errors.InvalidParams` for a past range."""
+        return Logs(self.filter, *_heights(self.filter))
+
+
+@dataclass(frozen=True, slots=True)
+class WantedReceipts(Wanted):
+    """Of ``transactionReceipts``."""
+
+    hashes: frozenset[bytes] = param(
+        ReceiptFilter(), doc="Of which transactions; of all when omitted.", default=frozenset()
+    )
+
+    def topic(self) -> Topic:
+        """By the transactions."""
+        return Receipts(self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPending(Wanted):
+    """Of ``newPendingTransactions``."""
+
+    whole: bool = param(
+        BoolOrNoOptions(), doc="Whether whole transactions, or hashes.", default=False
+    )
+
+    def topic(self) -> Topic:
+        """By what is told of each."""
+        return Pending(self.whole)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSyncing(Wanted):
+    """Of ``syncing``."""
+
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
+
+    def topic(self) -> Topic:
+        """The one for all."""
+        return Syncing()
+
+
+KINDS: dict[str, type[Wanted]] = {
+    "newHeads": WantedHeads,
+    "logs": WantedLogs,
+    "newPendingTransactions": WantedPending,
+    "syncing": WantedSyncing,
+    "transactionReceipts": WantedReceipts,
+}
+
+
+def kind_of(raw: bytes) -> type[Wanted]:
+    """The kind that parameters name; raise ``InvalidParams`` or ``MethodNotFound``."""
+    try:
+        values = positional(raw or b"null")
+    except ValueError as error:
+        raise InvalidParams(str(error)) from None
+    name = values[0] if values else None
+    if not isinstance(name, str):
+        raise InvalidParams("expected subscription name as first argument")
+    if name not in KINDS:
+        raise MethodNotFound(f'no "{name}" subscription in eth namespace')
+    return KINDS[name]
+
+
+def _heights(wanted: LogFilter) -> tuple[int, int | None]:
+    """geth: from the latest block on, or within heights, of which the last may be open."""
+    if Tag.PENDING in (wanted.first, wanted.last):
+        raise InvalidParams("pending logs are not supported")
+    first = 0 if wanted.first is Tag.EARLIEST else wanted.first
+    match first, wanted.last:
+        case (Tag.LATEST, Tag.LATEST):
+            return 0, None
+        case (int(), Tag.LATEST):
+            return first, None
+        case (int(), int() as last) if first <= last:
+            return first, last
+        case _:
+            raise InvalidParams("invalid block range params")

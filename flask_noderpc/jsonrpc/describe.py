@@ -1,0 +1,168 @@
+"""What a mount answers, for machines: made of its table and its dialect, so never stale.
+
+OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+from .. import jsoncodec
+from ..wire.dialect import Dialect
+from ..wire.json_schema import Components
+from .context import Context
+from .params import NoParams, ParamSpec, specs
+from .route import Route, RouteTable
+
+Json = Any
+
+DISCOVER = "rpc.discover"
+
+_URI_VALUES = (
+    ", and lists and objects as JSON."
+    " Integers may stand in double quotes too. An empty value counts as not given."
+)
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {},
+        "error": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "integer"},
+                "message": {"type": "string"},
+                "data": {"type": "string"},
+            },
+            "required": ["code", "message"],
+        },
+    },
+    "required": ["jsonrpc", "error"],
+}
+
+# A host that is not served is refused before anything else, in words.
+_HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
+
+
+def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
+    """The document of GET, whose paths stand behind ``base``, each under all its mounts."""
+    components = Components()
+    paths = {f"/{route.name}": {"get": _get(route, dialect, components)} for route in routes}
+    return {
+        "openapi": "3.1.0",
+        "info": _info(dialect) | {"description": dialect.params.uri_texts + _URI_VALUES},
+        "servers": [{"url": f"{base}{prefix}" or "/"} for prefix in dialect.http.mounts],
+        "paths": paths,
+        "components": {
+            "schemas": components.schemas,
+            "responses": {
+                "Error": _response("The call failed.", _ERROR),
+                "Forbidden": _response("Whoever asks may not.", _ERROR, _HOST_REFUSED),
+            },
+        },
+    }
+
+
+def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
+    """The document of the methods."""
+    components = Components()
+    methods = [
+        {
+            "name": route.name,
+            "summary": route.doc,
+            "params": [_method_param(spec, dialect) for spec in specs(route.params)],
+            "result": {"name": "result", "schema": dialect.described(route.result, components)},
+        }
+        for route in routes
+    ]
+    return {
+        "openrpc": "1.2.6",
+        "info": _info(dialect),
+        "methods": methods,
+        "components": {"schemas": components.schemas},
+    }
+
+
+def with_discover(
+    routes: RouteTable, dialect: Dialect, has: Callable[[str], bool]
+) -> RouteTable:
+    """The table, and ``rpc.discover`` behind it, which tells of those methods that ``has`` lets
+    be there."""
+
+    def discover(ctx: Context, params: NoParams) -> jsoncodec.Raw:
+        """This interface, as an OpenRPC document."""
+        if "openrpc" not in ctx.memo:
+            told = [route for route in whole if has(route.name)]
+            ctx.memo["openrpc"] = jsoncodec.Raw(jsoncodec.encode(openrpc(told, dialect)))
+        found: jsoncodec.Raw = ctx.memo["openrpc"]
+        return found
+
+    whole = RouteTable((*routes, Route(DISCOVER, discover, NoParams, jsoncodec.Raw)))
+    return whole
+
+
+def _info(dialect: Dialect) -> dict[str, Json]:
+    return {"title": f"flask-noderpc, {dialect.name}", "version": version("flask-noderpc")}
+
+
+def _get(route: Route[Any], dialect: Dialect, components: Components) -> Json:
+    found = {
+        "operationId": route.name,
+        "summary": route.doc,
+        "responses": {
+            "200": _response("The answer.", _answer(route, dialect, components)),
+            **{str(status.value): _failure(status) for status in sorted(dialect.failures)},
+        },
+    }
+    parameters = [_uri_param(spec, dialect) for spec in specs(route.params)]
+    return found | ({"parameters": parameters} if parameters else {})
+
+
+def _answer(route: Route[Any], dialect: Dialect, components: Components) -> Json:
+    members = {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"const": -1},
+        "result": dialect.described(route.result, components),
+    }
+    if route.result in dialect.error_member:
+        members["error"] = {"const": ""}
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+def _failure(status: HTTPStatus) -> Json:
+    name = "Forbidden" if status == HTTPStatus.FORBIDDEN else "Error"
+    return {"$ref": f"#/components/responses/{name}"}
+
+
+def _response(said: str, schema: Json, others: Json = None) -> Json:
+    content = {"application/json": {"schema": schema}}
+    return {"description": said, "content": content | (others or {})}
+
+
+def _uri_param(spec: ParamSpec, dialect: Dialect) -> Json:
+    form = dialect.params.reader(spec.kind).in_uri
+    schema = form | _default(spec, form)
+    found = {"name": spec.wire, "in": "query", "required": spec.required}
+    found["description"] = spec.doc
+    if form["type"] in ("array", "object"):
+        return found | {"content": {"application/json": {"schema": schema}}}
+    return found | {"schema": schema}
+
+
+def _method_param(spec: ParamSpec, dialect: Dialect) -> Json:
+    form = dialect.params.reader(spec.kind).in_json
+    return {
+        "name": spec.wire,
+        "required": spec.required,
+        "description": spec.doc,
+        "schema": form | _default(spec, form),
+    }
+
+
+def _default(spec: ParamSpec, form: Json) -> dict[str, Json]:
+    # A text's is the empty one, which may be left out; in a URI it would stand in quotes.
+    is_plain = isinstance(spec.default, int) and form.get("type") != "string"
+    return {"default": spec.default} if is_plain else {}

@@ -1,0 +1,192 @@
+"""Parameters of a route: declared as a dataclass, read from a URI or from JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import lru_cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
+
+from ..errors import ConfigurationError, InvalidParams
+from ..wire.param_rules import ParamRules
+from ..wire.params import Bytes, Flag, Int64, ParamField, Text, Texts
+from .query import values_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Base of every parameter class; field order is the positional order."""
+
+
+P = TypeVar("P", bound="DataclassInstance")
+
+DOCUMENT_RULES = ParamRules()
+
+
+def param(
+    kind: ParamField, *, doc: str, default: Any = MISSING, wire: str | None = None
+) -> Any:
+    """Declare one parameter; without a default it must be given."""
+    return field(default=default, metadata={"kind": kind, "doc": doc, "wire": wire})
+
+
+@dataclass(frozen=True, slots=True)
+class NoParams(Params):
+    """For routes that take none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParamSpec:
+    """One parameter as callers see it."""
+
+    name: str
+    wire: str
+    kind: ParamField
+    required: bool
+    default: Any
+    doc: str
+
+
+# By the annotation of a field that is not declared with param().
+_KINDS: Mapping[Any, ParamField] = {
+    str: Text(),
+    int: Int64(),
+    bool: Flag(),
+    bytes: Bytes(),
+    tuple[str, ...]: Texts(),
+}
+
+
+def specs(params: type[DataclassInstance]) -> tuple[ParamSpec, ...]:
+    """The parameters of a dataclass, in positional order.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field whose kind is not known.
+    """
+    return tuple(_spec(params, row) for row in fields(params))
+
+
+def _spec(params: type[DataclassInstance], row: Field[Any]) -> ParamSpec:
+    default = row.default
+    if row.default_factory is not MISSING:
+        default = row.default_factory()
+    return ParamSpec(
+        name=row.name,
+        wire=row.metadata.get("wire") or row.name,
+        kind=row.metadata.get("kind") or _kind_of(params, row.name),
+        required=default is MISSING,
+        default=None if default is MISSING else default,
+        doc=row.metadata.get("doc", ""),
+    )
+
+
+def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
+    try:
+        hint = get_type_hints(params)[name]
+    except NameError as error:
+        raise ConfigurationError(f"{params.__name__}.{name}: {error}") from None
+    # A type, or one that may be None.
+    others = [one for one in get_args(hint) if one is not NoneType]
+    if NoneType in get_args(hint) and len(others) == 1:
+        hint = others[0]
+    if hint not in _KINDS:
+        raise ConfigurationError(
+            f"{params.__name__}.{name}: no parameter is read as {hint}; annotate it as str,"
+            " int, bool, bytes or tuple[str, ...], or declare it with rpc.params.param()"
+        )
+    return _KINDS[hint]
+
+
+class ParamLoader(Generic[P]):
+    """Makes a route's parameters; every failure is an :exc:`InvalidParams` that names one.
+
+    Empty and null values count as not given, as on CometBFT; unknown names are ignored, and
+    so are those of ``ignored``, which have places in an array after the others.
+    """
+
+    def __init__(
+        self,
+        params: type[P],
+        rules: ParamRules = DOCUMENT_RULES,
+        ignored: tuple[str, ...] = (),
+    ) -> None:
+        self._params = params
+        self._rules = rules
+        self.specs = specs(params)
+        self._names = (*(spec.wire for spec in self.specs), *ignored)
+        self._readers = tuple(
+            (place, spec, rules.reader(spec.kind)) for place, spec in enumerate(self.specs)
+        )
+
+    def from_uri(self, values: Mapping[str, str]) -> P:
+        """Parameters from the values of a URI; the first of a repeated name counts."""
+        prefix = self._rules.uri_prefix
+        given = {}
+        for place, spec, reader in self._readers:
+            text = values.get(spec.wire, "")
+            if text not in ("", "null"):
+                given[spec.name] = self._read(place, spec, reader.from_uri, text, prefix)
+        return self._made(given, prefix)
+
+    def from_query(self, query: bytes) -> P:
+        """Parameters from a query string as it was sent."""
+        return self.from_uri(values_of(query))
+
+    def from_json(self, raw: bytes) -> P:
+        """Parameters from an object, an array, null, or nothing."""
+        prefix = self._rules.json_prefix
+        values = self._members(raw) if raw and raw != b"null" else {}
+        given = {
+            spec.name: self._read(place, spec, reader.from_json, values[spec.wire], prefix)
+            for place, spec, reader in self._readers
+            if spec.wire in values
+        }
+        return self._made(given, prefix)
+
+    def _members(self, raw: bytes) -> Mapping[str, Any]:
+        try:
+            return self._rules.members(raw, self._names)
+        except ValueError as error:
+            raise InvalidParams(f"{self._rules.json_prefix}{error}") from None
+
+    def _read(
+        self,
+        place: int,
+        spec: ParamSpec,
+        read: Callable[[Any], Any],
+        value: Any,
+        prefix: str,
+    ) -> Any:
+        try:
+            return read(value)
+        except ValueError as error:
+            words = self._rules.words(place, spec.wire, error, value)
+            raise InvalidParams(prefix + words) from None
+
+    def _made(self, given: dict[str, Any], prefix: str) -> P:
+        try:
+            for place, spec in enumerate(self.specs):
+                if spec.required and spec.name not in given:
+                    given[spec.name] = self._rules.missing(place, spec.wire, spec.kind)
+        except ValueError as error:
+            raise InvalidParams(f"{prefix}{error}") from None
+        return self._params(**given)
+
+
+# Longer ones are seldom sent twice, and would take room: with these, 2 MB for a dispatcher.
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 1_024
+
+
+class MemoizedLoader:
+    """A cache of the parameters that were read from the latest short texts."""
+
+    def __init__(self) -> None:
+        self._made = lru_cache(_MOST_REMEMBERED)(lambda read, raw: read(raw))
+
+    def reader(self, read: Callable[[bytes], P]) -> Callable[[bytes], P]:
+        """The same reader, which is not asked twice for one text."""
+        made = self._made
+        return lambda raw: made(read, raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)

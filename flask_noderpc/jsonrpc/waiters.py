@@ -1,0 +1,148 @@
+"""How many calls may wait or search at the same time, and whose they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ..backends.base.backend import ChainBackend
+from ..errors import Busy, SearchTooCostly
+from ..fairness import largest_owner
+from ..signals import tell, wait_began, wait_ended
+from .threads import reserve_thread
+
+
+class Waiter:
+    """One call that waits."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.evicted = ""
+        """Why it may wait no longer."""
+
+    def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
+        """As :meth:`wait_for_height`, of one whose transaction waits; raise also where the
+        store has no room for the block."""
+        return self.wait_for_height(backend, after, seconds, backend.check_room)
+
+    def wait_for_height(
+        self,
+        backend: ChainBackend,
+        after: int,
+        seconds: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> int:
+        """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when it must rise, and
+        what ``check`` raises while there is no new height."""
+        deadline = time.monotonic() + seconds
+        while not self.evicted:
+            remaining = deadline - time.monotonic()
+            height = backend.wait_for_height(after, max(0.0, min(remaining, _LOOK_S)))
+            if height > after or remaining <= _LOOK_S:
+                return height
+            check()
+        raise Busy(self.evicted)
+
+
+class WaiterLimit:
+    """A bounded number of calls that wait at the same time, shared out among clients.
+
+    ``per_client`` is how many each may have, if that is bounded too.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        setting: str,
+        sender: object = None,
+        threads: int | None = None,
+        per_client: int | None = None,
+    ) -> None:
+        self.limit = limit
+        """How many there are; a server that can hold fewer lowers it."""
+        self._sender = sender
+        self._threads = threads
+        self._closed = False
+        self._setting = setting
+        self._per_client = per_client
+        self._lock = threading.Lock()
+        self._waiters: dict[Waiter, None] = {}
+
+    @contextmanager
+    def acquire(self, client: str = "") -> Iterator[Waiter]:
+        """Sit down; raise :exc:`~flask_noderpc.errors.Busy` when every seat is taken.
+
+        But where another client has more of them than this one will have, that client's call
+        that has waited the longest gives way.
+        """
+        with reserve_thread(self._threads):
+            waiter = self._acquire(client)
+            tell(wait_began, self._sender)
+            try:
+                yield waiter
+            finally:
+                with self._lock:
+                    self._waiters.pop(waiter, None)
+                tell(wait_ended, self._sender)
+
+    def _acquire(self, client: str) -> Waiter:
+        with self._lock:
+            owned = Counter(waiter.client for waiter in self._waiters)
+            # Whose address nobody knows are many.
+            if client and self._per_client is not None and owned[client] >= self._per_client:
+                raise Busy(
+                    f"{owned[client]} calls of this client wait already,"
+                    f" {self._setting}_PER_CLIENT raises this"
+                )
+            if len(self._waiters) >= self.limit:
+                self._make_room(owned, client)
+            waiter = Waiter(client)
+            waiter.evicted = _GOING_AWAY if self._closed else ""
+            self._waiters[waiter] = None
+            return waiter
+
+    def _make_room(self, owned: Counter[str], newcomer: str) -> None:
+        owner = largest_owner(owned, newcomer)
+        if owner is None:
+            raise Busy(f"{self.limit} calls wait already, {self._setting} raises this")
+        first = next(waiter for waiter in self._waiters if waiter.client == owner)
+        first.evicted = (
+            f"{self.limit} calls wait already, {owned[owner]} of this client, and so this one"
+            f" gave way; what it sent may still get into a block ({self._setting} raises this)"
+        )
+        del self._waiters[first]
+
+    def close(self) -> None:
+        """Let nobody sit any longer."""
+        with self._lock:
+            self._closed = True
+            for waiter in self._waiters:
+                waiter.evicted = _GOING_AWAY
+
+
+_GOING_AWAY = "the server goes away"
+
+
+# How often those who wait look whether they may go on.
+_LOOK_S = 0.25
+
+
+class ScanLimit:
+    """Calls that look through many blocks: two at a time, the others wait a little."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._free = threading.BoundedSemaphore(2)
+
+    @contextmanager
+    def acquire(self) -> Iterator[None]:
+        """Wait for a turn; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        if not self._free.acquire(timeout=self._seconds):
+            raise SearchTooCostly.by_time(self._seconds)
+        try:
+            yield
+        finally:
+            self._free.release()

@@ -1,0 +1,45 @@
+"""Parts of a mount that need an extra, which is asked for when they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from flask import Response
+
+from .backends.base.backend import ChainBackend
+from .errors import ConfigurationError
+from .jsonrpc.context import Context
+from .jsonrpc.guard import Guard
+from .lru import CacheMemory
+
+if TYPE_CHECKING:
+    from .evm.layer import EvmLayer
+
+
+def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmLayer:
+    """The EVM layer over the same backend.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
+    """
+    try:
+        # Needs the extra, which only this layer does.
+        from .evm.layer import EvmLayer
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
+    return EvmLayer(context, start, guard)
+
+
+def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:
+    """Counts what happens on a backend; gives the page that shows it.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
+    """
+    try:
+        from .web.metrics import count, page
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"NODERPC_METRICS: {error}; pip install 'flask-noderpc[metrics]'"
+        ) from None
+    count(backend, memory)
+    return lambda: page(backend, memory)

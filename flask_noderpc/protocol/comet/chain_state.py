@@ -1,0 +1,240 @@
+"""Where a chain stands, and the rules by which the next block continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from ...domain.abci import BlockResults
+from ...domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, Commit, Version
+from ...domain.genesis import Genesis
+from ...domain.params import ConsensusParams
+from ...domain.validator import ValidatorSet, ValidatorUpdate
+from ...errors import InvalidBlock
+from . import blocktime, hashes, merkle, validators
+from .keys import commit_vote, verify_vote
+from .limits import check_params
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the next block must continue."""
+
+    chain_id: str
+    initial_height: int
+    height: int
+    """Height of the last block; one below the initial height before the first."""
+    block_id: BlockID
+    time: int
+    """Time of the last block; the genesis time before the first."""
+    app_hash: bytes
+    results_hash: bytes
+    commit: Commit
+    """The precommits for the last block."""
+    last_validators: ValidatorSet
+    """The set that signed the last block."""
+    validators: ValidatorSet
+    """The set that signs the next block."""
+    next_validators: ValidatorSet
+    params: ConsensusParams
+    """In force at the next block."""
+
+    @classmethod
+    def at_genesis(
+        cls,
+        genesis: Genesis,
+        app_hash: bytes = b"",
+        updates: tuple[ValidatorUpdate, ...] = (),
+        params: ConsensusParams | None = None,
+    ) -> Head:
+        """The head before the first block.
+
+        ``updates`` are the validators that the application gave instead of those of the
+        genesis. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a set that can't be.
+        """
+        members = updates or tuple(
+            ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators
+        )
+        params = params or genesis.consensus_params
+        with _refused("genesis validators"):
+            first = validators.genesis_set(members)
+        with _refused("genesis"):
+            check_params(params)
+        return cls(
+            chain_id=genesis.chain_id,
+            initial_height=genesis.initial_height,
+            height=genesis.initial_height - 1,
+            block_id=NO_BLOCK,
+            time=genesis.genesis_time,
+            app_hash=app_hash or genesis.app_hash,
+            results_hash=merkle.EMPTY_HASH,
+            commit=NO_COMMIT,
+            last_validators=ValidatorSet(),
+            validators=first,
+            next_validators=validators.rotated(first),
+            params=params,
+        )
+
+    @property
+    def is_genesis(self) -> bool:
+        """Whether no block has been made yet."""
+        return self.height < self.initial_height
+
+    def next_time(self, commit: Commit) -> int:
+        """The time of the next block: the genesis time, then the weighted median of the
+        votes for its parent, which ``commit`` holds.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
+        """
+        if self.is_genesis:
+            return self.time
+        with _refused(f"block {self.height + 1}"):
+            return blocktime.median_time(commit, self.last_validators)
+
+    def after(
+        self, block_id: BlockID, time: int, commit: Commit, results: BlockResults
+    ) -> Head:
+        """The head once a block is committed.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for validator updates that can't be.
+        """
+        update = results.consensus_param_updates
+        params = self.params.updated(update) if update else self.params
+        with _refused(f"validator updates at {self.height + 1}"):
+            _check_key_types(results.validator_updates, self.params)
+            members = validators.updated(self.next_validators, results.validator_updates)
+        with _refused(f"updates at {self.height + 1}"):
+            check_params(params)
+        return replace(
+            self,
+            height=self.height + 1,
+            block_id=block_id,
+            time=time,
+            app_hash=results.app_hash,
+            results_hash=hashes.results_hash(results.tx_results),
+            commit=commit,
+            last_validators=self.validators,
+            validators=self.next_validators,
+            next_validators=validators.rotated(members),
+            params=params,
+        )
+
+    def check(self, block: Block, commit: Commit, results: BlockResults) -> tuple[BlockID, int]:
+        """The id and the size of a block that may follow.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
+        breaks. Signatures are not checked: see :func:`check_signatures`.
+        """
+        block_id, size = hashes.block_id(block)
+        _compare(block, self._place(block))
+        _compare(block, self._content(block))
+        header, members = block.header, self.validators
+        _compare(
+            block,
+            {
+                "commit.height": (commit.height, header.height),
+                "commit.block_id": (commit.block_id, block_id),
+                "commit.signatures": (len(commit.signatures), len(members.validators)),
+                "results.height": (results.height, header.height),
+                "results.tx_results": (len(results.tx_results), len(block.txs)),
+            },
+        )
+        return block_id, size
+
+    def _place(self, block: Block) -> _Rules:
+        """What says where a block belongs."""
+        header, last = block.header, block.last_commit
+        return {
+            "chain_id": (header.chain_id, self.chain_id),
+            "height": (header.height, self.height + 1),
+            "version.block": (header.version.block, Version().block),
+            "last_block_id": (header.last_block_id, self.block_id),
+            "last_commit.block_id": (last.block_id, self.block_id),
+            "last_commit.height": (last.height, 0 if self.is_genesis else self.height),
+            "last_commit.signatures": (
+                len(last.signatures),
+                len(self.last_validators.validators),
+            ),
+        }
+
+    def _content(self, block: Block) -> _Rules:
+        """What a header says of its block and of the state that it follows."""
+        header = block.header
+        return {
+            "time": (header.time, self.next_time(block.last_commit)),
+            "last_commit_hash": (
+                header.last_commit_hash,
+                hashes.commit_hash(block.last_commit),
+            ),
+            "data_hash": (header.data_hash, hashes.data_hash(block.txs)),
+            "validators_hash": (
+                header.validators_hash,
+                hashes.validators_hash(self.validators),
+            ),
+            "next_validators_hash": (
+                header.next_validators_hash,
+                hashes.validators_hash(self.next_validators),
+            ),
+            "consensus_hash": (header.consensus_hash, hashes.consensus_hash(self.params)),
+            "app_hash": (header.app_hash, self.app_hash),
+            "last_results_hash": (header.last_results_hash, self.results_hash),
+            "evidence_hash": (header.evidence_hash, hashes.evidence_hash(block.evidence)),
+            "proposer in the set": (
+                header.proposer_address in self.validators.by_address,
+                True,
+            ),
+        }
+
+
+def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
+    """Raise :exc:`ValueError` for a key that the parameters do not let in."""
+    # CometBFT: state/execution.go, validateValidatorUpdates.
+    allowed = params.validator.pub_key_types
+    for update in updates:
+        if update.power and update.pub_key.type not in allowed:
+            raise ValueError(f"a {update.pub_key.type} key is none of {', '.join(allowed)}")
+
+
+_Rules = dict[str, tuple[object, object]]
+
+
+def _compare(block: Block, rules: _Rules) -> None:
+    for what, (found, wanted) in rules.items():
+        if found != wanted:
+            raise InvalidBlock(
+                f"block {block.header.height}: {what} is {_shown(found)}, not {_shown(wanted)}"
+            )
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Name what a :exc:`ValueError` is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidBlock(f"{what}: {error}") from None
+
+
+def _shown(value: object) -> str:
+    return value.hex().upper() if isinstance(value, bytes) else str(value)
+
+
+def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> None:
+    """Raise ``InvalidBlock`` unless more than two thirds of the power signed, validly."""
+    signed = 0
+    for index, (sig, validator) in enumerate(
+        zip(commit.signatures, members.validators, strict=True)
+    ):
+        if sig.signature:
+            vote = commit_vote(commit, index)
+            if sig.validator_address != validator.address or not verify_vote(
+                vote, chain_id, validator.pub_key
+            ):
+                raise InvalidBlock(f"commit {commit.height}: signature {index} does not verify")
+            signed += validator.voting_power if vote.block_id.hash else 0
+    if signed * 3 <= members.total_power * 2:
+        raise InvalidBlock(
+            f"commit {commit.height}: {signed} of {members.total_power} voting power signed,"
+            " more than two thirds are needed"
+        )

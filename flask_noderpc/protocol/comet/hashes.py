@@ -1,0 +1,129 @@
+"""The hashes a header carries, and the header's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+from ...domain.abci import TxResult
+from ...domain.block import (
+    Block,
+    BlockID,
+    Commit,
+    Evidence,
+    Header,
+    LightClientAttackEvidence,
+    PartSetHeader,
+    TxProof,
+)
+from ...domain.params import ConsensusParams
+from ...domain.validator import PublicKey, ValidatorSet
+from . import merkle, messages
+from .protobuf import blob, integer, message, string, timestamp, varint
+
+# CometBFT: types.BlockPartSizeBytes.
+PART_SIZE = 65536
+
+
+def tx_hash(tx: bytes) -> bytes:
+    """The hash a transaction is known by."""
+    return sha256(tx).digest()
+
+
+def header_hash(header: Header) -> bytes:
+    """The block hash: Merkle root of the fourteen fields, scalars in wrappers."""
+    return merkle.root(
+        (
+            messages.version(header.version),
+            string(1, header.chain_id),
+            integer(1, header.height),
+            timestamp(header.time),
+            messages.block_id(header.last_block_id),
+            blob(1, header.last_commit_hash),
+            blob(1, header.data_hash),
+            blob(1, header.validators_hash),
+            blob(1, header.next_validators_hash),
+            blob(1, header.consensus_hash),
+            blob(1, header.app_hash),
+            blob(1, header.last_results_hash),
+            blob(1, header.evidence_hash),
+            blob(1, header.proposer_address),
+        )
+    )
+
+
+def data_hash(txs: Sequence[bytes]) -> bytes:
+    """Merkle root over the hashes of the transactions."""
+    return merkle.root([tx_hash(tx) for tx in txs])
+
+
+def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
+    """The proof that ``txs[index]`` is under :func:`data_hash`."""
+    tree = merkle.Tree([tx_hash(tx) for tx in txs])
+    return TxProof(tree.root, txs[index], tree.proof(index))
+
+
+def commit_hash(commit: Commit) -> bytes:
+    """Merkle root over the signatures."""
+    return merkle.root([messages.commit_sig(sig) for sig in commit.signatures])
+
+
+def validators_hash(validators: ValidatorSet) -> bytes:
+    """Merkle root over key and power of each validator, in set order."""
+    return _members_hash(tuple((v.pub_key, v.voting_power) for v in validators.validators))
+
+
+# Membership changes rarely and every header carries this hash twice.
+@lru_cache(maxsize=32)
+def _members_hash(members: tuple[tuple[PublicKey, int], ...]) -> bytes:
+    return merkle.root(
+        [message(1, messages.public_key(key)) + integer(2, power) for key, power in members]
+    )
+
+
+def consensus_hash(params: ConsensusParams) -> bytes:
+    """Hash of the block limits; the other parameters are not covered."""
+    block = params.block
+    return sha256(integer(1, block.max_bytes) + integer(2, block.max_gas)).digest()
+
+
+def results_hash(results: Iterable[TxResult]) -> bytes:
+    """Merkle root over the deterministic part of each result."""
+    return merkle.root(
+        [
+            integer(1, r.code)
+            + blob(2, r.data)
+            + integer(5, r.gas_wanted)
+            + integer(6, r.gas_used)
+            for r in results
+        ]
+    )
+
+
+def evidence_hash(evidence: Sequence[Evidence]) -> bytes:
+    """Merkle root over the evidence, without the oneof wrapper."""
+    return merkle.root([messages.evidence(item) for item in evidence])
+
+
+def evidence_hash_of(piece: Evidence) -> bytes:
+    """The hash that a piece of evidence is known by."""
+    if not isinstance(piece, LightClientAttackEvidence):
+        return sha256(messages.evidence(piece)).digest()
+    # CometBFT: types/evidence.go copies all but the last byte of the header's hash, and the
+    # height as Go's zig-zag varint: who signed, and who is blamed, makes no difference.
+    block_hash = header_hash(piece.conflicting_block.signed_header.header)
+    return sha256(block_hash[:31] + b"\0" + varint(piece.common_height << 1)).digest()
+
+
+def part_set(block: Block) -> tuple[PartSetHeader, int]:
+    """How the serialised block is cut, and its size in bytes."""
+    body = messages.block(block)
+    parts = [body[at : at + PART_SIZE] for at in range(0, len(body), PART_SIZE)]
+    return PartSetHeader(len(parts), merkle.root(parts)), len(body)
+
+
+def block_id(block: Block) -> tuple[BlockID, int]:
+    """The block's id, and its size in bytes."""
+    parts, size = part_set(block)
+    return BlockID(header_hash(block.header), parts), size

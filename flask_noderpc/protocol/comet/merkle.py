@@ -1,0 +1,93 @@
+"""RFC 6962 Merkle trees over SHA-256, as CometBFT uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from ...domain.block import MerkleProof
+
+# CometBFT: merkle.MaxAunts; no tree is deeper.
+_MAX_AUNTS = 100
+
+EMPTY_HASH = sha256(b"").digest()
+
+
+def leaf_hash(leaf: bytes) -> bytes:
+    """Hash of one leaf."""
+    return sha256(b"\x00" + leaf).digest()
+
+
+def inner_hash(left: bytes, right: bytes) -> bytes:
+    """Hash of two children."""
+    return sha256(b"\x01" + left + right).digest()
+
+
+def split_point(count: int) -> int:
+    """The largest power of two below ``count``, the size of the left subtree."""
+    return 1 << ((count - 1).bit_length() - 1)
+
+
+class Tree:
+    """The tree over some leaves, hashed once for any number of proofs."""
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        level = [leaf_hash(leaf) for leaf in leaves]
+        self._levels = [level]
+        # Pairing level by level and carrying an odd last node up gives the same tree as
+        # splitting at the largest power of two, without recursion.
+        while len(level) > 1:
+            paired = [inner_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            if len(level) % 2:
+                paired.append(level[-1])
+            level = paired
+            self._levels.append(level)
+
+    @property
+    def root(self) -> bytes:
+        """The Merkle root; the hash of nothing for an empty list."""
+        top = self._levels[-1]
+        return top[0] if top else EMPTY_HASH
+
+    def proof(self, index: int) -> MerkleProof:
+        """The proof that the leaf is under the root."""
+        leaves = self._levels[0]
+        aunts = []
+        position = index
+        for level in self._levels[:-1]:
+            sibling = position ^ 1
+            if sibling < len(level):
+                aunts.append(level[sibling])
+            position //= 2
+        return MerkleProof(len(leaves), index, leaves[index], tuple(aunts))
+
+
+def root(leaves: Sequence[bytes]) -> bytes:
+    """The Merkle root; the hash of nothing for an empty list."""
+    return Tree(leaves).root
+
+
+def proof(leaves: Sequence[bytes], index: int) -> MerkleProof:
+    """The proof that ``leaves[index]`` is under :func:`root`."""
+    return Tree(leaves).proof(index)
+
+
+def root_of_proof(claim: MerkleProof) -> bytes | None:
+    """The root a proof leads to; ``None`` when its shape fits no tree."""
+    if not 0 <= claim.index < claim.total or len(claim.aunts) > _MAX_AUNTS:
+        return None
+    return _climb(claim.leaf_hash, claim.index, claim.total, list(claim.aunts))
+
+
+def _climb(own: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | None:
+    if total == 1:
+        return None if aunts else own
+    if not aunts:
+        return None
+    aunt = aunts.pop()
+    left_size = split_point(total)
+    if index < left_size:
+        left = _climb(own, index, left_size, aunts)
+        return None if left is None else inner_hash(left, aunt)
+    right = _climb(own, index - left_size, total - left_size, aunts)
+    return None if right is None else inner_hash(aunt, right)

@@ -1,0 +1,174 @@
+"""Domain values as the canonical protobuf bytes that are hashed, signed and cut."""
+
+from __future__ import annotations
+
+from ...domain.block import (
+    Block,
+    BlockID,
+    Commit,
+    CommitSig,
+    Evidence,
+    Header,
+    LightBlock,
+    LightClientAttackEvidence,
+    PartSetHeader,
+    Version,
+    Vote,
+)
+from ...domain.validator import SECP256K1, PublicKey, Validator
+from .protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
+
+
+def version(value: Version) -> bytes:
+    """Consensus{1 block, 2 app}."""
+    return integer(1, value.block) + integer(2, value.app)
+
+
+def part_set_header(value: PartSetHeader) -> bytes:
+    """PartSetHeader{1 total, 2 hash}."""
+    return integer(1, value.total) + blob(2, value.hash)
+
+
+def block_id(value: BlockID) -> bytes:
+    """BlockID{1 hash, 2 part_set_header}; the empty one is ``1200``."""
+    return blob(1, value.hash) + message(2, part_set_header(value.parts))
+
+
+def header(value: Header) -> bytes:
+    """Header{1..14} with plain field types."""
+    return b"".join(
+        (
+            message(1, version(value.version)),
+            string(2, value.chain_id),
+            integer(3, value.height),
+            message(4, timestamp(value.time)),
+            message(5, block_id(value.last_block_id)),
+            blob(6, value.last_commit_hash),
+            blob(7, value.data_hash),
+            blob(8, value.validators_hash),
+            blob(9, value.next_validators_hash),
+            blob(10, value.consensus_hash),
+            blob(11, value.app_hash),
+            blob(12, value.last_results_hash),
+            blob(13, value.evidence_hash),
+            blob(14, value.proposer_address),
+        )
+    )
+
+
+def commit_sig(value: CommitSig) -> bytes:
+    """CommitSig{1 flag, 2 address, 3 timestamp, 4 signature}."""
+    return (
+        integer(1, value.block_id_flag)
+        + blob(2, value.validator_address)
+        + message(3, timestamp(value.timestamp))
+        + blob(4, value.signature)
+    )
+
+
+def commit(value: Commit) -> bytes:
+    """Commit{1 height, 2 round, 3 block_id, 4* signatures}."""
+    return (
+        integer(1, value.height)
+        + integer(2, value.round)
+        + message(3, block_id(value.block_id))
+        + b"".join(message(4, commit_sig(sig)) for sig in value.signatures)
+    )
+
+
+def vote(value: Vote) -> bytes:
+    """Vote{1..10} as it stands inside evidence."""
+    return b"".join(
+        (
+            integer(1, value.type),
+            integer(2, value.height),
+            integer(3, value.round),
+            message(4, block_id(value.block_id)),
+            message(5, timestamp(value.timestamp)),
+            blob(6, value.validator_address),
+            integer(7, value.validator_index),
+            blob(8, value.signature),
+            blob(9, value.extension),
+            blob(10, value.extension_signature),
+        )
+    )
+
+
+def public_key(value: PublicKey) -> bytes:
+    """PublicKey{1 ed25519 | 2 secp256k1}."""
+    return message(2 if value.type == SECP256K1 else 1, value.value)
+
+
+def validator(value: Validator) -> bytes:
+    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}."""
+    return (
+        blob(1, value.address)
+        + message(2, public_key(value.pub_key))
+        + integer(3, value.voting_power)
+        + integer(4, value.proposer_priority)
+    )
+
+
+def light_block(value: LightBlock) -> bytes:
+    """LightBlock{1 signed_header{1 header, 2 commit}, 2 validator_set}."""
+    signed = value.signed_header
+    # ValidatorSet{1* validators, 2 proposer}; CometBFT leaves 3, the total power, out.
+    members = b"".join(message(1, validator(one)) for one in value.validators)
+    return message(
+        1, message(1, header(signed.header)) + message(2, commit(signed.commit))
+    ) + message(2, members + message(2, validator(value.proposer)))
+
+
+def evidence(value: Evidence) -> bytes:
+    """DuplicateVoteEvidence{1 vote_a, 2 vote_b, 3 total, 4 power, 5 timestamp}, or
+    LightClientAttackEvidence{1 block, 2 common_height, 3* byzantine, 4 total, 5 timestamp}."""
+    if isinstance(value, LightClientAttackEvidence):
+        return (
+            message(1, light_block(value.conflicting_block))
+            + integer(2, value.common_height)
+            + b"".join(message(3, validator(one)) for one in value.byzantine_validators)
+            + integer(4, value.total_voting_power)
+            + message(5, timestamp(value.timestamp))
+        )
+    return (
+        message(1, vote(value.vote_a))
+        + message(2, vote(value.vote_b))
+        + integer(3, value.total_voting_power)
+        + integer(4, value.validator_power)
+        + message(5, timestamp(value.timestamp))
+    )
+
+
+def any_evidence(value: Evidence) -> bytes:
+    """Evidence{1 duplicate_vote | 2 light_client_attack}, the wrapper in a block."""
+    return message(2 if isinstance(value, LightClientAttackEvidence) else 1, evidence(value))
+
+
+def block(value: Block) -> bytes:
+    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes cut into parts."""
+    # A transaction is a repeated field, so an empty one is written too.
+    txs = b"".join(message(1, tx) for tx in value.txs)
+    # The wrapper is what hashing leaves out.
+    proofs = b"".join(message(1, any_evidence(item)) for item in value.evidence)
+    return (
+        message(1, header(value.header))
+        + message(2, txs)
+        + message(3, proofs)
+        + message(4, commit(value.last_commit))
+    )
+
+
+def canonical_vote(value: Vote, chain_id: str) -> bytes:
+    """The bytes a vote's signature covers, behind their length."""
+    canonical_id = blob(1, value.block_id.hash) + message(
+        2, part_set_header(value.block_id.parts)
+    )
+    return delimited(
+        integer(1, value.type)
+        + sfixed64(2, value.height)
+        + sfixed64(3, value.round)
+        # A vote for nil has no block id at all.
+        + (message(4, canonical_id) if value.block_id.hash else b"")
+        + message(5, timestamp(value.timestamp))
+        + string(6, chain_id)
+    )

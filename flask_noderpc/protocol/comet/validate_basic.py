@@ -1,0 +1,277 @@
+"""What holds of votes, headers and evidence wherever they come from.
+
+CometBFT: the ValidateBasic methods of types/*.go, with their texts. Each check raises
+:exc:`ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...domain.block import (
+    NO_BLOCK,
+    BlockID,
+    BlockIDFlag,
+    Commit,
+    CommitSig,
+    DuplicateVoteEvidence,
+    Evidence,
+    Header,
+    LightBlock,
+    LightClientAttackEvidence,
+    SignedHeader,
+    Version,
+    Vote,
+    VoteType,
+)
+from ...domain.time import ZERO_TIME
+from ...domain.validator import NO_KEY, Validator, ValidatorSet
+from . import hashes, keys, messages
+
+HASH_SIZE = 32
+ADDRESS_SIZE = 20
+
+# CometBFT: types/signable.go and types/params.go.
+MAX_SIGNATURE_SIZE = 64
+MAX_CHAIN_ID_LENGTH = 50
+
+
+def check_evidence_basics(piece: Evidence) -> None:
+    """Raise unless a piece of evidence is consistent in itself."""
+    if isinstance(piece, LightClientAttackEvidence):
+        _check_attack(piece)
+    else:
+        _check_duplicate_vote(piece)
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Say in front of a :exc:`ValueError` what it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _check_duplicate_vote(piece: DuplicateVoteEvidence) -> None:
+    with named("invalid VoteA"):
+        check_vote(piece.vote_a)
+    with named("invalid VoteB"):
+        check_vote(piece.vote_b)
+    if block_id_key(piece.vote_a.block_id) >= block_id_key(piece.vote_b.block_id):
+        raise ValueError("duplicate votes in invalid order")
+
+
+def block_id_key(block_id: BlockID) -> bytes:
+    """What the two votes of evidence are ordered by."""
+    return block_id.hash + messages.part_set_header(block_id.parts)
+
+
+def block_id_text(block_id: BlockID) -> str:
+    """A block id as CometBFT's sentences show it."""
+    parts = block_id.parts
+    shown = parts.hash[:6].ljust(6, b"\0").hex().upper()
+    return f"{block_id.hash.hex().upper()}:{parts.total}:{shown}"
+
+
+def check_vote(vote: Vote) -> None:
+    """Raise unless a vote may be one."""
+    if vote.type not in (VoteType.PREVOTE, VoteType.PRECOMMIT):
+        raise ValueError("invalid Type")
+    if vote.height <= 0:
+        raise ValueError("negative or zero Height")
+    if vote.round < 0:
+        raise ValueError("negative Round")
+    with named("wrong BlockID"):
+        _check_block_id(vote.block_id)
+    if vote.block_id != NO_BLOCK and not _is_complete(vote.block_id):
+        raise ValueError(
+            f"blockID must be either empty or complete, got: {block_id_text(vote.block_id)}"
+        )
+    _check_address(vote.validator_address)
+    if vote.validator_index < 0:
+        raise ValueError("negative ValidatorIndex")
+    _check_signature(vote.signature)
+    _check_extension(vote)
+
+
+def _check_extension(vote: Vote) -> None:
+    is_nil = vote.block_id == NO_BLOCK
+    if vote.type != VoteType.PRECOMMIT or is_nil:
+        if vote.extension:
+            shown = f"vote type {vote.type}, isNil {str(is_nil).lower()}"
+            raise ValueError(f"unexpected vote extension; {shown}")
+        if vote.extension_signature:
+            raise ValueError("unexpected vote extension signature")
+    elif len(vote.extension_signature) > MAX_SIGNATURE_SIZE:
+        raise ValueError(f"vote extension signature is too big (max: {MAX_SIGNATURE_SIZE})")
+    elif vote.extension and not vote.extension_signature:
+        raise ValueError("vote extension signature absent on vote with extension")
+
+
+def _check_address(address: bytes) -> None:
+    if len(address) != ADDRESS_SIZE:
+        raise ValueError(
+            f"expected ValidatorAddress size to be {ADDRESS_SIZE} bytes,"
+            f" got {len(address)} bytes"
+        )
+
+
+def _check_signature(signature: bytes) -> None:
+    if not signature:
+        raise ValueError("signature is missing")
+    if len(signature) > MAX_SIGNATURE_SIZE:
+        raise ValueError(f"signature is too big (max: {MAX_SIGNATURE_SIZE})")
+
+
+def _check_block_id(block_id: BlockID) -> None:
+    if len(block_id.hash) not in (0, HASH_SIZE):
+        raise ValueError("wrong Hash")
+    with named("wrong PartSetHeader: wrong Hash"):
+        _check_hash(block_id.parts.hash)
+
+
+def _is_complete(block_id: BlockID) -> bool:
+    sizes = (len(block_id.hash), len(block_id.parts.hash))
+    return block_id.parts.total > 0 and sizes == (HASH_SIZE, HASH_SIZE)
+
+
+def _check_hash(value: bytes) -> None:
+    if len(value) not in (0, HASH_SIZE):
+        raise ValueError(f"expected size to be {HASH_SIZE} bytes, got {len(value)} bytes")
+
+
+def _check_attack(piece: LightClientAttackEvidence) -> None:
+    height = piece.conflicting_block.signed_header.header.height
+    if piece.total_voting_power <= 0:
+        raise ValueError("negative or zero total voting power")
+    if piece.common_height <= 0:
+        raise ValueError("negative or zero common height")
+    if piece.common_height > height:
+        raise ValueError(
+            "common height is ahead of the conflicting block height"
+            f" ({piece.common_height} > {height})"
+        )
+    with named("invalid conflicting light block"):
+        _check_light_block(piece.conflicting_block)
+
+
+def _check_light_block(block: LightBlock) -> None:
+    with named("invalid signed header"):
+        _check_signed_header(block.signed_header)
+    with named("invalid validator set"):
+        _check_validators(block)
+    named_hash = block.signed_header.header.validators_hash
+    own_hash = hashes.validators_hash(ValidatorSet(block.validators))
+    if named_hash != own_hash:
+        raise ValueError(
+            "expected validator hash of header to match validator set hash"
+            f" ({named_hash.hex().upper()} != {own_hash.hex().upper()})"
+        )
+
+
+def _check_signed_header(signed: SignedHeader) -> None:
+    header, commit = signed.header, signed.commit
+    with named("invalid header"):
+        _check_header(header)
+    with named("invalid commit"):
+        _check_commit(commit)
+    if commit.height != header.height:
+        raise ValueError(
+            f"header and commit height mismatch: {header.height} vs {commit.height}"
+        )
+    own_hash = hashes.header_hash(header)
+    if commit.block_id.hash != own_hash:
+        raise ValueError(
+            f"commit signs block {commit.block_id.hash.hex().upper()},"
+            f" header is block {own_hash.hex().upper()}"
+        )
+
+
+def _check_header(header: Header) -> None:
+    if header.version.block != Version().block:
+        raise ValueError(
+            "block protocol is incorrect:"
+            f" got: {header.version.block}, want: {Version().block} "
+        )
+    if len(header.chain_id.encode()) > MAX_CHAIN_ID_LENGTH:
+        raise ValueError(
+            f"chainID is too long; got: {len(header.chain_id.encode())},"
+            f" max: {MAX_CHAIN_ID_LENGTH}"
+        )
+    if header.height <= 0:
+        raise ValueError("negative Height" if header.height < 0 else "zero Height")
+    with named("wrong LastBlockID"):
+        _check_block_id(header.last_block_id)
+    _check_hashes(header, "last_commit_hash", "data_hash", "evidence_hash")
+    size = len(header.proposer_address)
+    if size != ADDRESS_SIZE:
+        raise ValueError(
+            f"invalid ProposerAddress length; got: {size}, expected: {ADDRESS_SIZE}"
+        )
+    # The application's hash has any length.
+    _check_hashes(
+        header, "validators_hash", "next_validators_hash", "consensus_hash", "last_results_hash"
+    )
+
+
+def _check_hashes(header: Header, *names: str) -> None:
+    for name in names:
+        with named("wrong " + name.title().replace("_", "")):
+            _check_hash(getattr(header, name))
+
+
+def _check_commit(commit: Commit) -> None:
+    if commit.height < 0:
+        raise ValueError("negative Height")
+    if commit.round < 0:
+        raise ValueError("negative Round")
+    if commit.height == 0:
+        return
+    if commit.block_id == NO_BLOCK:
+        raise ValueError("commit cannot be for nil block")
+    if not commit.signatures:
+        raise ValueError("no signatures in commit")
+    for index, sig in enumerate(commit.signatures):
+        with named(f"wrong CommitSig #{index}"):
+            _check_commit_sig(sig)
+
+
+def _check_commit_sig(sig: CommitSig) -> None:
+    if sig.block_id_flag not in tuple(BlockIDFlag):
+        raise ValueError(f"unknown BlockIDFlag: {sig.block_id_flag}")
+    if sig.block_id_flag != BlockIDFlag.ABSENT:
+        _check_address(sig.validator_address)
+        _check_signature(sig.signature)
+    elif sig.validator_address:
+        raise ValueError("validator address is present")
+    elif sig.timestamp != ZERO_TIME:
+        raise ValueError("time is present")
+    elif sig.signature:
+        raise ValueError("signature is present")
+
+
+def _check_validators(block: LightBlock) -> None:
+    if not block.validators:
+        raise ValueError("validator set is nil or empty")
+    for index, validator in enumerate(block.validators):
+        with named(f"invalid validator #{index}"):
+            _check_validator(validator)
+    with named("proposer failed validate basic, error"):
+        _check_validator(block.proposer)
+    if block.proposer.address not in {validator.address for validator in block.validators}:
+        raise ValueError("proposer not in validator set")
+
+
+def _check_validator(validator: Validator) -> None:
+    if validator.pub_key == NO_KEY:
+        raise ValueError("validator does not have a public key")
+    if validator.voting_power < 0:
+        raise ValueError("validator has negative voting power")
+    own = keys.address(validator.pub_key)
+    if validator.address != own:
+        raise ValueError(
+            "validator address is incorrectly derived from pubkey."
+            f" Exp: {own.hex().upper()}, got {validator.address.hex().upper()}"
+        )

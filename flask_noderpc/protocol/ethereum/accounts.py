@@ -1,0 +1,85 @@
+"""Accounts and their storage as the state has them: by a root, and by the hashes of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...domain.evm import NO_CODE, Account, AccountProof, SlotProof
+from .rlp import Reader, encode
+from .trie import NodeMissing, Record, find, load, walk
+
+
+def account(record: Record, root: bytes, address: bytes) -> Account:
+    """What is known of an address; raise :exc:`~.trie.NodeMissing`."""
+    value, _ = find(record, root, address)
+    return _decoded(value)
+
+
+def _decoded(value: bytes) -> Account:
+    if not value:
+        return Account()
+    items = Reader(value).list("account")
+    nonce, balance = (int.from_bytes(items.string("number")) for _ in range(2))
+    return Account(nonce, balance, items.string("root"), items.string("hash"))
+
+
+def code(record: Record, root: bytes, address: bytes) -> bytes:
+    """The code at an address."""
+    digest = account(record, root, address).code_hash
+    if digest == NO_CODE:
+        return b""
+    found = record(digest)
+    if found is None:
+        raise NodeMissing(digest.hex())
+    return found
+
+
+def _checked(value: bytes) -> Account:
+    """Decode an account; raise :exc:`ValueError` for one that the protocol can't have."""
+    found = _decoded(value)
+    fields = (found.nonce, found.balance, found.storage_root, found.code_hash)
+    is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
+    if not is_sized or {len(hash_) for hash_ in fields[2:]} != {32} or encode(fields) != value:
+        raise ValueError("not an account")
+    return found
+
+
+def _check_word(value: bytes) -> None:
+    word = _word(value)
+    if not 0 < word < 1 << 256 or encode(word) != value:
+        raise ValueError("not a word of storage")
+
+
+def records(record: Record, root: bytes) -> Iterator[bytes]:
+    """All that a state is made of, each once: nodes of its trees, and codes; raise
+    :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for what is not encoded as the protocol
+    has it."""
+    known: list[Account] = []
+    seen = {NO_CODE}
+    yield from walk(record, root, seen, lambda value: known.append(_checked(value)))
+    for each in known:
+        yield from walk(record, each.storage_root, seen, _check_word)
+        if each.code_hash not in seen:
+            seen.add(each.code_hash)
+            yield load(record, each.code_hash)
+
+
+def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
+    """A word of an account's storage."""
+    value, _ = find(record, storage_root, slot)
+    return _word(value)
+
+
+def _word(value: bytes) -> int:
+    return int.from_bytes(Reader(value).string("word")) if value else 0
+
+
+def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -> AccountProof:
+    """An account and slots of its storage, with the nodes that prove them."""
+    value, nodes = find(record, root, address)
+    known = _decoded(value)
+    found = []
+    for slot in slots:
+        word, path = find(record, known.storage_root, slot)
+        found.append(SlotProof(slot, _word(word), path))
+    return AccountProof(address, known, nodes, tuple(found))

@@ -1,0 +1,134 @@
+"""Signed transactions from their bytes, and back.
+
+EIP-2718: a transaction is a list (legacy), or its type in one byte and a list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...domain.ethereum import BLOB, LEGACY, Transaction
+from ...errors import InvalidTransaction
+from . import rlp
+from .forms import FORMS, WORD
+from .keccak import keccak
+from .keys import Key
+from .signatures import signer
+
+_FIRST_NO_TYPE = 0x80
+
+
+def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
+    """The transaction in its canonical bytes, with its hash and its sender.
+
+    Raise :exc:`InvalidTransaction`, in geth's words, for anything else: also for a signature
+    that nobody made. The chain id and what a block would want are not looked at.
+    ``unsigned`` takes those too that :func:`in_the_name_of` makes.
+    """
+    kind, body = _parted(raw)
+    try:
+        values = _values(kind, body)
+    except rlp.Malformed as error:
+        raise InvalidTransaction(str(error)) from None
+    digest, parity, chain_id = _signed(kind, body, values)
+    if unsigned and values["s"] == 0 and 0 < values["r"].bit_length() <= 160:
+        sender = values["r"].to_bytes(20)
+    else:
+        sender = signer(digest, parity, values["r"], values["s"])
+    _refuse_beyond_words(values)
+    return Transaction(
+        **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
+    )
+
+
+def encode(tx: Transaction) -> bytes:
+    """The canonical bytes, made from the fields."""
+    fields = FORMS[tx.type].fields
+    body = rlp.encode([field.item(getattr(tx, field.name)) for field in fields])
+    return body if tx.type == LEGACY else bytes((tx.type,)) + body
+
+
+def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
+    """The bytes of a transaction that its sender has not signed, for chains of tests.
+
+    Its S is 0, which no signature has, and its R is the sender's address.
+    """
+    return encode(replace(tx, v=_v(tx, 0), r=int.from_bytes(sender), s=0))
+
+
+def signed(tx: Transaction, key: Key) -> bytes:
+    """The bytes of a transaction with a signature."""
+    parity, r, s = key.sign(_digest(tx))
+    return encode(replace(tx, v=_v(tx, parity), r=r, s=s))
+
+
+def _digest(tx: Transaction) -> bytes:
+    """What is signed of the fields, for the transaction's chain alone."""
+    items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
+    if tx.type == LEGACY:
+        return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
+    return keccak(bytes((tx.type,)) + rlp.encode(items))
+
+
+def _v(tx: Transaction, parity: int) -> int:
+    """EIP-155: a legacy V has the chain id as well."""
+    return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
+
+
+def _parted(raw: bytes) -> tuple[int, bytes]:
+    """Type and list."""
+    if raw and raw[0] >= _FIRST_NO_TYPE:
+        return LEGACY, raw
+    if len(raw) < 2:
+        raise InvalidTransaction("typed transaction too short")
+    if raw[0] == LEGACY or raw[0] not in FORMS:
+        raise InvalidTransaction("transaction type not supported")
+    return raw[0], raw[1:]
+
+
+def _values(kind: int, body: bytes) -> dict[str, Any]:
+    if kind == BLOB and has_blobs(body):
+        raise InvalidTransaction("blob transactions are taken without their blobs")
+    form, reader = FORMS[kind], rlp.Reader(body)
+    try:
+        values = form.read(reader)
+    except rlp.Malformed as error:
+        raise (error.at(f"({form.geth})") if error.path else error) from None
+    if not reader.done:
+        raise rlp.Malformed("input contains more than one value")
+    return dict(zip((field.name for field in form.fields), values, strict=True))
+
+
+def has_blobs(body: bytes) -> bool:
+    """EIP-4844: a transaction that is in no block yet travels with its blobs behind it."""
+    items = rlp.Reader(body).list("types.BlobTx")
+    return not items.done and items.peek()[0]
+
+
+def _refuse_beyond_words(values: dict[str, Any]) -> None:
+    """Nothing in the EVM has more than 256 bits; geth refuses such numbers later."""
+    for name, value in values.items():
+        if isinstance(value, int) and value.bit_length() > 8 * WORD:
+            raise InvalidTransaction(f"{name} has more than 256 bits")
+
+
+def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int, int | None]:
+    """What was signed, the signature's parity, and the chain it is for."""
+    unsigned = _unsigned(body, values)
+    v = values["v"]
+    if kind != LEGACY:
+        return keccak(bytes((kind,)) + rlp.listed(unsigned)), v, values["chain_id"]
+    # EIP-155: V has the chain id, which was signed with two zeros. Before it was 27 or 28.
+    if v < 35:
+        return keccak(rlp.listed(unsigned)), v - 27, None
+    chain_id, parity = divmod(v - 35, 2)
+    signed = unsigned + rlp.encode(chain_id) + b"\x80\x80"
+    return keccak(rlp.listed(signed)), parity, chain_id
+
+
+def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:
+    """The items in front of the signature; only canonical bytes came this far."""
+    signature = sum(len(rlp.encode(values[name])) for name in "vrs")
+    start = 1 if body[0] <= 0xF7 else body[0] - 0xF6
+    return body[start : len(body) - signature]

@@ -1,0 +1,145 @@
+"""Whether a transaction may wait, and whether it may run: geth's rules in geth's words.
+
+geth: core/txpool/validation.go and core/state_transition.go.
+"""
+
+from __future__ import annotations
+
+from ...domain.ethereum import BLOB, GAS_PER_BLOB, SET_CODE, Transaction
+from ...domain.evm import DELEGATION, Account, Message
+from ...errors import InvalidTransaction
+from .gas import MAX_INITCODE, floor_gas, intrinsic_gas
+
+MAX_BYTES = 128 * 1024
+"""Of a transaction."""
+
+
+def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
+    """Refuse what could run in no block, whatever the state; raise ``InvalidTransaction``."""
+    if tx.chain_id is not None and tx.chain_id != chain_id:
+        raise InvalidTransaction(
+            f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
+        )
+    if len(tx.raw) > MAX_BYTES:
+        raise InvalidTransaction(
+            f"oversized data: transaction size {len(tx.raw)}, limit {MAX_BYTES}"
+        )
+    _check_initcode(tx.to, tx.data)
+    if tx.gas > gas_limit:
+        raise InvalidTransaction("exceeds block gas limit")
+    most, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
+    if most is not None and tip is not None and tip > most:
+        raise InvalidTransaction(
+            "max priority fee per gas higher than max fee per gas:"
+            f" maxPriorityFeePerGas: {tip}, maxFeePerGas: {most}"
+        )
+    least = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    _check_gas(tx.gas, least, tx.data)
+    _check_lists(tx)
+
+
+def _check_lists(tx: Transaction) -> None:
+    if tx.type == SET_CODE and not tx.authorizations:
+        raise InvalidTransaction("set code tx must have at least one authorization tuple")
+    if tx.type == BLOB and not tx.blob_versioned_hashes:
+        raise InvalidTransaction("blobless blob transaction")
+    for place, each in enumerate(tx.blob_versioned_hashes):
+        if each[:1] != b"\x01":
+            raise InvalidTransaction(f"blob {place} has invalid hash version")
+
+
+def _check_initcode(to: bytes | None, data: bytes) -> None:
+    if to is None and len(data) > MAX_INITCODE:
+        raise InvalidTransaction(
+            f"max initcode size exceeded: code size {len(data)}, limit {MAX_INITCODE}"
+        )
+
+
+def _check_gas(gas: int, least: int, data: bytes) -> None:
+    if gas < least:
+        raise InvalidTransaction(f"intrinsic gas too low: have {gas}, want {least}")
+    if gas < floor_gas(data):
+        raise InvalidTransaction(
+            f"insufficient gas for floor data gas cost: have {gas}, want {floor_gas(data)}"
+        )
+
+
+def check_nonce(tx: Transaction, account: Account) -> None:
+    """Refuse a nonce that was used."""
+    if tx.nonce < account.nonce:
+        raise InvalidTransaction(
+            f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}"
+        )
+
+
+def check_turn(tx: Transaction, account: Account) -> None:
+    """Refuse all nonces but the next."""
+    check_nonce(tx, account)
+    if tx.nonce > account.nonce:
+        raise InvalidTransaction(
+            f"nonce too high: next nonce {account.nonce}, tx nonce {tx.nonce}"
+        )
+
+
+def check_sender(tx: Transaction, code: bytes) -> None:
+    """EIP-3607: refuse what a contract would have signed; EIP-7702 lets borrowers do so."""
+    if code and not code.startswith(DELEGATION):
+        raise InvalidTransaction(f"sender not an eoa: address 0x{tx.sender.hex()}")
+
+
+def most_cost(tx: Transaction) -> int:
+    """The most wei that a transaction may take from its sender."""
+    blobs = (tx.blob_gas or 0) * (tx.max_fee_per_blob_gas or 0)
+    return tx.gas * tx.fee_cap + tx.value + blobs
+
+
+def check_funds(tx: Transaction, account: Account) -> None:
+    """Refuse what its sender could not pay."""
+    cost = most_cost(tx)
+    if account.balance < cost:
+        raise InvalidTransaction(
+            f"insufficient funds for gas * price + value: balance {account.balance},"
+            f" tx cost {cost}, overshot {cost - account.balance}"
+        )
+
+
+def check_tip(tx: Transaction, base_fee: int) -> None:
+    """Refuse one that pays no tip and less than the next block's base fee: it would wait for a
+    fee that falls, and nobody had a reason to take it then. geth's pool takes none without a
+    tip, anvil's takes those that pay the base fee."""
+    if not tx.tip_cap:
+        _check_fee_cap(tx, base_fee)
+
+
+def check_fee(tx: Transaction, base_fee: int) -> None:
+    """Refuse who would pay less than the base fee, and no blobs at all."""
+    _check_fee_cap(tx, base_fee)
+    if tx.type == BLOB and not tx.max_fee_per_blob_gas:
+        raise InvalidTransaction("max fee per blob gas less than block blob gas fee")
+
+
+def _check_fee_cap(tx: Transaction, base_fee: int) -> None:
+    if tx.fee_cap < base_fee:
+        raise InvalidTransaction(
+            f"max fee per gas less than block base fee: address 0x{tx.sender.hex()},"
+            f" maxFeePerGas: {tx.fee_cap}, baseFee: {base_fee}"
+        )
+
+
+def check_message_form(message: Message) -> None:
+    """Refuse a call that no transaction could be."""
+    _check_initcode(message.to, message.data)
+    creates = message.to is None
+    lists = message.access_list, message.authorizations
+    _check_gas(message.gas, intrinsic_gas(message.data, creates, *lists), message.data)
+
+
+def check_message_funds(message: Message, balance: int, blob_base_fee: int) -> None:
+    """Refuse a call with more value than its sender has."""
+    blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
+    cost = message.gas * message.gas_price + message.value + blob_gas * blob_base_fee
+    if balance < cost:
+        raise InvalidTransaction(
+            f"insufficient funds for gas * price + value: address 0x{message.sender.hex()}"
+            f" have {balance} want {cost}"
+        )

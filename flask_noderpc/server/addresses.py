@@ -1,0 +1,130 @@
+"""Addresses as nodes write them, and sockets that listen there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigurationError, short_repr
+from ..web.origin import is_loopback
+
+# CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``tcp://host:port`` or ``unix:///path``; port 0 is any that is free."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"tcp://{host}:{self.port}"
+
+    def url(self, scheme: str) -> str:
+        """As a client on this machine writes it."""
+        here = self.host in ("0.0.0.0", "::", "127.0.0.1")
+        return (replace(self, host="localhost") if here else self).as_url(scheme)
+
+    def as_url(self, scheme: str) -> str:
+        """The address itself."""
+        return str(self).replace("tcp", scheme, 1)
+
+    def on_loopback(self) -> Address:
+        """The same port, for callers on this machine alone."""
+        return self if self.path else replace(self, host="127.0.0.1")
+
+
+def parse(text: str, setting: str) -> tuple[Address, ...]:
+    """The addresses in a comma list; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    return tuple(_one(part.strip(), setting) for part in text.split(",") if part.strip())
+
+
+def _one(text: str, setting: str) -> Address:
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "tcp", text
+    if scheme == "unix" and rest:
+        return Address(path=rest)
+    host, colon, port = rest.rpartition(":")
+    if scheme != "tcp" or not colon or not port.isascii() or not port.isdecimal():
+        raise ConfigurationError(
+            f"{setting} = {short_repr(text)}: an address is tcp://host:port or unix:///path"
+        )
+    if int(port) > 65_535:
+        raise ConfigurationError(
+            f"{setting} = {short_repr(text)}: there is no port above 65535"
+        )
+    return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+def listen(bound: socket.socket) -> None:
+    """Let clients connect; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    try:
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(f"{bound.getsockname()}: {error.strerror or error}") from None
+
+
+def bind(address: Address, flag: str) -> socket.socket:
+    """A socket that has the address, and does not listen yet; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the flag that sets another."""
+    try:
+        return _unix(address.path) if address.path else _tcp(address)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{address}: {error.strerror or error}; {flag} sets another address"
+        ) from None
+
+
+def is_on_loopback(sock: socket.socket) -> bool:
+    """Return true if only this machine reaches a socket that listens."""
+    if sock.family == socket.AF_UNIX:
+        return False
+    return is_loopback(sock.getsockname()[0])
+
+
+def _tcp(address: Address) -> socket.socket:
+    found = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, where = found[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(where)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _unix(path: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        _remove_dead(path)
+        made.bind(path)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _remove_dead(path: str) -> None:
+    """Remove a socket that nobody listens at any more."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)

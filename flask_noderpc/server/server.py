@@ -1,0 +1,404 @@
+"""gevent's server with deadlines, bounds on connections, and fair turns.
+
+gevent.pywsgi waits for a client as long as the client likes, leaves Nagle's algorithm on, and
+serves whoever has more to ask before it looks at others.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from enum import Enum
+from io import BufferedReader, BytesIO
+from math import inf
+from typing import Any, BinaryIO
+
+import gevent
+from gevent.pool import Pool
+from gevent.pywsgi import WSGIServer
+
+from ..concurrency import next_turn
+from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
+from ..web.client import client_key
+from ..web.http import REPRODUCIBLE
+from .body import Body, InTurns
+from .head import HeadWriter
+from .http_hardening import ExpectationFailed, check_request_line, read_headers
+from .response_cache import RawRequest, ResponseCache
+
+WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+_EXPECTATION_FAILED = (
+    b"HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+
+_TICK_S = 0.25
+# Whoever keeps us waiting for longer makes room for others, where there is none.
+_PATIENCE_S = 1.0
+
+
+def _refusal(said: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(said) + 1, said)
+    )
+
+
+_FULL = _refusal(b"too many open connections (NODERPC_MAX_OPEN_CONNECTIONS raises this)")
+_FULL_FOR_CLIENT = _refusal(
+    b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that a client may take for each thing, and how many may be connected."""
+
+    header_s: float = 10.0
+    body_s: float = 10.0
+    write_s: float = 10.0
+    idle_s: float = 120.0
+    connections: int = 900
+    per_client: int | None = None
+
+
+class Phase(Enum):
+    """What a connection waits for at its peer."""
+
+    NOTHING = "nothing, it is our turn"
+    REQUEST = "its next request"
+    HEADERS = "the rest of the headers"
+    BODY = "the rest of the body"
+    READER = "that it takes our answer"
+
+
+class Handler(HeadWriter):
+    """One connection, and until when its peer must have done what it is waited for."""
+
+    server: NodeServer
+    # gevent's word for a socket that was shut down while somebody waited at it, as ours are.
+    ignored_socket_errors = (*HeadWriter.ignored_socket_errors, errno.EBADF)
+    # gevent compares it where it can't send, also before the first answer of a connection.
+    code = 0
+    wsgi_input: Body | None = None
+
+    def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._bytes = InTurns(sock.makefile("rb", 0))
+        super().__init__(sock, address, server, BufferedReader(self._bytes))
+        self.client = _client(address)
+        self.greenlet = gevent.getcurrent()
+        self.deadline = inf
+        self.since = 0.0
+        self.phase = Phase.NOTHING
+        self._raw_request: RawRequest | None = None
+        """A request whose answer may be kept."""
+        self._sent: list[bytes] = []
+        self.apart = 0
+        """Above 0 for a websocket, and while the call waits for a block: others count those."""
+
+    def _await(self, what: Phase, seconds: float) -> None:
+        self.since = time.monotonic()
+        self.phase, self.deadline = what, self.since + seconds
+
+    def handle_one_request(self) -> Any:
+        """Answer again what was answered before, and take other requests apart."""
+        response_cache = self.server.response_cache
+        if response_cache is None:
+            return super().handle_one_request()
+        raw_request = self._whole_request()
+        # While the store is looked at, it is our turn.
+        self.phase = Phase.NOTHING
+        again = response_cache.find(raw_request) if raw_request else None
+        if raw_request is None or again is None:
+            self._raw_request = raw_request
+            return super().handle_one_request()
+        self._raw_request = None
+        self.rfile.read(raw_request.size)
+        try:
+            for part in again:
+                self._sendall(part)
+        except OSError:
+            return None
+        self._yield()
+        return True
+
+    def _whole_request(self) -> RawRequest | None:
+        """The next request, if all of it is there at once."""
+        with suppress(OSError):
+            if self._has_next():
+                return RawRequest.read(self.rfile.peek(1))
+        return None
+
+    def _has_next(self) -> bool:
+        """Wait for a request; whether there is one."""
+        self._await(Phase.REQUEST, self.server.limits.idle_s)
+        return not self.server.ending and bool(self.rfile.peek(1))
+
+    def read_requestline(self) -> str:
+        """Wait for a request; its first line."""
+        if not self._has_next():
+            return ""
+        self._await(Phase.HEADERS, self.server.limits.header_s)
+        line: str = super().read_requestline()
+        return line
+
+    def read_request(self, raw_requestline: str) -> bool:
+        """Read the headers."""
+        check_request_line(raw_requestline)
+        read: bool = super().read_request(raw_requestline)
+        self._await(Phase.BODY, self.server.limits.body_s)
+        return read
+
+    def MessageClass(self, source: BinaryIO, *args: Any) -> Any:  # noqa: N802  # gevent's
+        """The headers, where they have one meaning."""
+        try:
+            lines = read_headers(source, self.request_version)
+        except OSError:
+            # gevent logs what is no ValueError with a traceback.
+            raise ValueError("the peer has gone") from None
+        return super().MessageClass(BytesIO(lines), *args)
+
+    def _handle_client_error(self, error: Exception) -> Any:
+        if isinstance(error, ExpectationFailed):
+            return "417", _EXPECTATION_FAILED
+        return super()._handle_client_error(error)
+
+    def get_environ(self) -> dict[str, Any]:
+        """The WSGI environ, with a body of our own."""
+        environ: dict[str, Any] = super().get_environ()
+        given: Any = self.wsgi_input
+        # Also where an upgrade is asked for: what an app would read past the body's end is
+        # the next request.
+        self.wsgi_input = environ["wsgi.input"] = Body(
+            self.rfile, self.content_length, given.socket, given.chunked_input
+        )
+        environ["wsgi.input_terminated"] = True
+        return environ
+
+    def handle_one_response(self) -> None:
+        """Answer, and let the others have their turn."""
+        self._sent = []
+        super().handle_one_response()
+        if not self._has_whole_body():
+            # What comes now is no request.
+            self.close_connection = True
+        if self._raw_request is not None:
+            self._learn()
+        self._yield()
+
+    def _learn(self) -> None:
+        """Keep the answer, for who asks the same while it holds."""
+        response_cache, reproducible = (
+            self.server.response_cache,
+            self.environ.get(REPRODUCIBLE),
+        )
+        if (
+            response_cache is None
+            or reproducible is None
+            or self._raw_request is None
+            or self.close_connection
+        ):
+            return
+        has_body = self.content_length or "transfer-encoding" in self.headers
+        # Who expects it is told to go on first, and that is no part of what was sent.
+        if (
+            reproducible.may_hold
+            and "expect" not in self.headers
+            and not (has_body and self.command == "GET")
+        ):
+            response_cache.store(self._raw_request, reproducible, b"".join(self._sent))
+
+    def _yield(self) -> None:
+        self._sent = []
+        self.phase, self.apart = Phase.NOTHING, 0
+        next_turn()
+        self._bytes.has_read = False
+
+    def _sendall(self, data: bytes) -> None:
+        before = self.phase, self.deadline, self.since
+        self._await(Phase.READER, self.server.limits.write_s)
+        super()._sendall(data)
+        # Of a host's own answers there may be no end.
+        if self._raw_request is not None and REPRODUCIBLE in self.environ:
+            self._sent.append(data)
+        # Who was answered before all was read has as long as before for the rest.
+        self.phase, self.deadline, self.since = before
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether its peer keeps us waiting for too long."""
+        return self.deadline < now and self._is_awaited()
+
+    def may_go(self, now: float) -> bool:
+        """Whether it may make room for others: idle, or slow."""
+        if self.phase is Phase.REQUEST:
+            return True
+        return self.since < now - _PATIENCE_S and self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        """Whether it is our peer's turn."""
+        if self.phase is Phase.BODY:
+            return not self._has_whole_body()
+        return self.phase is not Phase.NOTHING
+
+    def _has_whole_body(self) -> bool:
+        """Whether the request was read to its end, and it is our answer that takes time."""
+        body = self.wsgi_input
+        if body is None:
+            return True
+        if body.chunked_input:
+            return bool(body.chunk_length == 0)
+        return bool(body.position >= (body.content_length or 0))
+
+    def drop(self) -> None:
+        """Let the peer have nothing more."""
+        with suppress(OSError, AttributeError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+
+def _client(address: Any) -> str:
+    """Whose a connection is; empty of one that has no address, and is not told from others."""
+    return client_key(address[0]) if isinstance(address, tuple) else ""
+
+
+class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
+    """Serves an app at a socket that listens."""
+
+    handler_class = Handler
+    # In one turn: those have their places, or are turned away, before more take a file, and
+    # what else waits is shared with the other processes.
+    max_accept = 16
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        app: WSGI,
+        limits: Limits,
+        response_cache: ResponseCache | None = None,
+        **options: Any,
+    ) -> None:
+        # A pool can be waited for.
+        super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **options)
+        self.limits = limits
+        self.response_cache = response_cache
+        self.ending = False
+        self._open: dict[Any, Handler] = {}
+        """By the greenlets that serve them."""
+        self._greeting: dict[socket.socket, tuple[str, float]] = {}
+        """Whose they are, and since when."""
+        self._clock: Any = None
+        # The node tells of them where they happen.
+        for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
+            began.connect(self._set_apart)
+            ended.connect(self._take_back)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        super().start()
+        self._clock = gevent.spawn(self._look_at_clock)
+
+    def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
+        """Agree on TLS, within the time for headers, and serve."""
+        client, most = _client(address), self.limits.per_client
+        own = sum(client == other for other, _ in self._greeting.values())
+        if client and most is not None and own >= most:
+            return
+        if len(self._greeting) >= self.limits.connections and not self._shorten_deadlines():
+            return
+        self._greeting[sock] = client, time.monotonic()
+        try:
+            with gevent.Timeout(self.limits.header_s, TimeoutError()):
+                wrapped = self.wrap_socket(sock, **self.ssl_args)
+        except OSError:
+            return
+        finally:
+            self._greeting.pop(sock, None)
+        with suppress(OSError), closing(wrapped):
+            self.handle(wrapped, address)
+
+    def handle(self, sock: Any, address: Any) -> None:
+        """Serve a connection to its end."""
+        refusal = self._refusal(_client(address))
+        if refusal:
+            with suppress(OSError):
+                sock.sendall(refusal)
+            return
+        handler = self.handler_class(sock, address, self)
+        self._open[handler.greenlet] = handler
+        try:
+            # Whom we refuse may have gone before.
+            with suppress(OSError):
+                handler.handle()
+        finally:
+            self._open.pop(handler.greenlet, None)
+
+    def _refusal(self, client: str) -> bytes:
+        """What a newcomer is told for whom no room can be made."""
+        most = self.limits.per_client
+        if client and most is not None:
+            own = [each for each in self._open.values() if each.client == client]
+            if len(own) >= most and not self._make_room(own):
+                return _FULL_FOR_CLIENT
+        if len(self._open) >= self.limits.connections:
+            here = [each for each in self._open.values() if not each.apart]
+            if len(here) >= self.limits.connections and not self._make_room(here):
+                return _FULL
+        return b""
+
+    def _make_room(self, among: Collection[Handler]) -> bool:
+        """Drop the one that has waited the longest for its next request; where none does, the
+        one that has kept us waiting the longest."""
+        now = time.monotonic()
+        first = min(
+            (handler for handler in among if handler.may_go(now)),
+            key=lambda handler: (handler.phase is not Phase.REQUEST, handler.since),
+            default=None,
+        )
+        if first is None:
+            return False
+        first.drop()
+        del self._open[first.greenlet]
+        return True
+
+    def _shorten_deadlines(self) -> bool:
+        """Drop who takes longest to agree on TLS, if that is long."""
+        sock, (_, since) = next(iter(self._greeting.items()))
+        if since > time.monotonic() - _PATIENCE_S:
+            return False
+        del self._greeting[sock]
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def _set_apart(self, _sender: object, **_: object) -> None:
+        self._count_apart(1)
+
+    def _take_back(self, _sender: object, **_: object) -> None:
+        self._count_apart(-1)
+
+    def _count_apart(self, more: int) -> None:
+        handler = self._open.get(gevent.getcurrent())
+        if handler is not None:
+            handler.apart = max(0, handler.apart + more)
+
+    def _look_at_clock(self) -> None:
+        while True:
+            gevent.sleep(_TICK_S)
+            now = time.monotonic()
+            for handler in [each for each in self._open.values() if each.is_overdue(now)]:
+                handler.drop()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Accept nothing more, drop who is idle, and wait for the others."""
+        self.ending = True
+        self.close()
+        for handler in [each for each in self._open.values() if each.phase is Phase.REQUEST]:
+            handler.drop()
+        super().stop(timeout)
+        if self._clock is not None:
+            self._clock.kill()

@@ -1,0 +1,179 @@
+"""``noderpc start``: from settings to processes that serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ..backends.base.identity import check_identity
+from ..backends.base.location import Location
+from ..backends.sqlite.identity import stored_identity
+from ..errors import ConfigurationError
+from ..settings import Settings, read_settings
+from .addresses import bind, parse
+from .banner import Place, banner
+from .config_file import (
+    DEV_DEFAULTS,
+    NODE_DEFAULTS,
+    config_path,
+    default_database,
+    default_home,
+    read_config,
+)
+from .filesystem import refuse_network
+from .supervisor import Supervisor
+from .tls import tls_context
+from .worker_spec import Listener, WorkerSpec
+
+if TYPE_CHECKING:
+    from ..mount import Mount
+
+Say = Callable[[str], None]
+
+_FLAGS = {
+    "node": "--rpc.laddr",
+    "evm": "--json-rpc.address",
+    "evm_ws": "--json-rpc.ws-address",
+}
+
+
+def start_own(given: Mapping[str, Any], written: Mapping[str, str], say: Say) -> None:
+    """Serve a chain of its own until a signal comes.
+
+    ``written`` is how errors name each setting that is given. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
+    """
+    given = dict(given)
+    folder = _home(given.pop("home", None), given, written)
+    in_file = read_config(folder)
+    written = {**{name: f"{config_path(folder)}: {name}" for name in in_file}, **written}
+    given = {**in_file, **given}
+    is_dev = read_settings({}, given, written).dev
+    given = {
+        "home": str(folder),
+        "database": str(default_database(folder)),
+        **(DEV_DEFAULTS if is_dev else NODE_DEFAULTS),
+        **given,
+    }
+    settings = read_settings({}, given, written)
+    # It may be named by a URI.
+    store = Location(str(settings.database))
+    for made in (folder, store.folder):
+        _make(made)
+    refuse_network(store.file)
+    _check_store(store.path, settings.application, settings.chain_id)
+    _serve(settings, WorkerSpec(-1, settings=given, folder=str(folder)), written, say)
+
+
+def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
+    """The folder that is named, or the default."""
+    if named is not None:
+        return Path(named).absolute()
+    if not read_settings({}, given, written).dev:
+        return default_home()
+    return default_home(given.get("application", DEV_DEFAULTS["application"]))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: {error.strerror}; --home names a folder that can be written to"
+        ) from None
+
+
+def _check_store(path: str, application: str, chain_id: str | None) -> None:
+    """Refuse the chain of another application before anything listens."""
+    stored = stored_identity(path)
+    if stored is not None:
+        check_identity(stored, Location(path).shown, application, chain_id)
+
+
+def start_host(
+    spec: WorkerSpec, mount: Mount, base: str, written: Mapping[str, str], say: Say
+) -> None:
+    """Serve a host's app, in which the node is below ``base``, until a signal comes.
+
+    The plan's settings go before those of the mount.
+    """
+    from ..chain.embedded import EmbeddedChain
+
+    given = read_settings({}, spec.settings, written)
+    changes = {name: getattr(given, name) for name in spec.settings}
+    backend, settings = mount.backend, replace(mount.settings, **changes)
+    if isinstance(backend, EmbeddedChain) and backend.application:
+        _check_store(backend.path, backend.application.name, settings.chain_id)
+    _serve(settings, spec, written, say, base)
+
+
+def _serve(
+    settings: Settings, spec: WorkerSpec, written: Mapping[str, str], say: Say, base: str = ""
+) -> None:
+    places = tuple(_places(settings, written))
+    with ExitStack() as stack:
+        bound = [
+            (place, stack.enter_context(bind(place.address, _FLAGS[place.surface])))
+            for place in places
+        ]
+        listeners = tuple(
+            Listener(sock.fileno(), place.surface, place.certificate, place.key)
+            for place, sock in bound
+        )
+        plans = tuple(_plans(replace(spec, listeners=listeners), settings))
+        shared = ""
+        if settings.metrics:
+            # New each time: what former processes counted is of no use.
+            shared = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
+        Supervisor(
+            plans, say, lambda: say("\n".join(banner(settings, bound, base))), shared
+        ).run()
+
+
+def _plans(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
+    """One process that serves and produces, or several that share this out."""
+    if settings.workers == 1 or serving.app:
+        yield serving
+        for _ in range(settings.workers - 1):
+            yield serving
+        return
+    own = serving.settings
+    if settings.produce:
+        yield replace(serving, listeners=())
+    for _ in range(settings.workers):
+        yield replace(serving, settings={**own, "produce": False})
+
+
+def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
+    node = settings.tls_cert_file, settings.tls_key_file
+    yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
+    if settings.json_rpc_enable:
+        evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
+        for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
+            yield from _at(surface, getattr(settings, name), name, evm, settings, written)
+
+
+def _at(
+    surface: str,
+    text: str,
+    name: str,
+    tls: tuple[str, str],
+    settings: Settings,
+    written: Mapping[str, str],
+) -> Iterator[Place]:
+    if bool(tls[0]) != bool(tls[1]):
+        flags = "--rpc.tls_cert_file and --rpc.tls_key_file"
+        if surface != "node":
+            flags = "--tls.certificate-path and --tls.key-path"
+        raise ConfigurationError(f"TLS needs both a certificate and its key: {flags}")
+    if all(tls):
+        # Each process reads them anew; what is wrong with them is said here, and once.
+        tls_context(*tls)
+    for address in parse(text, written.get(name, f"NODERPC_{name.upper()}")):
+        # What everybody's keys sign for is for this machine alone, unless it is said.
+        own = address.on_loopback() if settings.dev and name not in written else address
+        yield Place(surface, own, *tls)

@@ -1,0 +1,166 @@
+"""Starts the processes of a node, replaces those that end, and ends them all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import ConfigurationError
+from .reports import Reports
+from .worker_spec import VARIABLE, WorkerSpec
+
+_LOOK_S = 0.1
+# Longer than what a process takes to end in good order.
+_PATIENCE_S = 15.0
+# One that is killed so often in a row before it is ready will not get better.
+_MAX_FAILURES = 5
+_MAX_PAUSE_S = 10.0
+
+
+@dataclass(slots=True)
+class _Child:
+    spec: WorkerSpec
+    process: subprocess.Popen[bytes]
+    is_ready: bool = False
+    failures: int = 0
+    """How many in a row ended before they were ready."""
+    again_at: float | None = None
+    """When another is started in the place of one that has ended."""
+
+    @property
+    def was_ready(self) -> bool:
+        """True if this process or one before it was ready."""
+        return self.is_ready or self.spec.restarted
+
+
+class Supervisor:
+    """The parent of a node's processes; it serves nothing itself.
+
+    ``metrics`` is the folder in which they share their numbers, if they have any;
+    ``when_ready`` is called once, as soon as all of them are ready.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[WorkerSpec],
+        say: Callable[[str], None],
+        when_ready: Callable[[], None],
+        metrics: str = "",
+    ) -> None:
+        self._say = say
+        self._when_ready: Callable[[], None] | None = when_ready
+        self._metrics = metrics
+        # Closed with this process, however it ends: then the others end as well.
+        self._own, self._theirs = socket.socketpair()
+        self._reports = Reports(self._own)
+        self._plans = [replace(spec, watched=self._theirs.fileno()) for spec in plans]
+        self._children: list[_Child] = []
+        self._ending = False
+
+    def run(self) -> None:
+        """Look after the processes until a signal comes; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` when one can't start."""
+        before = {
+            number: signal.signal(number, self._end)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+            # What nohup ignores stays ignored. A script's background job ignores SIGINT too,
+            # and is told by it to end: geth and CometBFT take it (Go: signal.Notify).
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+        }
+        # Go: programs that do not ask for them ignore these signals, and so do nodes. Processes
+        # inherit that.
+        before |= {
+            number: signal.signal(number, signal.SIG_IGN)
+            for number in (signal.SIGUSR1, signal.SIGUSR2)
+        }
+        try:
+            self._children = [_Child(spec, self._start(spec)) for spec in self._plans]
+            while not self._ending:
+                time.sleep(_LOOK_S)
+                for child in self._children:
+                    self._look_at(child)
+                self._announce()
+        finally:
+            self._stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, *_: object) -> None:
+        self._ending = True
+
+    def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:
+        descriptors = [spec.watched, *(each.descriptor for each in spec.listeners)]
+        environment = {**os.environ, VARIABLE: spec.encode()}
+        if self._metrics:
+            environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
+        return subprocess.Popen(
+            # What lies in the current folder is for a host's app alone.
+            [sys.executable, *([] if spec.app else ["-P"]), "-m", f"{__package__}.worker"],
+            env=environment,
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            # A terminal's Ctrl-C is for the parent, which ends them in its own time.
+            start_new_session=True,
+        )
+
+    def _look_at(self, child: _Child) -> None:
+        has_ended = child.process.poll() is not None
+        # Read after that: nothing of a process comes once it has ended.
+        self._reports.read()
+        child.is_ready = child.is_ready or child.process.pid in self._reports.ready
+        if has_ended and not self._ending:
+            if child.again_at is None:
+                self._count(child)
+            elif time.monotonic() >= child.again_at:
+                self._replace(child)
+
+    def _count(self, child: _Child) -> None:
+        """Decide when another is started in its place, if it is."""
+        child.failures = 0 if child.is_ready else child.failures + 1
+        code = child.process.returncode
+        # By itself it would end in the same way again; who killed it may not.
+        if not child.was_ready and (code > 0 or child.failures >= _MAX_FAILURES):
+            raise ConfigurationError(
+                self._reports.refusal
+                or f"a process of the node ended with {code} before it was ready; what it"
+                " said is above"
+            )
+        self._say(f"process {child.process.pid} ended with {code}")
+        pause = min(_MAX_PAUSE_S, float(child.failures))
+        child.again_at = time.monotonic() + pause
+        if self._metrics:
+            from prometheus_client.multiprocess import mark_process_dead
+
+            # What it had open is open no longer.
+            mark_process_dead(child.process.pid, self._metrics)
+
+    def _replace(self, child: _Child) -> None:
+        self._reports.forget(child.process.pid)
+        child.spec = replace(child.spec, restarted=child.was_ready)
+        child.process = self._start(child.spec)
+        child.is_ready, child.again_at = False, None
+
+    def _announce(self) -> None:
+        if self._when_ready and all(child.is_ready for child in self._children):
+            self._when_ready()
+            self._when_ready = None
+
+    def _stop(self) -> None:
+        for child in self._children:
+            child.process.terminate()
+        deadline = time.monotonic() + _PATIENCE_S
+        for child in self._children:
+            try:
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._say(f"process {child.process.pid} does not end, and is killed")
+                child.process.kill()
+                child.process.wait()
+        self._own.close()
+        self._theirs.close()

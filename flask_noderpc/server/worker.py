@@ -1,0 +1,276 @@
+"""One process of a node: ``python -m flask_noderpc.server.worker``, with a plan.
+
+It patches before everything else, serves its sockets until it is told to end or its parent
+has gone, and then lets everybody go in good order.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from ..backends.base.backend import ChainBackend
+    from ..mount import Mount
+    from .response_cache import ResponseCache
+    from .server import Limits, NodeServer
+    from .worker_spec import Listener, WorkerSpec
+
+log = logging.getLogger("flask_noderpc.server")
+
+# Between two tries to start what could not be started.
+_PAUSE_S = 1.0
+
+_ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
+
+# CometBFT's write timeout, and a little more.
+_GRACE_S = 12.0
+
+# How often a new chain is looked at for its first block.
+_LOOK_S = 0.02
+
+# gevent goes on with whoever has something to do for as long as this before it looks who else
+# has asked: with Python's 5 ms, one in a hundred quick answers waited ten times as long.
+_TURN_S = 0.0005
+
+
+def main() -> None:
+    """Patch, and then do what the plan says."""
+    # What is loaded stays: to look through it again and again takes a tenth of the time.
+    gc.disable()
+    sys.setswitchinterval(_TURN_S)
+    from gevent import monkey
+
+    monkey.patch_all()
+    from .reports import report_ready
+    from .worker_spec import VARIABLE, WorkerSpec
+
+    spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
+    # Silent unless NODERPC_LOG_CALLS asks for it.
+    logging.getLogger("flask_noderpc.calls").setLevel(logging.INFO)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    threading.Thread(target=_watch, args=(spec.watched, ended), daemon=True).start()
+    app, servers = _started(spec, ended)
+    report_ready(spec.watched)
+    gc.freeze()
+    gc.enable()
+    ended.wait()
+    _stop(app, servers)
+    logging.shutdown()
+    sys.stderr.flush()
+    # Past this point the interpreter takes gevent apart before logging's patched locks, and
+    # with some versions says so.
+    os._exit(0)
+
+
+def _watch(descriptor: int, ended: threading.Event) -> None:
+    """Wait for the end of the parent."""
+    parent = socket.socket(fileno=descriptor)
+    # A parent that was killed before it read our report resets the connection.
+    with suppress(ConnectionError):
+        while parent.recv(1):
+            pass
+    # Kept open: a report that is still to come must not go to another file of that number.
+    parent.detach()
+    ended.set()
+
+
+def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[NodeServer]]:
+    """The app and its servers, which serve; the process ends where they can't."""
+    from ..errors import NodeRPCError
+    from ..web.rule_conflicts import leave_to_host
+    from .reports import report_refusal
+
+    try:
+        app = _app(spec)
+        # Its parent has said which they are.
+        leave_to_host(app, lambda _: None)
+        servers = list(_servers(app, spec))
+        _start(app, servers, spec.restarted, ended)
+    except NodeRPCError as error:
+        # All processes have the same settings, and their parent says it once.
+        report_refusal(spec.watched, str(error))
+        sys.exit(os.EX_CONFIG)
+    return app, servers
+
+
+def _app(spec: WorkerSpec) -> Flask:
+    if spec.app:
+        from flask.cli import ScriptInfo
+
+        app = ScriptInfo(app_import_path=spec.app).load_app()
+        _show_address(app, spec)
+        return app
+    from .app import node_app
+
+    return node_app(Path(spec.folder), spec.settings)
+
+
+def _show_address(app: Flask, spec: WorkerSpec) -> None:
+    """Let ``status`` show the address of a flag: the app knows its setting alone."""
+    from ..chain.embedded import EmbeddedChain
+    from ..extension import mounts
+
+    backend = mounts(app)[spec.mount].backend
+    if isinstance(backend, EmbeddedChain) and "rpc_laddr" in spec.settings:
+        backend.rpc_address = spec.settings["rpc_laddr"]
+
+
+def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
+    from ..extension import mounts
+    from .fd_limits import Room, room_within
+    from .response_cache import ResponseCache, why_no_response_cache
+    from .server import Limits
+
+    settings = mounts(app)[spec.mount].settings
+    found = mounts(app).values()
+    room = room_within(
+        Room(
+            settings.max_open_connections,
+            max(mount.settings.max_websockets for mount in found),
+            max(mount.settings.max_waiting_calls for mount in found),
+        ),
+        len(spec.listeners),
+        len(found),
+    )
+    for mount in found:
+        mount.limit(room.websockets, room.waiting)
+    limits = Limits(
+        header_s=settings.read_timeout,
+        body_s=settings.read_timeout,
+        write_s=settings.write_timeout,
+        idle_s=settings.idle_timeout,
+        connections=room.connections,
+        # Those of proxies are many clients'.
+        per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
+    )
+    # One for each: the other addresses have nothing of the node RPC.
+    most = settings.cache_bytes // 4 // max(1, len(spec.listeners))
+    has_response_cache = most > 0 and not why_no_response_cache(app)
+    for listener in spec.listeners:
+        response_cache = (
+            ResponseCache(most, mounts(app)[spec.mount].memory) if has_response_cache else None
+        )
+        yield _server(listener, app, spec, limits, response_cache)
+
+
+def _server(
+    listener: Listener,
+    app: Flask,
+    spec: WorkerSpec,
+    limits: Limits,
+    response_cache: ResponseCache | None,
+) -> NodeServer:
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
+    from ..extension import mounts
+    from ..web.origin import LOOPBACK
+    from .addresses import is_on_loopback
+    from .prefix_middleware import PrefixMiddleware
+    from .server import NodeServer
+    from .tls import tls_context
+
+    sock = socket.socket(fileno=listener.descriptor)
+    options: dict[str, Any] = {}
+    if listener.certificate:
+        options["ssl_context"] = tls_context(listener.certificate, listener.key)
+    wsgi: Any = app
+    settings = mounts(app)[spec.mount].settings
+    # A host's app decides itself which names it has, and a proxy passes on its own.
+    if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
+        options["environ"] = {LOOPBACK: True}
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
+    if listener.surface != "node":
+        wsgi = PrefixMiddleware(
+            wsgi, _path(app, f"{spec.mount}.{_ENDPOINTS[listener.surface]}")
+        )
+    return NodeServer(sock, wsgi, limits, response_cache, **options)
+
+
+def _path(app: Flask, endpoint: str) -> str:
+    return next(rule.rule for rule in app.url_map.iter_rules(endpoint))
+
+
+def _start(
+    app: Flask, servers: list[NodeServer], restarted: bool, ended: threading.Event
+) -> None:
+    from ..errors import NodeRPCError
+    from ..extension import mounts
+    from .addresses import listen
+
+    for mount in mounts(app).values():
+        try:
+            mount.start()
+            _wait_for_first_block(mount.backend, mount.settings.broadcast_timeout, ended)
+        except NodeRPCError as error:
+            if not restarted:
+                raise
+            # Clients know this node: they are told, and others of its processes may serve.
+            log.error("the node can't start, it is tried again: %s", error)
+            threading.Thread(target=_start_later, args=(mount,), daemon=True).start()
+        else:
+            mount.prepare(serves=bool(servers))
+    for server in servers:
+        listen(server.socket)
+        server.start()
+
+
+def _wait_for_first_block(
+    backend: ChainBackend, seconds: float, ended: threading.Event
+) -> None:
+    """Let a new chain begin before it is asked.
+
+    Clients of CometBFT take no status without a block.
+    """
+    deadline = time.monotonic() + seconds
+    while backend.awaits_first_block() and time.monotonic() < deadline:
+        if ended.wait(_LOOK_S):
+            return
+
+
+def _start_later(mount: Mount) -> None:
+    """Start what could not be started, as soon as it can be."""
+    from ..errors import NodeRPCError
+
+    while True:
+        time.sleep(_PAUSE_S)
+        with suppress(NodeRPCError):
+            mount.start()
+            log.warning("the node has started")
+            return
+
+
+def _stop(app: Flask, servers: list[NodeServer]) -> None:
+    from ..extension import hang_up, mounts
+
+    hang_up(app)
+    stopping = [threading.Thread(target=server.stop, args=(_GRACE_S,)) for server in servers]
+    for thread in stopping:
+        thread.start()
+    for thread in stopping:
+        thread.join()
+    for backend in {
+        id(mount.backend): mount.backend for mount in mounts(app).values()
+    }.values():
+        backend.close()
+
+
+if __name__ == "__main__":
+    main()

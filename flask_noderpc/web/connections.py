@@ -1,0 +1,134 @@
+"""The open websockets of one mount, and the one clock they share.
+
+A deadline of its own would cost each connection a timer for every event it is sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wsproto.frame_protocol import CloseReason
+
+from ..errors import Busy
+from ..signals import tell, websocket_closed, websocket_opened
+from .connection import Connection
+
+log = logging.getLogger("flask_noderpc.websocket")
+
+_TICK_S = 0.25
+_GOING_AWAY = "the server goes away"
+
+
+class Connections:
+    """Wakes those whose time has come, and closes all of them at the end.
+
+    ``per_client`` is how many each client may have, if that is bounded.
+    """
+
+    def __init__(
+        self,
+        sender: object = None,
+        tick_s: float = _TICK_S,
+        most: int = 900,
+        per_client: int | None = None,
+    ) -> None:
+        self.most = most
+        """How many there may be; a server that can hold fewer lowers it."""
+        self._per_client = per_client
+        self._sender = sender
+        self._tick_s = tick_s
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._open: set[Connection] = set()
+        self._places: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._is_ticking = False
+        self._is_closed = False
+
+    @contextmanager
+    def slot(self, client: str) -> Iterator[None]:
+        """Keep a place for one that is to open; raise :exc:`~flask_noderpc.errors.Busy`."""
+        self._begin_after_fork()
+        with self._lock:
+            self._check_room(client)
+            self._places[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._places -= Counter((client,))
+
+    def _check_room(self, client: str) -> None:
+        if self._is_closed:
+            raise Busy(_GOING_AWAY)
+        if self._places.total() >= self.most:
+            raise Busy(f"{self.most} websockets are open, NODERPC_MAX_WEBSOCKETS raises this")
+        # Whose address nobody knows are many.
+        if client and self._per_client is not None and self._places[client] >= self._per_client:
+            raise Busy(
+                f"{self._per_client} websockets of this client are open,"
+                " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this"
+            )
+
+    def _begin_after_fork(self) -> None:
+        if self._process != os.getpid():
+            # What was open at a fork is the parent's, and so is its lock.
+            self._begin()
+
+    @contextmanager
+    def one(self, connection: Connection) -> Iterator[None]:
+        """Look after a connection for as long as it is open."""
+        self._begin_after_fork()
+        with self._lock:
+            self._open.add(connection)
+            is_late = self._is_closed
+            if not self._is_ticking:
+                self._is_ticking = True
+                threading.Thread(
+                    target=self._tick, name="noderpc-websocket-clock", daemon=True
+                ).start()
+        tell(websocket_opened, self._sender)
+        if is_late:
+            _close_going_away(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            tell(websocket_closed, self._sender)
+
+    def _tick(self) -> None:
+        pause = threading.Event()
+        while self._goes_on():
+            for connection in tuple(self._open):
+                try:
+                    connection.look_at_clock()
+                except Exception:
+                    # The others must not be without a clock.
+                    log.exception("a websocket can't be looked after")
+            pause.wait(self._tick_s)
+
+    def _goes_on(self) -> bool:
+        # Decided under the lock: whoever comes after this starts a new clock.
+        with self._lock:
+            self._is_ticking = bool(self._open)
+            return self._is_ticking
+
+    def close(self) -> None:
+        """Say goodbye to all and let nobody in any more, as a server does that goes away."""
+        with self._lock:
+            self._is_closed = True
+            leaving = tuple(self._open)
+        for connection in leaving:
+            _close_going_away(connection)
+
+
+def _close_going_away(connection: Connection) -> None:
+    connection.close(CloseReason.GOING_AWAY, _GOING_AWAY)

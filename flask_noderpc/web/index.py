@@ -1,0 +1,119 @@
+"""The page at ``GET /``: every endpoint, those that only read as links that work.
+
+What changes state is no link: crawlers, prefetching browsers and curious readers follow links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, render_template, request, url_for
+from markupsafe import escape
+
+from ..backends.base.backend import ChainBackend
+from ..jsonrpc.params import Params, specs
+from ..jsonrpc.route import Route, RouteTable
+from ..jsonrpc.session import WEBSOCKET_METHODS
+from ..protocol.comet.hashes import tx_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One line of the page."""
+
+    name: str
+    doc: str
+    parameters: str
+    href: str | None
+    """``None`` of what changes state, and while the chain has nothing that it could show."""
+    note: str = ""
+    """Why there is no link."""
+
+
+def index_page(
+    routes: RouteTable,
+    backend: ChainBackend | None,
+    left_out: tuple[str, ...],
+    trouble: str = "",
+) -> str:
+    """The page; ``trouble`` says why there is no backend to take examples from."""
+    examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
+    links = [_link(route, examples) for route in routes if route.name not in left_out]
+    return render_template("noderpc/index.html", links=links, trouble=trouble)
+
+
+def plain_index(
+    routes: RouteTable,
+    base: str,
+    left_out: tuple[str, ...],
+    ignored: Mapping[str, tuple[str, ...]],
+) -> Response:
+    """CometBFT's page: one line, a link for each method, those of the websocket too.
+
+    ``base`` is host and path of the mount, with a slash at the end.
+    """
+    # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
+    params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
+    links = (
+        _plain_link(f"//{base}{name}?", params[name], ignored.get(name, ()))
+        for name in sorted(params)
+        if name not in left_out
+    )
+    page = (
+        "<html><body><br>Available endpoints:<br><br>Endpoints that require arguments:<br>"
+        + "".join(links)
+        + "</body></html>"
+    )
+    return Response(page, headers={"Content-Type": "text/html"})
+
+
+def _plain_link(start: str, params: type[Params], ignored: tuple[str, ...]) -> str:
+    names = (*(spec.wire for spec in specs(params)), *ignored)
+    link = str(escape(start)) + "&".join(f"{name}=_" for name in names)
+    return f'<a href="{link}">{link}</a></br>'
+
+
+def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> Link:
+    found = specs(route.params)
+    names = ", ".join(spec.wire for spec in found)
+    if route.writes:
+        return Link(route.name, route.doc, names, None, "changes state")
+    # For a route of the host's own there is no example.
+    needs_more = any(spec.required for spec in found)
+    values = examples.get(route.name, None if needs_more else {})
+    if values is None:
+        return Link(route.name, route.doc, names, None, "nothing to show")
+    # A url_prefix may have variables, which the links keep.
+    values = {**(request.view_args or {}), **values}
+    return Link(
+        route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)
+    )
+
+
+def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
+    """Values for the routes that can't do without, taken from the chain itself."""
+    latest = backend.latest_height()
+    by_hash = None
+    if latest:
+        by_hash = {"hash": "0x" + backend.block_meta(latest).block_id.hash.hex().upper()}
+    recent = backend.latest_txs(1)
+    return {
+        "block_by_hash": by_hash,
+        "header_by_hash": by_hash,
+        "block": {} if latest else None,
+        "header": {} if latest else None,
+        "commit": {} if latest else None,
+        "block_results": {} if latest else None,
+        "blockchain": {} if latest else None,
+        "tx": (
+            {"hash": "0x" + tx_hash(recent[0].tx).hex().upper(), "prove": "true"}
+            if recent
+            else None
+        ),
+        "tx_search": {"query": '"tx.height>0"'},
+        "block_search": {"query": '"block.height>0"'},
+        "check_tx": {"tx": '"name=satoshi"'},
+        "abci_query": {"data": '"name"'},
+    }

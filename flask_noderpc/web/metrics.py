@@ -1,0 +1,165 @@
+"""Numbers for Prometheus, counted from the signals of :mod:`flask_noderpc.signals`.
+
+They are in the process's own registry, so that a host that shows that has them too. With
+``PROMETHEUS_MULTIPROC_DIR`` they are those of all processes together.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from flask import Response, request
+from prometheus_client import (
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from .. import signals
+from ..backends.base.backend import ChainBackend
+from ..errors import NodeRPCError
+from ..lru import CacheMemory
+
+_CALLS = Counter(
+    "noderpc_calls", "Calls that were answered.", ["method", "outcome", "transport"]
+)
+_SECONDS = Histogram("noderpc_call_seconds", "Seconds that they took.", ["method", "transport"])
+_WEBSOCKETS = Gauge("noderpc_websockets", "Open websockets.", multiprocess_mode="livesum")
+_SUBSCRIPTIONS = Gauge(
+    "noderpc_subscriptions", "Subscriptions of websockets.", multiprocess_mode="livesum"
+)
+_WAITING = Gauge(
+    "noderpc_waiting_calls", "Calls that wait for a block.", multiprocess_mode="livesum"
+)
+_ASYNC_REFUSED = Counter(
+    "noderpc_async_txs_refused",
+    "Transactions that the store did not take after broadcast_tx_async had answered.",
+)
+_HEIGHT = Gauge(
+    "noderpc_height", "The latest height.", ["chain"], multiprocess_mode="mostrecent"
+)
+_CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
+_CACHE_LIMIT = Gauge(
+    "noderpc_cache_limit_bytes",
+    "Most memory in caches (NODERPC_CACHE_BYTES).",
+    multiprocess_mode="liveall",
+)
+_MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class _Resident(Collector):
+    """The resident size of each process, where the system is one that tells it."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The sizes now, by process id."""
+        found = GaugeMetricFamily("noderpc_resident_bytes", "Resident memory.", labels=["pid"])
+        for pid in _pids():
+            with suppress(OSError):
+                pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+                found.add_metric([pid], int(pages) * mmap.PAGESIZE)
+        yield found
+
+
+def _pids() -> list[str]:
+    """The processes that count together."""
+    folder = os.environ.get(_MULTIPROCESS)
+    if folder is None:
+        return [str(os.getpid())]
+    # mark_process_dead removes those of processes that ended.
+    names = Path(folder).glob("gauge_liveall_*.db")
+    return sorted(name.stem.rpartition("_")[2] for name in names)
+
+
+REGISTRY.register(_Resident())
+
+
+def _called(
+    sender: object, *, method: str, seconds: float, outcome: int, transport: str
+) -> None:
+    _CALLS.labels(method, outcome, transport).inc()
+    _SECONDS.labels(method, transport).observe(seconds)
+
+
+def _one_more_websocket(sender: object) -> None:
+    _WEBSOCKETS.inc()
+
+
+def _one_websocket_less(sender: object) -> None:
+    _WEBSOCKETS.dec()
+
+
+def _one_more_subscription(sender: object) -> None:
+    _SUBSCRIPTIONS.inc()
+
+
+def _one_subscription_less(sender: object, *, reason: str) -> None:
+    _SUBSCRIPTIONS.dec()
+
+
+def _one_async_tx_refused(sender: object, *, error: Exception) -> None:
+    _ASYNC_REFUSED.inc()
+
+
+def _one_more_waits(sender: object) -> None:
+    _WAITING.inc()
+
+
+def _one_waits_less(sender: object) -> None:
+    _WAITING.dec()
+
+
+def _show_cache(memory: CacheMemory) -> None:
+    _CACHE.set(memory.used)
+    _CACHE_LIMIT.set(memory.limit)
+
+
+def count(backend: ChainBackend, memory: CacheMemory) -> None:
+    """Count what happens from now on; once for each backend, however many mounts it has."""
+    memory.watch = _show_cache
+    _show_cache(memory)
+    for signal, receiver in (
+        (signals.rpc_called, _called),
+        (signals.websocket_opened, _one_more_websocket),
+        (signals.websocket_closed, _one_websocket_less),
+        (signals.subscription_opened, _one_more_subscription),
+        (signals.subscription_closed, _one_subscription_less),
+        (signals.async_tx_refused, _one_async_tx_refused),
+        (signals.wait_began, _one_more_waits),
+        (signals.wait_ended, _one_waits_less),
+    ):
+        signal.connect(receiver, sender=backend)
+
+
+def page(backend: ChainBackend, memory: CacheMemory) -> Response:
+    """What Prometheus reads; without the height where the store can't be read."""
+    with suppress(NodeRPCError):
+        backend.start()
+        _HEIGHT.labels(backend.genesis().chain_id).set(backend.latest_height())
+    _show_cache(memory)
+    registry = REGISTRY
+    if _MULTIPROCESS in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)
+        registry.register(_Resident())
+    encode, content_type = _encoder(request.headers.get("Accept", ""))
+    return Response(encode(registry), headers={"Vary": "Accept"}, content_type=content_type)
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """Choose what a scraper accepts, OpenMetrics or Prometheus's own text."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        # Of a version that is no number.
+        return choose_encoder("")

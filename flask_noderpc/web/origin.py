@@ -1,0 +1,194 @@
+"""What whoever sent a request may do here, told by its address and its headers.
+
+Anybody may read a chain. But a page that somebody happens to open must not send
+transactions through a node that this browser can reach; on real nodes it can. Programs
+other than browsers send neither header and are not concerned.
+
+Only programs of this machine may have its keys sign, and pages that may send transactions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from flask import Response
+from werkzeug.datastructures import Headers
+
+ANY = "*"
+ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
+
+
+class Permissions(NamedTuple):
+    """What whoever sent a request may do."""
+
+    may_read: bool
+    may_write: bool
+    may_sign: bool = False
+
+
+PROGRAM = Permissions(may_read=True, may_write=True)
+_TELLING = ("Sec-Fetch-Site", "Origin", "Referer")
+BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _TELLING)
+"""Where browsers say whose page it is, as an environ has it; who says nothing is a program."""
+
+LOOPBACK = "noderpc.loopback"
+"""Set in the environ by a server whose address only this machine reaches, and no proxy."""
+
+# What proxies say of those they stand for: these are not of this machine.
+_FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+
+# RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
+_HOST = r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?"
+_ORIGIN = re.compile(rf"(https?)://{_HOST}")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+# Their pages are programs that this browser's owner installed.
+_EXTENSIONS = ("chrome-extension://", "moz-extension://")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginPolicy:
+    """Whose pages may read, and whose may change state; those of this site always may.
+
+    With ``dev``, pages of this machine and browser extensions change state and have its keys
+    sign, where they come from this machine.
+    """
+
+    readers: tuple[str, ...] = (ANY,)
+    writers: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    dev: bool = False
+
+    @property
+    def restrict_reading(self) -> bool:
+        """True if some pages may not read."""
+        return ANY not in self.readers
+
+    def add_headers(self, response: Response) -> None:
+        """Have caches keep answers apart that other pages may not read."""
+        if self.restrict_reading:
+            response.vary.update(_TELLING)
+
+    def serves(self, host: str) -> bool:
+        """Return true if there is no list, or it has the host that a request names."""
+        return not self.hosts or self._has(host)
+
+    def serves_on_loopback(self, host: str | None) -> bool:
+        """The same for addresses that only this machine reaches: without a list, names that
+        are not its own lead here by another site's DNS."""
+        # geth 1.16: virtualHostHandler. A browser always names a host.
+        if not host:
+            return True
+        name = _name(f"//{host}") or ""
+        return name == "localhost" or _is_ip(name) or self._has(host)
+
+    def _has(self, host: str) -> bool:
+        if ANY in self.hosts:
+            return True
+        name = _name(f"//{host}") or ""
+        return any(fnmatchcase(name, _bare(allowed).lower()) for allowed in self.hosts)
+
+    def permissions(self, headers: Headers, host: str, peer: str = "") -> Permissions:
+        """What the sender of these headers to this host may do; who has no address, ``peer``,
+        may not sign."""
+        is_local = bool(peer) and _is_of_this_machine(headers, host, peer)
+        relation = _relation(headers, host)
+        if relation == "same-origin":
+            return Permissions(may_read=True, may_write=True, may_sign=is_local)
+        origin = headers.get("Origin", "")
+        may_write = _lists(self.writers, origin)
+        may_write |= self.dev and is_local and _is_for_development(origin)
+        may_read = may_write or relation == "same-site" or _lists(self.readers, origin)
+        return Permissions(may_read, may_write, may_write and is_local)
+
+
+def _bare(host: str) -> str:
+    # The brackets of an IPv6 address would be a set of characters.
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def _lists(allowed: tuple[str, ...], origin: str) -> bool:
+    return ANY in allowed or origin in allowed
+
+
+def _is_of_this_machine(headers: Headers, host: str, peer: str) -> bool:
+    # geth: --http.vhosts. A site may give its own name this machine's address, and its page
+    # is then of the same site.
+    return (
+        is_loopback(peer)
+        and not any(header in headers for header in _FORWARDED)
+        and _is_local_name(_name(f"//{host}"))
+    )
+
+
+def _is_local_name(name: str | None) -> bool:
+    return name == "localhost" or is_loopback(name)
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(address: str | None) -> bool:
+    """Return true for an IP address of this machine alone."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _is_for_development(origin: str) -> bool:
+    if origin.startswith(_EXTENSIONS):
+        return True
+    return bool(_ORIGIN.fullmatch(origin)) and _is_local_name(_name(origin))
+
+
+def _relation(headers: Headers, host: str) -> str:
+    """How the sender's page stands to this site, in the words of ``Sec-Fetch-Site``."""
+    relation = headers.get("Sec-Fetch-Site")
+    if relation in ("same-origin", "none"):
+        return "same-origin"
+    if relation == "cross-site":
+        return relation
+    sender = headers.get("Origin")
+    if relation is None and sender is None:
+        # Browsers say less to addresses that are neither https nor local.
+        page = headers.get("Referer")
+        if page is None:
+            return "same-origin"
+        sender = _origin_of(page)
+    if _is_same_origin(sender or "", host):
+        return "same-origin"
+    # Of a request without Origin, such as an image's, only the site is known.
+    return "same-site" if relation == "same-site" else "cross-site"
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    """Compare an origin, as a whole, with the host; a proxy with TLS may not tell of the
+    scheme."""
+    sent, own = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
+    if sent is None or own is None:
+        return False
+    standard = _DEFAULT_PORTS[sent[1]]
+    return (sent[2], sent[3] or standard) == (own[1], own[2] or standard)
+
+
+def _origin_of(page: str) -> str:
+    scheme, _, rest = page.partition("://")
+    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

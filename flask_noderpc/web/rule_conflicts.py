@@ -1,0 +1,178 @@
+"""Rules of an app that match the same requests, or have the same name.
+
+Werkzeug lets the rule win that was added first. Here the host's wins, whenever it was added:
+before the first request is dispatched, and before a server starts, the methods that it takes
+are removed from our rule. Our other rules are served as before.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+
+from flask import Flask, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Rule
+
+from ..errors import ConfigurationError
+from .websocket import PLAIN
+
+log = logging.getLogger("flask_noderpc.rules")
+
+_SETTLED = "noderpc_collisions"
+_lock = Lock()
+# Werkzeug answers these by itself, where a rule has GET or any method at all.
+_AUTOMATIC = {"HEAD", "OPTIONS"}
+_VARIABLE = re.compile(r"\w+>")
+_HINT = (
+    "mount the node under a url_prefix, or say with NODERPC_EXCLUDE_ROUTES,"
+    " NODERPC_INDEX = False or NODERPC_JSON_RPC_ENABLE = False that the path is the app's"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleConflict:
+    """Requests that a rule of a mount and one of the host match."""
+
+    methods: frozenset[str]
+    path: str
+    mount: str
+    endpoint: str
+    """Of the mount's rule, without the name of its blueprint."""
+    host: str
+    """The endpoint of the host's rule."""
+
+    @property
+    def is_common(self) -> bool:
+        """True for ``GET /`` and ``/health``, which many apps have of their own, and for pages
+        at the path of a websocket, which works beside them."""
+        name = self.endpoint.removesuffix("_bare").removesuffix("_v1")
+        return name in ("index", "health") or name.endswith(PLAIN)
+
+    def __str__(self) -> str:
+        asked = ", ".join(sorted(self.methods))
+        answered = f"{asked} {self.path} is answered by the app's own {self.host!r}"
+        # As was meant: there is nothing to be done about it.
+        if self.is_common:
+            return answered
+        return f"{answered}, not by '{self.mount}.{self.endpoint}': {_HINT}"
+
+
+def leave_to_host(app: Flask, tell: Callable[[str], object]) -> tuple[RuleConflict, ...]:
+    """Remove from the rules of the mounts what rules of the host match, once for each app.
+
+    ``tell`` then gets a line for each that the host may not have meant. Rules that are added
+    later are not seen: Flask takes none after the first request.
+    """
+    with _lock:
+        found: tuple[RuleConflict, ...] | None = app.extensions.get(_SETTLED)
+        if found is None:
+            found = app.extensions[_SETTLED] = tuple(_left(app))
+            for collision in found:
+                if not collision.is_common:
+                    tell(str(collision))
+        return found
+
+
+def check_request(app: Flask, **_: object) -> None:
+    """Receive ``request_started``: the first request was matched before rules were compared,
+    and is matched again where its rule is no longer ours."""
+    if _SETTLED not in app.extensions:
+        leave_to_host(app, log.warning)
+    rule = request.url_rule
+    if rule is not None and rule.methods is not None and request.method not in rule.methods:
+        _match_again(app)
+
+
+def has_get(app: Flask, endpoint: str) -> bool:
+    """Return true if GET reaches an endpoint of the app."""
+    return any("GET" in (rule.methods or ()) for rule in app.url_map.iter_rules(endpoint))
+
+
+def refuse_overlap(app: Flask) -> None:
+    """Raise ``ConfigurationError`` when two mounts of the app want the same requests."""
+    seen: dict[tuple[object, ...], str] = {}
+    for rule in app.url_map.iter_rules():
+        if not _mount_of(app, rule):
+            continue
+        for method in (rule.methods or set()) - _AUTOMATIC:
+            other = seen.setdefault((*_place(rule), method), rule.endpoint)
+            if other != rule.endpoint:
+                raise ConfigurationError(
+                    f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
+                    " give each mount a url_prefix of its own"
+                )
+
+
+def refuse_taken_names(endpoints: Iterable[str]) -> None:
+    """Raise ``ConfigurationError`` when two rules of a mount would have the same name.
+
+    A row of the host's own may be called as what a mount has beside its table.
+    """
+    seen: set[str] = set()
+    for name in endpoints:
+        if name in seen:
+            raise ConfigurationError(
+                f"the node has an endpoint {name!r} of its own: give the route of your table"
+                " another name, or leave it to JSON-RPC with"
+                f" NODERPC_EXCLUDE_ROUTES = [{name!r}]"
+            )
+        seen.add(name)
+
+
+def _left(app: Flask) -> Iterator[RuleConflict]:
+    hosts: dict[tuple[object, ...], list[Rule]] = {}
+    for rule in app.url_map.iter_rules():
+        if not _mount_of(app, rule) and not rule.build_only:
+            for place in _places(rule):
+                hosts.setdefault(place, []).append(rule)
+    for rule in app.url_map.iter_rules():
+        mount = _mount_of(app, rule)
+        for host in hosts.get(_place(rule), ()) if mount else ():
+            taken = _take(rule, host)
+            if taken:
+                endpoint = rule.endpoint.removeprefix(f"{mount}.")
+                yield RuleConflict(taken, rule.rule, mount, endpoint, host.endpoint)
+
+
+def _take(rule: Rule, host: Rule) -> frozenset[str]:
+    """Remove from our rule the methods of the host's; those that it had."""
+    own = rule.methods or set()
+    taken = (own if host.methods is None else own & host.methods) - _AUTOMATIC
+    left = own - taken - ({"HEAD"} if "GET" in taken else set())
+    rule.methods = left if left - _AUTOMATIC else set()
+    return frozenset(taken)
+
+
+def _mount_of(app: Flask, rule: Rule) -> str:
+    """The mount that a rule is of; empty for a rule of the host."""
+    name = str(rule.endpoint).rpartition(".")[0]
+    return name if name in app.extensions.get("noderpc", ()) else ""
+
+
+def _place(rule: Rule) -> tuple[object, ...]:
+    # Variables have names of their own in each rule.
+    path = _VARIABLE.sub(">", rule.rule)
+    return path, rule.subdomain or "", rule.host or "", bool(rule.websocket)
+
+
+def _places(rule: Rule) -> Iterator[tuple[object, ...]]:
+    """Yield the places that a rule matches: also without its last slash, as redirects do."""
+    path, *others = _place(rule)
+    yield path, *others
+    if isinstance(path, str) and path.endswith("/"):
+        yield path.removesuffix("/"), *others
+
+
+def _match_again(app: Flask) -> None:
+    # As Flask's own RequestContext.match_request.
+    adapter = app.create_url_adapter(request)
+    assert adapter is not None
+    try:
+        request.url_rule, values = adapter.match(return_rule=True)
+        request.view_args = dict(values)
+    except HTTPException as error:
+        request.url_rule, request.routing_exception = None, error

@@ -1,0 +1,200 @@
+"""The websocket's handshake, and the socket behind it, under each server.
+
+flask-sock is the shell that registers the route. Its own connection is not used: it drops
+what does not fit the socket's buffer, and reads without bound.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import errno
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, request
+from flask_sock import Sock
+from wsproto.utilities import generate_accept_token
+
+from ..concurrency import is_patched
+from ..errors import Busy
+from .origin import ORIGIN_DENIED
+
+log = logging.getLogger("flask_noderpc.websocket")
+
+Handler = Callable[[socket.socket, bytes], None]
+"""Gets the socket, and what was read of it behind the handshake."""
+
+PLAIN = "-plain"
+"""Ends the names of endpoints for requests to a websocket's path that ask for none."""
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+# Seconds: websockets end all the time, and a server that goes away has a successor.
+_RETRY = {"Retry-After": "1"}
+
+
+_SERVERS = (
+    "`noderpc start`, gunicorn with -k gevent or --threads, gevent.pywsgi and `flask run` have"
+    " websockets"
+)
+_ONE_THREAD = (
+    "the server's process has one thread, which would serve nobody else: give gunicorn"
+    " --threads 64 or -k gevent, and `flask run` its threads"
+)
+
+
+class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
+    """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
+
+    ``admits`` is asked before a handshake whether its sender may connect at all, and ``place``
+    for a place among those that are open; it raises :exc:`~flask_noderpc.errors.Busy`.
+    """
+
+    def __init__(
+        self,
+        admits: Callable[[], bool],
+        place: Callable[[], AbstractContextManager[None]],
+        wrong_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED,
+    ) -> None:
+        super().__init__()
+        if "hypercorn.app_wrappers" in sys.modules:
+            # It answers handshakes by itself: nothing can be said there.
+            log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
+        self._admits = admits
+        self._place = place
+        self._wrong_version = wrong_version
+
+    def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
+        """Register a handler on ``bp``; the app is never kept."""
+
+        def decorate(handler: Handler) -> None:
+            @wraps(handler)
+            def view(**_: object) -> Response:
+                return self._serve(handler) if self._admits() else _origin_denied()
+
+            bp.route(path, websocket=True, **options)(view)
+            bp.route(
+                path,
+                endpoint=f"{options['endpoint']}{PLAIN}",
+                methods=_METHODS,
+                provide_automatic_options=False,
+            )(_no_handshake)
+
+        return decorate
+
+    def _serve(self, handler: Handler) -> Response:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._place())
+            except Busy as error:
+                return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, _RETRY)
+            return _refusal(self._wrong_version) or _serve(handler)
+
+
+def _no_handshake(**_: object) -> Response:
+    # gorilla/websocket. Werkzeug would raise an error, which the host's handlers may answer.
+    version = {"Sec-WebSocket-Version": "13"}
+    return Response("Bad Request\n", "400 Bad Request", version, mimetype="text/plain")
+
+
+def _origin_denied() -> Response:
+    return Response(f"{ORIGIN_DENIED}\n", HTTPStatus.FORBIDDEN)
+
+
+def _serve(handler: Handler) -> Response:
+    sock = _socket(request.environ)
+    if sock is None:
+        name = request.environ.get("SERVER_SOFTWARE") or "this server"
+        return _failed(f"{name} gives its apps no socket: {_SERVERS}")
+    if _is_gevent() and not is_patched():
+        # One socket would stop the whole server.
+        return _failed("gevent without monkey.patch_all(): patch before everything else")
+    if not (request.environ["wsgi.multithread"] or is_patched()):
+        # Of gunicorn's sync workers and of `flask run --without-threads`.
+        return _failed(_ONE_THREAD, HTTPStatus.SERVICE_UNAVAILABLE)
+    key = request.headers["Sec-WebSocket-Key"].encode()
+    early = _read_ahead(request.environ["wsgi.input"], sock)
+    sock.settimeout(None)
+    sock.sendall(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Accept: "
+        + generate_accept_token(key)
+        + b"\r\n\r\n"
+    )
+    handler(sock, early)
+    return _Ended()
+
+
+def _refusal(wrong_version: HTTPStatus) -> Response | None:
+    """The answer to a handshake that is none."""
+    if request.headers.get("Sec-WebSocket-Version") != "13":
+        answer = Response("websocket version 13 is needed\n", wrong_version)
+        answer.headers["Sec-WebSocket-Version"] = "13"
+        return answer
+    try:
+        key = base64.b64decode(request.headers.get("Sec-WebSocket-Key", ""), validate=True)
+    except binascii.Error:
+        key = b""
+    if len(key) != 16:
+        return Response("a Sec-WebSocket-Key of 16 bytes is needed\n", HTTPStatus.BAD_REQUEST)
+    return None
+
+
+def _failed(reason: str, status: HTTPStatus = HTTPStatus.NOT_IMPLEMENTED) -> Response:
+    log.error("no websocket: %s", reason)
+    return Response(f"no websocket: {reason}\n", status, mimetype="text/plain")
+
+
+def _is_gevent() -> bool:
+    return str(request.environ.get("SERVER_SOFTWARE", "")).startswith("gevent")
+
+
+def _socket(environ: dict[str, Any]) -> socket.socket | None:
+    """The connection's socket, where each server keeps it."""
+    for name in ("werkzeug.socket", "gunicorn.socket"):
+        if name in environ:
+            found: socket.socket = environ[name]
+            return found
+    if _is_gevent():
+        body = environ["wsgi.input"]
+        raw = getattr(getattr(body, "rfile", body), "raw", None)
+        return getattr(raw, "_sock", None)
+    return None
+
+
+def _read_ahead(body: Any, sock: socket.socket) -> bytes:
+    """Take the bytes that the server has read behind the handshake: some clients and proxies
+    send frames before they are answered."""
+    unreader = getattr(getattr(body, "reader", None), "unreader", None)
+    if unreader is not None:
+        # gunicorn's.
+        return bytes(unreader.buf.getvalue())
+    rfile = getattr(body, "rfile", body)
+    if not hasattr(rfile, "peek"):
+        return b""
+    # Only what is there: an empty buffer asks the socket.
+    sock.settimeout(0)
+    with suppress(OSError):
+        return bytes(rfile.read(len(rfile.peek())))
+    return b""
+
+
+class _Ended(Response):
+    """Nothing: the connection was answered on its own socket, which is shut."""
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        if "werkzeug.socket" in environ:
+            return super().__call__(environ, start_response)
+        if "gunicorn.socket" in environ:
+            # How gunicorn's workers are told that there is no answer to send.
+            raise StopIteration
+        # pywsgi would take what a client still sends for its next request, were it not told
+        # that there is nobody.
+        raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

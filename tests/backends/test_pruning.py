@@ -1,0 +1,333 @@
+"""A store that forgets its oldest blocks answers for the others as before."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc import CommittedBlock, SQLiteBackend
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    ResultNotFound,
+    TxNotFound,
+    ValueNotAllowed,
+)
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.comet.keys import PrivateKey
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.wire.dialects import DIALECTS
+
+from .conftest import OpenStore
+from .rests import assert_no_rest
+
+NEWCOMER = PrivateKey(b"\x77" * 32)
+
+
+class Changing(KVStore):
+    """Changes the chain's parameters now and then."""
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        made = super().finalize_block(block)
+        if block.height % 7:
+            return made
+        update = ConsensusParamsUpdate(block=BlockParams(2_000_000 + block.height, -1))
+        return replace(made, consensus_param_updates=update)
+
+
+def power_of_newcomer(power: int) -> bytes:
+    return b"val=ed25519!" + b64encode(NEWCOMER.public.value) + b"!%d" % power
+
+
+class Eventful:
+    """Makes blocks of anything that a store keeps, by chance."""
+
+    def __init__(self, randomness: random.Random) -> None:
+        self._random = randomness
+        self.maker = ChainMaker((10, 7, 3), application=Changing)
+        self.maker.add_key(NEWCOMER)
+        self.blocks: list[CommittedBlock] = []
+        self.txs: list[bytes] = []
+        self.base = 1
+
+    def more(self, count: int) -> list[CommittedBlock]:
+        made = [self._block() for _ in range(count)]
+        self.blocks += made
+        return made
+
+    def _block(self) -> CommittedBlock:
+        txs = [self._tx() for _ in range(self._random.randrange(4))]
+        self.txs += txs
+        evidence = []
+        if self.blocks and self._random.random() < 0.2:
+            # No node takes evidence of what it has no header of.
+            known = self.blocks[self.base - 1 :]
+            header = self._random.choice(known).block.header
+            vote = self.maker.double_vote(self._random.randrange(3), header.height, header.time)
+            evidence.append(vote)
+        return self.maker.block(*txs, evidence=evidence)
+
+    def _tx(self) -> bytes:
+        fresh = b"k%d=v%d" % (self._random.randrange(9), self._random.randrange(99))
+        # The same again, failures, and changes of the set that succeed or fail.
+        again = self._random.choice(self.txs or [fresh])
+        change = power_of_newcomer(self._random.choice((0, 0, 5, 6)))
+        wanted = self._random.choice((fresh, fresh, again, b"val=no validator", change))
+        # A failure is not shown beside an earlier success, of which a store that forgot it
+        # knows nothing.
+        forgotten = {tx for item in self.blocks[: self.base - 1] for tx in item.block.txs}
+        return fresh if wanted.startswith(b"val=ed") and wanted in forgotten else wanted
+
+
+def answers(client: FlaskClient, base: int, chain: Eventful) -> Iterator[tuple[str, Any]]:
+    """What is asked for the heights from one on, and what is answered."""
+    latest = chain.maker.head.height
+    paths = ["genesis", f"blockchain?minHeight={base}", "dump_consensus_state"]
+    for height in range(base, latest + 1):
+        routes = ("block", "header", "commit", "block_results", "validators")
+        paths += [f"{route}?height={height}" for route in (*routes, "consensus_params")]
+        digest = hashes.block_id(chain.blocks[height - 1].block)[0].hash.hex()
+        paths += [f"{route}?hash=0x{digest}" for route in ("block_by_hash", "header_by_hash")]
+    paths += [f"{route}?height={latest + 1}" for route in ("validators", "consensus_params")]
+    for path in paths:
+        found = client.get(f"/{path}")
+        yield path, (found.status_code, found.data)
+
+
+QUERIES = {
+    "tx": (
+        "app.creator='Cosmoshi'",
+        "app.key='k1'",
+        "app.key CONTAINS 'k'",
+        "app.index_key EXISTS",
+        "tx.height>0",
+    ),
+    "block": ("block.height>0",),
+}
+
+
+def searches(client: FlaskClient, base: int = 0) -> Iterator[tuple[str, bytes]]:
+    """What searches find, from a height on."""
+    for kind, queries in QUERIES.items():
+        bound = f" AND {kind}.height>={base}" if base else ""
+        for query in queries:
+            for also in ("", '&order_by="desc"', "&prove=true"):
+                path = f"/{kind}_search?per_page=100{also}&query="
+                found = client.get(f'{path}"{query}{bound}"')
+                assert "total_count" in found.text, found.text
+                yield path + query, found.data
+
+
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_pruned_chain_answers_for_what_it_has_as_the_whole_one(
+    open_store: OpenStore, tmp_path: Path, dialect: str
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    randomness = random.Random(seed)
+    chain = Eventful(randomness)
+    whole, pruned = open_store(), open_store(tmp_path / "pruned.db")
+    for store in (whole, pruned):
+        store.init_chain(chain.maker.genesis, chain.maker.state)
+
+    for _ in range(3):
+        blocks = chain.more(20)
+        for store in (whole, pruned):
+            store.append_block(*blocks)
+        retain = randomness.randrange(1, 30)
+        pruned.prune(retain)
+        base = chain.base = pruned.base_height()
+        assert base >= pruned.latest_height() - retain + 1
+
+        mine, other = (app_for(s, dialect=dialect).test_client() for s in (pruned, whole))
+        before, after = dict(answers(other, base, chain)), dict(answers(mine, base, chain))
+        assert {path for path in before if before[path] != after[path]} == set()
+        found, there = dict(searches(mine)), dict(searches(other, base))
+        assert {path for path in found if found[path] != there[path]} == set()
+        for tx in set(chain.txs):
+            path = f"/tx?hash=0x{tx_hash(tx).hex()}&prove=true"
+            if whole.tx(tx_hash(tx)).height >= base:
+                assert mine.get(path).data == other.get(path).data
+        assert pruned.verify() == pruned.latest_height() - base + 1
+        assert_no_rest(pruned, base)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_heights_that_are_gone_are_told_with_the_lowest(
+    full: SQLiteBackend, dialect: str
+) -> None:
+    assert full.prune(4) == 6
+    client = app_for(full, dialect=dialect).test_client()
+    routes = ["block", "commit", "block_results", "validators", "consensus_params"]
+
+    for route in routes if dialect == "comet-0.34" else [*routes, "header"]:
+        for height in (1, 6):
+            found = client.get(f"/{route}?height={height}").text
+            text = f"height {height} is not available, lowest height is 7"
+            assert text in found, (route, found)
+        assert "error" not in client.get(f"/{route}?height=7").get_json().keys() - {"error"}
+    heights = client.get("/blockchain?minHeight=1&maxHeight=8").get_json()["result"]
+    assert [meta["header"]["height"] for meta in heights["block_metas"]] == ["8", "7"]
+    gone = client.get("/blockchain?minHeight=1&maxHeight=3").text
+    assert "min height 7 can't be greater than max height 3" in gone
+
+
+def test_status_tells_of_the_lowest_block_that_is_there(
+    full: SQLiteBackend, sample: SampleChain
+) -> None:
+    client = app_for(full, dialect="comet-0.38").test_client()
+    before = client.get("/status").get_json()["result"]["sync_info"]
+
+    full.prune(3)
+
+    after = client.get("/status").get_json()["result"]["sync_info"]
+    header = client.get("/block?height=8").get_json()["result"]
+    assert after == {
+        **before,
+        "earliest_block_height": "8",
+        "earliest_block_hash": header["block_id"]["hash"],
+        "earliest_app_hash": header["block"]["header"]["app_hash"],
+        "earliest_block_time": header["block"]["header"]["time"],
+    }
+    assert before["earliest_block_height"] == "1"
+
+
+def test_what_was_in_a_block_that_is_gone_is_not_found(
+    full: SQLiteBackend, sample: SampleChain
+) -> None:
+    gone = sample.blocks[1].block
+    own = full.block(2)[0].hash
+
+    full.prune(1)
+
+    with pytest.raises(TxNotFound):
+        full.tx(tx_hash(gone.txs[0]))
+    with pytest.raises(BlockNotFound):
+        full.height_of(own)
+    with pytest.raises(HeightNotAvailable, match="lowest height is 10"):
+        full.block(2)
+    with pytest.raises(ResultNotFound):
+        full.validators(2)
+    with pytest.raises(ResultNotFound):
+        full.consensus_params(2)
+    assert full.consensus_params(1) == sample.genesis.consensus_params
+    # A page of the method ``events`` begins with what is there.
+    events = app_for(full).test_client().get("/events?after=0000000000000002-00000001")
+    assert events.get_json()["result"]["oldest"].startswith("000000000000000A"), events.text
+
+
+def test_the_latest_block_always_stays(full: SQLiteBackend) -> None:
+    with pytest.raises(ValueNotAllowed, match="0 blocks are too few"):
+        full.prune(0)
+    assert full.prune_some(1_000) == 9
+    assert (full.base_height(), full.latest_height()) == (10, 10)
+    assert full.prune(5) == 0
+    assert full.verify() == 1
+
+
+def test_a_chain_that_begins_above_one_is_pruned_too(open_store: OpenStore) -> None:
+    maker, store = ChainMaker((10,), initial_height=500), open_store()
+    store.init_chain(maker.genesis, maker.state)
+    store.append_block(*make_blocks(maker, 10, 1))
+
+    assert store.prune(4) == 6
+
+    assert (store.base_height(), store.latest_height()) == (506, 509)
+    store.append_block(*make_blocks(maker, 2, 1))
+    assert store.verify() == 6
+
+
+def test_whom_old_evidence_accuses_is_still_known(
+    full: SQLiteBackend, sample: SampleChain
+) -> None:
+    """The sample's evidence, in its last block but one, is about its second."""
+    (piece,) = sample.blocks[-2].block.evidence
+    before = full.byzantine_validators(piece)
+
+    full.prune(2)
+
+    assert full.byzantine_validators(piece) == before
+    assert before[0].pub_key.value
+
+
+def test_evidence_of_an_earlier_version_knows_where_the_offence_was(
+    full: SQLiteBackend, open_store: OpenStore, sample: SampleChain
+) -> None:
+    (piece,) = sample.blocks[-2].block.evidence
+    before = full.byzantine_validators(piece)
+    full.close()
+    with closing(sqlite3.connect(full.path, isolation_level=None)) as at:
+        at.execute("DROP INDEX idx_evidence_offence")
+        at.execute("ALTER TABLE evidence DROP COLUMN offence")
+        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_offences'")
+
+    again = open_store()
+    again.prune(2)
+
+    assert again.byzantine_validators(piece) == before
+
+
+def test_others_write_read_and_verify_while_a_store_is_pruned(
+    open_store: OpenStore, maker: ChainMaker
+) -> None:
+    store, other = open_store(), open_store()
+    store.init_chain(maker.genesis, maker.state)
+    store.append_block(*make_blocks(maker, 600, 2))
+    client = app_for(other, dialect="comet-0.38").test_client()
+    done = threading.Event()
+    heights: list[int] = []
+    faults: list[BaseException] = []
+
+    def prune() -> None:
+        try:
+            # More blocks come meanwhile, of which none is removed.
+            assert store.prune(10) == 590
+        except BaseException as error:
+            faults.append(error)
+        finally:
+            done.set()
+
+    def verify() -> None:
+        try:
+            # It goes on from what is kept, wherever it was.
+            assert 10 <= other.verify() < 700
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work) for work in (prune, verify)]
+    for thread in threads:
+        thread.start()
+    while not done.is_set():
+        other.append_block(*make_blocks(maker, 1, 1))
+        info = client.get("/status").get_json()["result"]["sync_info"]
+        heights.append(int(info["earliest_block_height"]))
+        metas = client.get("/blockchain").get_json()["result"]["block_metas"]
+        assert int(metas[0]["header"]["height"]) == other.latest_height()
+        found = client.get('/tx_search?query="tx.height>0"&per_page=1').get_json()["result"]
+        assert int(found["txs"][0]["height"]) >= heights[-1]
+        query = '/block_search?query="block.height>0"&order_by="asc"&per_page=100'
+        assert "blocks" in client.get(query).get_json()["result"]
+    for thread in threads:
+        thread.join(60)
+
+    assert faults == []
+    assert heights == sorted(heights)
+    assert len(set(heights)) > 2, "seen on its way"
+    assert other.base_height() == 591
+    assert other.verify() == other.latest_height() - 590

@@ -1,0 +1,137 @@
+"""What a backend that only reads says to the rest, and what ``verify`` asks of any."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import MemoryBackend, SQLiteBackend
+from flask_noderpc.backends.base.application import InitChain
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.verify import verify_chain
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.network import NetInfo
+from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.errors import InvalidBlock, NotSupported, StoreError
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker
+
+from .conftest import OpenStore
+from .test_mempool import failing
+
+
+@pytest.fixture
+def reader(sample: SampleChain) -> ChainBackend:
+    return MemoryBackend(sample.genesis, sample.blocks, state=sample.state)
+
+
+def test_a_backend_that_only_reads_takes_no_transactions(reader: ChainBackend) -> None:
+    with pytest.raises(NotSupported, match="does not take transactions"):
+        reader.submit(b"a=b")
+
+    assert reader.pending(10).txs == ()
+    assert reader.pending_count().total == 0
+    assert (reader.latest_pending(), reader.pending_after(0, 10)) == (0, ())
+    assert not reader.wait_for_pending_after(0, 0)
+
+
+def test_a_backend_that_only_reads_has_no_application(reader: ChainBackend) -> None:
+    for ask in (
+        reader.app_info,
+        lambda: reader.check_tx(b"a=b"),
+        lambda: reader.query("", b"", 0, False),
+    ):
+        with pytest.raises(NotSupported, match="no application"):
+            ask()
+
+
+def test_a_backend_that_only_reads_is_a_node_alone(reader: ChainBackend) -> None:
+    reader.start()
+
+    assert reader.net_info() == NetInfo()
+    assert not reader.catching_up()
+    assert reader.node_info().id == bytes(20)
+    assert reader.validator_key().value == bytes(32)
+    reader.close()
+
+
+def test_a_memory_backend_starts_with_the_application_s_parameters(maker: ChainMaker) -> None:
+    update = ConsensusParamsUpdate(block=BlockParams(5, 6))
+
+    backend = MemoryBackend(maker.genesis, state=InitChain(consensus_params=update))
+
+    assert backend.consensus_params(1).block == BlockParams(5, 6)
+
+
+def test_a_memory_backend_does_not_hide_a_success_behind_a_failure(maker: ChainMaker) -> None:
+    blocks = [maker.block(b"a=1"), failing(maker.block(b"a=1"))]
+    backend = MemoryBackend(maker.genesis, blocks, state=maker.state)
+
+    assert backend.tx(tx_hash(b"a=1")).height == 1
+
+
+def test_a_backend_that_finds_a_block_elsewhere_does_not_verify(sample: SampleChain) -> None:
+    class Lost(MemoryBackend):
+        def height_of(self, block_hash: bytes) -> int:
+            return min(2, super().height_of(block_hash))
+
+    backend = Lost(sample.genesis, sample.blocks, state=sample.state)
+
+    with pytest.raises(InvalidBlock, match="block 3: found under another hash"):
+        verify_chain(backend)
+
+
+def test_a_chain_can_be_verified_from_a_later_block_on(sample: SampleChain) -> None:
+    class Later(MemoryBackend):
+        low = 1
+
+        def base_height(self) -> int:
+            return self.low
+
+    backend = Later(sample.genesis, sample.blocks, state=sample.state)
+    offset = len(sample.blocks) - 3
+    whole = {height: backend._at(height) for height in range(1, len(sample.blocks) + 1)}
+    backend._at = whole.__getitem__  # type: ignore[method-assign,assignment]
+    backend.low = offset + 1
+
+    assert verify_chain(backend) == 3
+
+
+def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) -> None:
+    backend = open_store(application=KVStore)
+
+    with pytest.raises(StoreError, match="init_chain comes first"):
+        backend.submit(b"a=b")
+
+
+def test_a_store_that_lost_its_validators_takes_no_blocks(
+    full: SQLiteBackend, open_store: OpenStore, path: Path
+) -> None:
+    full.close()
+    with closing(sqlite3.connect(path)) as plain, plain:
+        plain.execute(
+            "DELETE FROM validator_heights WHERE height > (SELECT max(height) FROM blocks)"
+        )
+
+    with pytest.raises(StoreError, match="no validators or parameters for its head"):
+        open_store().head()
+
+
+def test_a_row_that_breaks_the_tables_is_an_invalid_block(
+    store: SQLiteBackend, maker: ChainMaker, path: Path
+) -> None:
+    with closing(sqlite3.connect(path)) as plain, plain:
+        plain.execute(
+            "INSERT INTO evidence (height, position, kind, body) VALUES (1, 0, 'stray', '')"
+        )
+    second = ChainMaker((10, 7, 3))
+    first_vote = second.double_vote(0, 1, second.genesis.genesis_time)
+
+    with pytest.raises(InvalidBlock, match="block 1: UNIQUE constraint failed: evidence"):
+        store.append_block(second.block(evidence=[first_vote]))
+
+    assert store.latest_height() == 0

@@ -1,0 +1,154 @@
+"""Transactions that take longer than a block may do not halt the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from flask_noderpc.chain.applications.evm import runtime
+from flask_noderpc.chain.applications.evm.application import EvmApplication
+from flask_noderpc.chain.applications.evm.genesis import app_state
+from flask_noderpc.chain.applications.evm.runtime import ExecutionLimits
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.engine.base import Job
+from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
+from tests.faults.kit import until
+
+from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
+
+# EIP-152: a unit of gas for each round, which take microseconds here.
+BLAKE2 = "0x" + "00" * 19 + "09"
+ROUNDS = 14_000_000
+OTHERS = 9
+
+
+T = TypeVar("T")
+
+
+class EvmRuntime(runtime.EvmRuntime):
+    """One whose process for blocks can be made to end each time."""
+
+    broken: Exception | None = None
+
+    def execute(self, job: Job[T]) -> T:
+        if self.broken is not None:
+            raise self.broken
+        return super().execute(job)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+    path = tmp_path / "chain.db"
+    limits = ExecutionLimits(executors=1, block_s=2)
+    chain = EmbeddedChain(
+        path,
+        produce=False,
+        pace=BlockSchedule(interval_s=0.01, lease_s=0.2),
+        application=lambda state: EvmApplication(
+            state, EvmRuntime(state, str(path), limits), CHAIN_ID
+        ),
+        app_state=app_state({sender(ACCOUNT): 10**22, sender(OTHER): 10**22}),
+    )
+    chain.start()
+    yield chain
+    chain.close()
+
+
+def slow(nonce: int = 0) -> bytes:
+    data = ROUNDS.to_bytes(4) + bytes(208) + b"\1"
+    return signed(
+        {
+            "nonce": nonce,
+            "to": BLAKE2,
+            "gas": ROUNDS + 100_000,
+            "gasPrice": 10**10,
+            "data": data,
+            "chainId": CHAIN_ID,
+        }
+    )
+
+
+def test_what_takes_too_long_is_dropped_and_the_rest_is_mined(chain: EmbeddedChain) -> None:
+    assert chain.submit(slow()).code == 0
+    # What comes after it waits, and is dropped by nobody.
+    assert chain.submit(transfer(1)).code == 0
+    for nonce in range(OTHERS):
+        assert chain.submit(transfer(nonce, OTHER)).code == 0
+    chain.block_scheduler().start()
+    until(lambda: chain.pending(100).total == 1, "the others are mined", 60)
+    assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == (OTHERS)
+    again = chain.submit(slow())
+    assert (again.code, again.log) == (1, "the transaction takes longer than a block may")
+    assert chain.submit(transfer(0)).code == 0
+    until(lambda: chain.pending(100).total == 0, "its sender's others are mined", 60)
+
+
+def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: EmbeddedChain) -> None:
+    chain.submit(transfer(0))
+    own = chain.evm()
+    assert isinstance(own, EvmRuntime)
+    own.broken = ExecutorDied()
+    for _ in range(2):
+        with pytest.raises(BlockNotExecuted, match="has ended"):
+            chain.produce()
+    with pytest.raises(ExecutorDied):
+        chain.produce()
+    own.broken = None
+    height = chain.produce()
+    assert chain.block(height)[1].txs == (transfer(0),)
+
+
+def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
+    chain.submit(transfer(0))
+    chain.produce()
+    own = chain.evm()
+    assert isinstance(own, EvmRuntime)
+    own.broken = ExecutorDied()
+    assert chain.produce() == 2
+    assert own.root(2) == own.root(1)
+
+
+def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) -> None:
+    own = chain.evm()
+    assert isinstance(own, EvmRuntime)
+    for nonce in range(3):
+        chain.submit(transfer(nonce))
+        own.broken = ExecutorDied()
+        with pytest.raises(BlockNotExecuted):
+            chain.produce()
+        own.broken = None
+        height = chain.produce()
+        assert chain.block(height)[1].txs == (transfer(nonce),)
+
+
+def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
+    own = chain.evm()
+    assert isinstance(own, EvmRuntime)
+    chain.submit(transfer(0))
+    own.broken = ValueError("a fault of the engine")
+    for _ in range(2):
+        with pytest.raises(BlockNotExecuted, match="a fault of the engine"):
+            chain.produce()
+    own.broken = None
+    assert not chain.block(chain.produce())[1].txs
+    assert chain.pending_count().total == 0
+
+
+def test_what_cannot_be_mined_makes_no_blocks(chain: EmbeddedChain) -> None:
+    chain.submit(transfer(1))
+    chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
+    chain.block_scheduler().start()
+    chain.submit(transfer(1, OTHER))
+    assert chain.wait_for_height(0, 1.5) == 0
+    chain.submit(transfer(0))
+    until(lambda: chain.pending_count().total == 2, "what came behind a gap is mined")
+    assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == 2
+    assert all(chain.block(at)[1].txs for at in heights(chain))
+
+
+def heights(chain: EmbeddedChain) -> range:
+    return range(1, chain.latest_height() + 1)

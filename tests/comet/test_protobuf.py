@@ -1,0 +1,110 @@
+"""The encoding rules hashed bytes rest on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flask_noderpc.protocol.comet import protobuf
+
+
+def read_varint(encoded: bytes) -> int:
+    return sum((byte & 0x7F) << (7 * at) for at, byte in enumerate(encoded))
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, "00"),
+        (1, "01"),
+        (127, "7f"),
+        (128, "8001"),
+        (300, "ac02"),
+        (16384, "808001"),
+        (2**63 - 1, "ffffffffffffffff7f"),
+        (2**64 - 1, "ffffffffffffffffff01"),
+        (-1, "ffffffffffffffffff01"),
+        (-(2**63), "80808080808080808001"),
+    ],
+)
+def test_a_varint_is_base_128_from_the_low_end(value: int, encoded: str) -> None:
+    assert protobuf.varint(value).hex() == encoded
+
+
+@given(st.integers(-(2**63), -1))
+def test_a_negative_varint_takes_ten_bytes(value: int) -> None:
+    encoded = protobuf.varint(value)
+
+    assert len(encoded) == 10
+    assert read_varint(encoded) - 2**64 == value
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_varint_ends_at_the_first_byte_without_the_high_bit(value: int) -> None:
+    encoded = protobuf.varint(value)
+
+    assert [byte >> 7 for byte in encoded] == [1] * (len(encoded) - 1) + [0]
+    assert read_varint(encoded) == value
+
+
+def test_an_integer_of_zero_is_left_out() -> None:
+    assert protobuf.integer(1, 0) == b""
+
+
+def test_an_integer_carries_its_field_number() -> None:
+    assert protobuf.integer(3, 150).hex() == "189601"
+
+
+def test_a_field_number_above_fifteen_takes_two_bytes() -> None:
+    assert protobuf.integer(16, 1).hex() == "800101"
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, ""),
+        (43, "112b00000000000000"),
+        (-1, "11ffffffffffffffff"),
+        (2**63 - 1, "11ffffffffffffff7f"),
+    ],
+)
+def test_a_fixed_integer_is_eight_little_endian_bytes(value: int, encoded: str) -> None:
+    assert protobuf.sfixed64(2, value).hex() == encoded
+
+
+def test_an_empty_message_is_written() -> None:
+    assert protobuf.message(2, b"").hex() == "1200"
+
+
+def test_a_message_of_128_bytes_has_a_length_of_two() -> None:
+    assert protobuf.message(1, bytes(128)).hex() == "0a8001" + "00" * 128
+
+
+def test_empty_bytes_and_texts_are_left_out() -> None:
+    assert protobuf.blob(1, b"") == b""
+    assert protobuf.string(1, "") == b""
+
+
+def test_a_text_is_written_as_utf_8() -> None:
+    assert protobuf.string(1, "é").hex() == "0a02c3a9"
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "encoded"),
+    [
+        (0, ""),
+        (1, "1001"),
+        (1_000_000_000, "0801"),
+        (1_500_000_000, "08011080cab5ee01"),
+        # The nanoseconds count forward also before 1970.
+        (-1, "08ffffffffffffffffff0110ff93ebdc03"),
+        (-1_000_000_000, "08ffffffffffffffffff01"),
+    ],
+)
+def test_a_time_is_whole_seconds_and_forward_nanoseconds(time_ns: int, encoded: str) -> None:
+    assert protobuf.timestamp(time_ns).hex() == encoded
+
+
+def test_a_delimited_body_stands_behind_its_length() -> None:
+    assert protobuf.delimited(bytes(200)) == b"\xc8\x01" + bytes(200)

@@ -1,0 +1,103 @@
+"""Addresses and signatures of secp256k1 keys, against what CometBFT 0.38.25 made."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flask_noderpc.domain.validator import SECP256K1, PublicKey
+from flask_noderpc.protocol.comet import keys
+from flask_noderpc.protocol.comet.ripemd160 import computed, ripemd160
+
+# crypto/secp256k1: GenPrivKeySecp256k1([]byte("flask-noderpc")), its Sign([]byte("message")).
+KEY = PublicKey(
+    SECP256K1,
+    bytes.fromhex("024b261ca6990b467f574c2f3364c16f8def372226b71b215e78e5ab4988aa1a0a"),
+)
+ADDRESS = "53534b89536ec179066b2e24c647a3bc3e8bdba6"
+SIGNATURE = bytes.fromhex(
+    "f91f3410dd16cb9fecbd8faaf16c537bb2d13ae39bb0a79114be3008448fa2cf"
+    "44f3aa6dfbfe5a0f0f5c4589f17e4688f7eda3b2b4d0c912180bf9d3d249254c"
+)
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+@pytest.mark.parametrize(
+    ("text", "digest"),
+    [
+        (b"", "9c1185a5c5e9fc54612808977ee8f548b2258d31"),
+        (b"abc", "8eb208f7e05d987a9b044a8e98c6b087f15a0bfc"),
+        (b"message digest", "5d0689ef49d2fae572b881b123a85ffa21595f36"),
+        (b"1234567890" * 8, "9b752e45573d4b39f4dbd3323cab82bf63326bfb"),
+        (b"a" * 1000, "aa69deee9a8922e92f8105e007f76110f381e9cf"),
+    ],
+)
+def test_the_hash_is_that_of_the_paper(text: bytes, digest: str) -> None:
+    assert computed(text).hex() == digest
+    assert ripemd160(text).hex() == digest
+
+
+@pytest.mark.skipif(
+    "ripemd160" not in hashlib.algorithms_available, reason="this OpenSSL has no RIPEMD-160"
+)
+@given(st.binary(max_size=300))
+def test_the_hash_is_that_of_openssl(text: bytes) -> None:
+    assert computed(text) == hashlib.new("ripemd160", text).digest()
+
+
+def test_the_hash_is_worked_out_where_openssl_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(name: str, data: bytes, *, usedforsecurity: bool) -> None:
+        raise ValueError(f"unsupported hash type {name}")
+
+    monkeypatch.setattr(hashlib, "new", lacking)
+
+    assert keys.address(KEY).hex() == ADDRESS
+
+
+def test_the_address_is_that_of_cometbft() -> None:
+    assert keys.address(KEY).hex() == ADDRESS
+
+
+def test_a_signature_of_cometbft_verifies() -> None:
+    assert keys.verify(KEY, SIGNATURE, b"message")
+    assert not keys.verify(KEY, SIGNATURE, b"another")
+
+
+def test_the_other_s_is_refused() -> None:
+    other = ORDER - int.from_bytes(SIGNATURE[32:])
+
+    assert not keys.verify(KEY, SIGNATURE[:32] + other.to_bytes(32), b"message")
+
+
+@pytest.mark.parametrize(
+    ("key", "signature"),
+    [
+        (KEY.value, SIGNATURE[:63]),
+        (KEY.value, SIGNATURE + b"\0"),
+        (KEY.value, bytes(64)),
+        (KEY.value[:32], SIGNATURE),
+        (b"\x05" + KEY.value[1:], SIGNATURE),
+        (b"\x02" + b"\xff" * 32, SIGNATURE),
+    ],
+)
+def test_what_is_no_key_or_no_signature_does_not_verify(key: bytes, signature: bytes) -> None:
+    assert not keys.verify(PublicKey(SECP256K1, key), signature, b"message")
+
+
+@given(st.integers(1, ORDER - 1), st.binary(max_size=100))
+def test_only_the_signature_in_the_lower_half_verifies(secret: int, message: bytes) -> None:
+    private = ec.derive_private_key(secret, ec.SECP256K1())
+    point = private.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    r, s = decode_dss_signature(private.sign(message, ec.ECDSA(SHA256())))
+    low = min(s, ORDER - s)
+
+    key = PublicKey(SECP256K1, point)
+    assert keys.verify(key, r.to_bytes(32) + low.to_bytes(32), message)
+    assert not keys.verify(key, r.to_bytes(32) + (ORDER - low).to_bytes(32), message)

@@ -1,0 +1,165 @@
+"""The route table and what derives from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from flask_noderpc import COMETBFT_ROUTES, ConfigurationError, MemoryBackend, Route, RouteTable
+from flask_noderpc.domain.answers import Empty
+from flask_noderpc.errors import Busy, SearchTooCostly
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import NoParams, Params, param, specs
+from flask_noderpc.jsonrpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
+from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
+from flask_noderpc.testing import make_chain
+from flask_noderpc.wire.params import Int64
+from tests.interface.shapes import DOCUMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Params):
+    """With a height."""
+
+    height: int | None = param(Int64(), default=None, doc="Which block.")
+
+
+def handler(ctx: Context, params: NoParams) -> Empty:
+    """The first
+    sentence.
+
+    And more.
+    """
+    return Empty()
+
+
+def bare(ctx: Context, params: NoParams) -> Empty:
+    return Empty()
+
+
+ONE = Route("one", handler, NoParams, Empty)
+
+
+def test_a_name_stands_in_a_table_once() -> None:
+    with pytest.raises(ConfigurationError, match="route 'one' is declared twice"):
+        RouteTable((ONE, ONE))
+    with pytest.raises(ConfigurationError, match="declared twice"):
+        RouteTable((ONE,)).__add__((ONE,))
+
+
+def test_tables_are_added_in_order() -> None:
+    second = (Route("two", bare, NoParams, Empty),)
+
+    table = RouteTable((ONE,)) + second
+
+    assert isinstance(table, RouteTable)
+    assert [route.name for route in table] == ["one", "two"]
+    assert list(table.by_name()) == ["one", "two"]
+
+
+def test_the_sentence_of_a_route_is_that_of_its_handler() -> None:
+    assert ONE.doc == "The first sentence."
+    assert Route("two", bare, NoParams, Empty).doc == ""
+
+
+def test_every_route_and_every_parameter_has_a_sentence() -> None:
+    for route in COMETBFT_ROUTES:
+        assert route.doc.endswith("."), route.name
+        assert all(spec.doc.endswith(".") for spec in specs(route.params)), route.name
+
+
+def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> None:
+    ours = [
+        (route.name, [spec.wire for spec in specs(route.params)]) for route in COMETBFT_ROUTES
+    ]
+    theirs = [
+        (route["name"], [row["name"] for row in route["params"]])
+        for route in DOCUMENT["routes"]
+    ]
+
+    assert ours[: len(theirs)] == theirs
+    assert [name for name, _ in ours[len(theirs) :]] == [
+        "header",
+        "header_by_hash",
+        "broadcast_tx_commit",
+        "broadcast_evidence",
+        "consensus_state",
+        "dump_consensus_state",
+        "tx_search",
+        "block_search",
+        "events",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cache", "height", "answer", "allowed"),
+    [
+        (NEVER, 5, "final", False),
+        (ALWAYS, None, "final", True),
+        (AT_HEIGHT, None, "final", False),
+        (AT_HEIGHT, 5, "final", True),
+        (Cache(given="height", final=lambda answer: answer == "final"), 5, "final", True),
+        (Cache(given="height", final=lambda answer: answer == "final"), 5, "young", False),
+        (Cache(given="height", final=lambda answer: answer == "final"), None, "final", False),
+    ],
+)
+def test_an_answer_is_kept_where_it_can_t_change(
+    cache: Cache, height: int | None, answer: Any, allowed: bool
+) -> None:
+    assert cache.allows(Sample(height), answer) is allowed
+
+
+def test_seats_are_counted_and_given_back() -> None:
+    waiters = WaiterLimit(2, "NODERPC_X")
+
+    with (
+        waiters.acquire(),
+        waiters.acquire(),
+        pytest.raises(Busy, match="2 calls wait already, NODERPC_X"),
+    ):
+        waiters.acquire().__enter__()
+    with waiters.acquire():
+        pass
+
+
+def test_whoever_has_most_seats_gives_one_up() -> None:
+    waiters = WaiterLimit(3, "NODERPC_X")
+    backend = MemoryBackend(make_chain().genesis)
+    hog = [waiters.acquire("hog") for _ in range(3)]
+    first, second, _ = [each.__enter__() for each in hog]
+    with waiters.acquire("guest") as guest:
+        with pytest.raises(Busy, match=r"3 of this client.*NODERPC_X raises this"):
+            first.wait_for_height(backend, 10, 30)
+        for waiting in (second, guest):
+            assert waiting.wait_for_height(backend, 10, 0) < 10
+        with pytest.raises(Busy):
+            waiters.acquire("hog").__enter__()
+    hog[0].__exit__(None, None, None)
+    # What was given up is not given back twice.
+    with waiters.acquire("guest"), pytest.raises(Busy):
+        waiters.acquire("guest").__enter__()
+
+
+def test_each_client_has_so_many_seats() -> None:
+    waiters = WaiterLimit(3, "NODERPC_X", per_client=1)
+    too_many = pytest.raises(Busy, match="NODERPC_X_PER_CLIENT raises this")
+    with waiters.acquire("one"), waiters.acquire("other"), too_many:
+        waiters.acquire("one").__enter__()
+    with waiters.acquire(), waiters.acquire():
+        # Those without an address are not known to be one.
+        pass
+
+
+def test_turns_are_waited_for_and_given_back() -> None:
+    scans = ScanLimit(0.01)
+
+    with (
+        scans.acquire(),
+        scans.acquire(),
+        pytest.raises(SearchTooCostly, match="NODERPC_SEARCH_TIMEOUT"),
+    ):
+        scans.acquire().__enter__()
+    with scans.acquire():
+        pass

@@ -1,0 +1,138 @@
+"""Rings and the hub: who gets which events, and who has fallen behind."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flask_noderpc.events.messages import Message
+from flask_noderpc.events.query import parse
+from flask_noderpc.jsonrpc.subscriptions import EventBuffer, QueryHub
+
+ALL = parse("tm.event EXISTS")
+
+
+def message(position: int, **keys: str) -> Message:
+    return Message(
+        1, position, "Tx", None, {name.replace("__", "."): [v] for name, v in keys.items()}
+    )
+
+
+def encode(item: Message) -> bytes:
+    return str(item.position).encode()
+
+
+@given(
+    st.lists(st.lists(st.binary(max_size=5), max_size=8), max_size=12),
+    st.integers(1, 6),
+    st.integers(1, 20),
+)
+def test_a_ring_has_the_newest_batch_and_as_much_before_it_as_it_may_keep(
+    batches: list[list[bytes]], max_events: int, max_bytes: int
+) -> None:
+    ring = EventBuffer(ALL, max_events, max_bytes)
+    told: list[bytes] = []
+    for batch in batches:
+        ring.extend(batch)
+        told += batch
+
+        kept = ring.since(ring.first)
+        assert kept is not None
+        assert kept == told[len(told) - len(kept) :]
+        assert ring.end == len(told)
+        assert len(kept) >= len(batch)
+        older = kept[: len(kept) - len(batch)]
+        assert not older or (len(older) <= max_events and sum(map(len, kept)) <= max_bytes)
+
+
+def test_a_cursor_that_fell_off_the_ring_is_told_apart_from_one_with_no_news() -> None:
+    ring = EventBuffer(ALL, 2, 100)
+    ring.extend([b"a", b"b", b"c"])
+    ring.extend([b"d"])
+
+    assert ring.since(0) is None
+    assert ring.since(1) == [b"b", b"c", b"d"]
+    assert ring.since(4) == []
+
+
+QUERIES = [
+    "tm.event='Tx'",
+    "tm.event='Tx' AND a.k='1'",
+    "tm.event='Tx' AND a.k='2'",
+    "a.k='1' AND a.n='1'",
+    "a.k EXISTS",
+    "a.n>1",
+    "b.k='1'",
+]
+VALUES = st.sampled_from(["1", "2", "3"])
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"tm__event": st.sampled_from(["Tx", "NewBlock"])},
+        optional={"a__k": VALUES, "a__n": VALUES, "b__k": VALUES},
+    ),
+    max_size=8,
+)
+
+
+@given(MESSAGES, st.lists(st.sampled_from(QUERIES), max_size=12))
+def test_every_subscriber_gets_what_its_query_matches_once_and_in_order(
+    told: list[dict[str, str]], asked: list[str]
+) -> None:
+    messages = [message(position, **keys) for position, keys in enumerate(told)]
+    hub = QueryHub(encode, 100, 10_000)
+    joined = [hub.join(parse(text), lambda: None) for text in asked]
+
+    hub.publish(messages)
+
+    for text, (ring, cursor) in zip(asked, joined, strict=True):
+        wanted = [encode(m) for m in messages if parse(text).matches(m.keys)]
+        assert ring.since(cursor) == wanted
+
+
+def test_a_subscriber_is_woken_once_a_block_and_not_for_what_it_did_not_ask() -> None:
+    woken: list[str] = []
+    hub = QueryHub(encode, 100, 10_000)
+    hub.join(parse("a.k='1'"), lambda: woken.append("one"))
+    hub.join(parse("a.k='2'"), lambda: woken.append("two"))
+
+    hub.publish([message(0, a__k="1"), message(1, a__k="1")])
+
+    assert woken == ["one"]
+
+
+def test_a_message_is_encoded_once_and_only_when_wanted() -> None:
+    encoded: list[int] = []
+
+    def counting(item: Message) -> bytes:
+        encoded.append(item.position)
+        return b"x"
+
+    hub = QueryHub(counting, 100, 10_000)
+    for text in ("a.k='1'", "a.k EXISTS", "a.k='1' AND a.k EXISTS"):
+        hub.join(parse(text), lambda: None)
+
+    hub.publish([message(0, a__k="1"), message(1, b__k="1")])
+
+    assert encoded == [0]
+
+
+def test_nothing_is_left_when_everyone_has_left() -> None:
+    def one() -> None: ...
+
+    hub = QueryHub(encode, 100, 10_000)
+    rings = [hub.join(parse(text), one)[0] for number, text in enumerate(QUERIES)]
+    assert (len(hub), hub.clients) == (len(QUERIES), 1)
+
+    for ring in rings:
+        hub.leave(ring, one)
+
+    assert (len(hub), hub.clients, hub._by_value, hub._others) == (0, 0, {}, [])
+
+
+def test_a_type_of_events_that_stands_for_an_empty_text_is_told_too() -> None:
+    hub = QueryHub(encode, 100, 10_000)
+    ring, cursor = hub.join(parse("transfer=''"), lambda: None)
+
+    hub.publish([message(1, transfer__amount="5"), message(2, mint__amount="5")])
+
+    assert ring.since(cursor) == [b"1"]

@@ -1,0 +1,73 @@
+"""The executors of ``noderpc start`` are there before the first call and the first block."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from flask_noderpc.testing.evm import ACCOUNTS
+
+from .kit import PATIENCE, Node, started, until
+
+
+def executors(folder: Path) -> dict[int, int]:
+    """Those of a node, with how much each gives way to others."""
+    listed = subprocess.run(
+        ["pgrep", "-f", f"applications.evm.executor {folder}"], capture_output=True, text=True
+    )
+    pids = map(int, listed.stdout.split())
+    # Whoever runs the tests may give way too.
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    return {pid: os.getpriority(os.PRIO_PROCESS, pid) - own for pid in pids}
+
+
+def ask(node: Node, method: str, *params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"content-type": "application/json"}
+    url = node.url("EVM JSON-RPC")
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)["result"]
+
+
+def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) -> None:
+    # The second time there is a chain, whose genesis needs no code to run.
+    for log in ("first.log", "second.log"):
+        with started(tmp_path, "--dev", log=log) as node:
+            node.until_up()
+            until(lambda: sorted(executors(tmp_path).values()) == [0, 5], "both")
+            before = executors(tmp_path)
+            call = {"from": ACCOUNTS[0].address, "to": ACCOUNTS[1].address, "value": "0x1"}
+            for _ in range(3):
+                assert ask(node, "eth_estimateGas", call) == "0x5208"
+            ask(node, "eth_sendTransaction", call)
+            ask(node, "evm_mine")
+            assert executors(tmp_path) == before
+            assert node.end() == 0
+        until(lambda: not executors(tmp_path), "their end")
+
+
+def test_those_who_only_serve_have_none_for_blocks(tmp_path: Path) -> None:
+    with started(tmp_path, "--dev", log="first.log") as node:
+        node.until_up()
+        # Without a block each process would have the genesis executed.
+        ask(node, "evm_mine")
+        assert node.end() == 0
+    with started(tmp_path, "--dev", "--workers", "2") as node:
+        node.until_up()
+        # Two for calls; the one for blocks belongs to the process that makes them.
+        until(lambda: sorted(executors(tmp_path).values()) == [0, 5, 5], "all")
+
+
+def test_a_development_node_mines_each_transaction_before_it_answers(tmp_path: Path) -> None:
+    transfer = {"from": ACCOUNTS[0].address, "to": ACCOUNTS[1].address, "value": "0x1"}
+    with started(tmp_path, "--dev") as node:
+        node.until_up()
+        for height in range(1, 4):
+            tx_hash = ask(node, "eth_sendTransaction", transfer)
+            receipt = ask(node, "eth_getTransactionReceipt", tx_hash)
+            assert receipt["blockNumber"] == hex(height)

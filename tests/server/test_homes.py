@@ -1,0 +1,128 @@
+"""``noderpc start``: which folder has which chain, and chains that are another's."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from web3 import HTTPProvider, Web3
+
+from flask_noderpc import ConfigurationError, EmbeddedChain
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
+
+from .kit import COMMAND, Node, refusal, started
+
+PORTS = ("--rpc.laddr", "--json-rpc.address", "--json-rpc.ws-address")
+ANYWHERE = [word for flag in PORTS for word in (flag, "127.0.0.1:0")]
+
+
+def run_once(folder: Path, *flags: str) -> None:
+    """Let a node make its home, and end it."""
+    with started(folder, *flags) as node:
+        node.until_up()
+        assert node.end() == 0
+
+
+def test_a_chain_for_development_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    command = ["env", f"HOME={tmp_path}", *COMMAND, *ANYWHERE]
+
+    def chain_id(node: Node) -> str:
+        node.until_up()
+        found: str = node.get("/status")["node_info"]["network"]
+        return found
+
+    with started(tmp_path, "--json-rpc.enable", command=command, log="1") as node:
+        first = chain_id(node)
+        node.end()
+    with started(tmp_path, "--dev", command=command, log="2") as node:
+        assert chain_id(node) != first
+        w3 = Web3(HTTPProvider(node.url("EVM JSON-RPC")))
+        assert len(w3.eth.accounts) == 10
+        node.end()
+    with started(tmp_path, "--json-rpc.enable", command=command, log="3") as node:
+        assert chain_id(node) == first
+    assert (tmp_path / ".noderpc" / "dev-evm" / "data" / "noderpc.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("made_with", "asked", "words"),
+    [
+        ((), ("--dev",), "application 'kvstore', and NODERPC_APPLICATION is 'evm'"),
+        (("--dev",), (), "application 'evm', and NODERPC_APPLICATION is 'kvstore'"),
+        ((), ("--chain-id", "other"), "and NODERPC_CHAIN_ID is 'other'"),
+    ],
+)
+def test_the_chain_of_another_is_refused_before_anything_listens(
+    tmp_path: Path, made_with: tuple[str, ...], asked: tuple[str, ...], words: str
+) -> None:
+    run_once(tmp_path, *made_with)
+
+    # An address that nobody could listen at would be told of first.
+    nowhere = ("--rpc.laddr", "tcp://192.0.2.1:1")
+    said = refusal("--home", str(tmp_path), *nowhere, *asked)
+
+    assert said.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'} holds chain ")
+    assert words in said
+    assert "--home" in said
+    assert "\n" not in said
+
+
+def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    run_once(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "data" / "noderpc.db")) as at, at:
+        at.execute("UPDATE app_state SET value = X'392E39' WHERE key = CAST('version' AS BLOB)")
+        assert at.execute("SELECT changes()").fetchone() == (1,)
+
+    (said,) = refusal("--home", str(tmp_path)).splitlines()
+
+    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in said
+
+
+def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
+    run_once(tmp_path)
+    (tmp_path / "hosts.py").write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, database={str(tmp_path / 'data' / 'noderpc.db')!r},"
+        " application='merkle', rpc_laddr='tcp://192.0.2.1:1')\n"
+    )
+    app = str(tmp_path / "hosts.py")
+    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+
+    said = refusal(command=command)
+
+    assert "application 'kvstore', and NODERPC_APPLICATION is 'merkle'" in said
+
+
+def made_by_hand(database: Path) -> None:
+    chain = EmbeddedChain(database, application=KVStore, produce=False)
+    chain.start()
+    chain.close()
+
+
+def test_a_chain_opens_with_the_application_that_made_it_alone(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    made_by_hand(database)
+
+    with (
+        closing(EmbeddedChain(database, application=MerkleKVStore, produce=False)) as other,
+        pytest.raises(ConfigurationError, match="application 'kvstore'"),
+    ):
+        other.start()
+    with closing(EmbeddedChain(database, application=KVStore, produce=False)) as same:
+        same.start()
+
+
+def test_a_store_that_does_not_tell_its_application_is_opened(tmp_path: Path) -> None:
+    database = tmp_path / "chain.db"
+    made_by_hand(database)
+    with closing(sqlite3.connect(database)) as at, at:
+        at.execute("ALTER TABLE chain DROP COLUMN application")
+        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm012_application'")
+
+    run_once(tmp_path, "--database", str(database), "--home", str(tmp_path))

@@ -1,0 +1,196 @@
+"""Hosts and origins at the addresses of ``noderpc start``: a page may not come by a name of
+its own, and in development pages of this machine write and sign."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
+
+from ..websocket.client import Client
+from .kit import COMMAND, PATIENCE, Node, connect, started, until
+
+REFUSED = "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n"
+OWN = ("localhost", "LOCALHOST:1", "127.0.0.1:1", "192.0.2.7", "[::1]:1", "[2001:db8::1]")
+FOREIGN = ("evil.example", "evil.example:26657", "localhost.evil.example", "127.0.0.1.nip.io")
+SENT = {"method": "broadcast_tx_sync", "params": {"tx": "YT0x"}}
+
+
+def asked(url: str, path: str = "/health", body: Any = None, **headers: str) -> tuple[int, str]:
+    """Status and text of the answer to a GET, or to a POST of a body."""
+    with closing(HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as connection:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if body is None:
+            connection.request("GET", path, headers=named)
+        else:
+            named["Content-Type"] = "application/json"
+            call = json.dumps({"jsonrpc": "2.0", "id": 1, **body})
+            connection.request("POST", path, call, named)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def urls(node: Node) -> list[str]:
+    """Return the URLs of the node RPC, in the order of its addresses."""
+    return re.findall(r"^node RPC +(\S+)", node.log.read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    at = f"tcp://127.0.0.1:0,tcp://0.0.0.0:0,unix://{folder}/node.sock"
+    with started(folder, "--json-rpc.enable", "--rpc.laddr", at) as found:
+        found.until_up()
+        yield found
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_names_of_this_machine_are_served(node: Node, host: str) -> None:
+    for _ in range(2):
+        assert asked(node.url(), Host=host)[0] == 200
+    chain = {"method": "eth_chainId", "params": []}
+    assert asked(node.url("EVM JSON-RPC"), "/", chain, Host=host)[0] == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_a_name_that_leads_here_is_no_way_in(node: Node, host: str) -> None:
+    url = node.url()
+    page = {"Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
+    chain = {"method": "eth_chainId", "params": []}
+    # The answer to its own name is not kept for another.
+    asked(url)
+    for answer in (
+        asked(url, Host=host),
+        asked(url, "/", SENT, Host=host, **page),
+        asked(url, "/", Host=host),
+        asked(node.url("EVM JSON-RPC"), "/", chain, Host=host),
+    ):
+        assert answer == (403, REFUSED)
+    with pytest.raises(ConnectionRefusedError, match=" 403 "):
+        Client(url, headers={"Host": host})
+    websocket = node.url("EVM websocket").replace("ws", "http", 1)
+    with pytest.raises(ConnectionRefusedError, match=" 403 "):
+        Client(websocket, path="/", headers={"Host": host})
+
+
+def test_a_program_may_name_no_host(node: Node) -> None:
+    with connect(node.url()) as sock:
+        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert b" 200 " in sock.recv(100)
+
+
+def test_addresses_that_others_reach_serve_every_name(node: Node) -> None:
+    _, everywhere, unix = urls(node)
+    for host in FOREIGN:
+        assert asked(everywhere.replace("localhost", "127.0.0.1"), Host=host)[0] == 200
+    with connect_unix(unix) as sock:
+        sock.sendall(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def connect_unix(url: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(PATIENCE)
+    sock.connect(url.removeprefix("unix://"))
+    return sock
+
+
+def test_listed_names_are_served_beside_those_of_this_machine(tmp_path: Path) -> None:
+    with started(tmp_path, "--allowed-hosts", "node.example,*.inner.example") as node:
+        node.until_up()
+        for host in (*OWN, "node.example:80", "a.inner.example"):
+            assert asked(node.url(), Host=host)[0] == 200, host
+        for host in FOREIGN:
+            assert asked(node.url(), Host=host) == (403, REFUSED)
+
+
+def home(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_behind_a_proxy_only_a_list_counts(tmp_path: Path) -> None:
+    proxied = ("--trusted-proxies", "1")
+    with started(home(tmp_path / "any"), *proxied) as node:
+        node.until_up()
+        assert asked(node.url(), Host="node.example")[0] == 200
+        assert asked(node.url(), X_Forwarded_Host="node.example")[0] == 200
+    with started(home(tmp_path / "list"), *proxied, "--allowed-hosts", "node.example") as node:
+        url = node.url()
+        until(lambda: asked(url, X_Forwarded_Host="node.example")[0] == 200, "an answer")
+        assert asked(url) == (403, REFUSED)
+        assert asked(url, X_Forwarded_Host="evil.example") == (403, REFUSED)
+
+
+def test_a_hosts_app_has_the_names_that_it_lists(tmp_path: Path) -> None:
+    (tmp_path / "hosting.py").write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC\n"
+        f"app = Flask(__name__, instance_path={str(tmp_path)!r})\n"
+        "NodeRPC(app, rpc_laddr='tcp://127.0.0.1:0')\n"
+    )
+    python, *_ = COMMAND
+    where = ["--app", str(tmp_path / "hosting.py")]
+    command = [python, "-m", "flask", *where, "noderpc", "start"]
+    with started(tmp_path, command=command) as node:
+        node.until_up()
+        assert asked(node.url(), Host="node.example")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with started(tmp_path_factory.mktemp("dev"), "--dev") as found:
+        found.until_up()
+        yield found
+
+
+FIRST = "0x" + DEV_KEYS[0].address.hex()
+PAYS: dict[str, Any] = {
+    "method": "eth_sendTransaction",
+    "params": [{"from": FIRST, "to": FIRST}],
+}
+PAGES = ("http://localhost:3000", "https://127.0.0.1:5173", "chrome-extension://abcdef")
+
+
+@pytest.mark.parametrize("origin", [*PAGES, "moz-extension://abc-def"])
+@pytest.mark.parametrize("relation", ["cross-site", "same-site"])
+def test_in_development_pages_of_this_machine_send_and_sign(
+    dev: Node, origin: str, relation: str
+) -> None:
+    page = {"Origin": origin, "Sec_Fetch_Site": relation}
+    assert '"result":"0x' in asked(dev.url("EVM JSON-RPC"), "/", PAYS, **page)[1]
+    unknown = asked(dev.url(), "/", SENT, **page)[1]
+    assert "NODERPC_WRITE_ORIGINS" not in unknown
+    headers = {"Origin": origin, "Sec-Fetch-Site": relation}
+    with closing(Client(websocket_of(dev), path="/", headers=headers)) as client:
+        assert client.asked(PAYS["method"], PAYS["params"])["result"].startswith("0x")
+
+
+def websocket_of(node: Node) -> str:
+    return node.url("EVM websocket").replace("ws", "http", 1)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost.evil.example"])
+def test_in_development_other_pages_only_read(dev: Node, origin: str) -> None:
+    page = {"Origin": origin, "Sec_Fetch_Site": "cross-site"}
+    url = dev.url("EVM JSON-RPC")
+    assert "NODERPC_WRITE_ORIGINS" in asked(url, "/", PAYS, **page)[1]
+    number = {"method": "eth_blockNumber", "params": []}
+    assert '"result"' in asked(url, "/", number, **page)[1]
+
+
+@pytest.mark.parametrize("origin", PAGES)
+def test_without_development_the_error_names_the_setting(node: Node, origin: str) -> None:
+    for relation in ("cross-site", "same-site"):
+        page = {"Origin": origin, "Sec_Fetch_Site": relation}
+        assert "NODERPC_WRITE_ORIGINS" in asked(node.url(), "/", SENT, **page)[1]

@@ -1,0 +1,152 @@
+"""TLS of ``noderpc start``: the node RPC and the EVM layer, each with its own certificate."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ..websocket.client import Client
+from .certificate import make_certificate
+from .kit import PATIENCE, Node, connect, refusal, started
+
+Pair = tuple[str, str]
+ADDRESS = ("--rpc.laddr", "tcp://127.0.0.1:0")
+EVM = ("EVM JSON-RPC", "EVM websocket")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair]:
+    """Certificate and key of each layer."""
+    return {
+        layer: make_certificate(tmp_path_factory.mktemp(layer)) for layer in ("node", "evm")
+    }
+
+
+@pytest.fixture(scope="module")
+def node(
+    tmp_path_factory: pytest.TempPathFactory, certificates: dict[str, Pair]
+) -> Iterator[Node]:
+    own, evm = certificates["node"], certificates["evm"]
+    flags = (
+        *("--rpc.tls_cert_file", own[0], "--rpc.tls_key_file", own[1]),
+        *("--tls.certificate-path", evm[0], "--tls.key-path", evm[1], "--json-rpc.enable"),
+    )
+    with started(tmp_path_factory.mktemp("home"), *flags) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def own(certificates: dict[str, Pair]) -> ssl.SSLContext:
+    """Trusts the node RPC's."""
+    return ssl.create_default_context(cafile=certificates["node"][0])
+
+
+@pytest.fixture(scope="module")
+def evm(certificates: dict[str, Pair]) -> ssl.SSLContext:
+    """Trusts the EVM layer's."""
+    return ssl.create_default_context(cafile=certificates["evm"][0])
+
+
+def test_all_addresses_are_shown_with_their_schemes(node: Node) -> None:
+    shown = [node.url(title).partition(":")[0] for title in ("node RPC", *EVM)]
+    assert shown == ["https", "https", "wss"]
+
+
+def test_the_node_rpc_is_reached(node: Node, own: ssl.SSLContext) -> None:
+    url = node.url()
+    with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own) as answer:
+        assert json.load(answer)["result"] == {}
+    with closing(Client(url, tls=own)) as client:
+        assert client.asked("health")["result"] == {}
+
+
+def test_the_evm_layer_is_reached(node: Node, evm: ssl.SSLContext) -> None:
+    request = urllib.request.Request(
+        node.url("EVM JSON-RPC"),
+        b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}',
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE, context=evm) as answer:
+        assert json.load(answer)["result"] == hex(9000)
+    with closing(Client(node.url("EVM websocket"), path="/", tls=evm)) as client:
+        assert client.asked("eth_chainId", [])["result"] == hex(9000)
+
+
+def test_a_layer_shows_its_own_certificate(
+    node: Node, own: ssl.SSLContext, evm: ssl.SSLContext
+) -> None:
+    for title, wrong in (("node RPC", evm), *((title, own) for title in EVM)):
+        url = node.url(title).replace("wss", "https", 1)
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.urlopen(url, timeout=PATIENCE, context=wrong)
+
+
+def test_who_does_not_speak_tls_gets_no_answer_and_harms_nobody(
+    node: Node, own: ssl.SSLContext
+) -> None:
+    url = node.url()
+    with connect(url) as sock:
+        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert not sock.recv(100).startswith(b"HTTP/")
+    assert urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own).read()
+
+
+def test_subscribers_are_told_meanwhile_and_at_the_end(
+    tmp_path: Path, certificates: dict[str, Pair]
+) -> None:
+    certificate, key = certificates["node"]
+    context = ssl.create_default_context(cafile=certificate)
+    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
+    with started(tmp_path, *flags, "--empty-blocks", "--block-interval", "0.05") as node:
+        client = Client(node.url(), tls=context, timeout=PATIENCE)
+        client.call("subscribe", {"query": "tm.event='NewBlock'"})
+        # Larger than one record of TLS, in both directions.
+        for _ in range(20):
+            client.call("health", {}, request_id="x" * 100_000)
+        told = [client.json() for _ in range(40)]
+        assert sum("data" in message["result"] for message in told) == 19
+        assert node.end() == 0
+        while client.read() is not None:
+            pass
+        assert client.closed == 1001
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("other", "are no pair for TLS: key values mismatch"),
+        ("secret", "the key for TLS must have no passphrase"),
+        ("certificate", "are no pair for TLS: no certificate or no key"),
+        ("none", "for TLS: No such file or directory"),
+    ],
+)
+def test_what_is_no_certificate_with_its_key_is_one_clear_line(
+    tmp_path: Path, certificates: dict[str, Pair], name: str, words: str
+) -> None:
+    (certificate, key), secret = certificates["node"], str(tmp_path / "secret.pem")
+    if name == "secret":
+        change = ["openssl", "rsa", "-aes128", "-passout", "pass:word", "-in", key]
+        subprocess.run([*change, "-out", secret], check=True, capture_output=True)
+    other = certificates["evm"][1]
+    wrong = {"other": other, "secret": secret, "certificate": certificate, "none": "/none.pem"}
+    flags = ("--tls.certificate-path", certificate, "--tls.key-path", wrong[name])
+    said = refusal("--home", str(tmp_path), "--json-rpc.enable", *ADDRESS, *flags)
+    assert words in said
+    assert "\n" not in said
+
+
+def test_a_call_sent_with_the_handshake_is_answered(node: Node, evm: ssl.SSLContext) -> None:
+    early = ['{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}']
+    url = node.url("EVM websocket")
+    with closing(Client(url, "/", PATIENCE, tls=evm, early=early)) as client:
+        assert client.json()["id"] == 7
