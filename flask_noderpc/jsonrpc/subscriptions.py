@@ -155,14 +155,18 @@ class QueryHub(EventBuffers[Query]):
         return self._others if value is None else self._by_value.setdefault(value, [])
 
     def publish(self, messages: Iterable[Message]) -> None:
-        """Give a block's messages to all who want them, and wake them."""
-        batches: dict[EventBuffer[Query], list[bytes]] = {}
+        """Deliver a block's messages to the matching buffers, and wake their subscribers.
+
+        Messages are read and encoded without the lock: subscribing never waits for either.
+        """
+        block = list(messages)
         with self._lock:
-            for message in messages:
-                body = b""
-                for ring in self._matching(message.keys):
-                    body = body or self._encode(message)
-                    batches.setdefault(ring, []).append(body)
+            matching = [tuple(self._matching(message.keys)) for message in block]
+        batches: dict[EventBuffer[Query], list[bytes]] = {}
+        for message, buffers in zip(block, matching, strict=True):
+            body = self._encode(message) if buffers else b""
+            for buffer in buffers:
+                batches.setdefault(buffer, []).append(body)
         self._deliver(batches)
 
     def _matching(self, keys: Keys) -> Iterable[EventBuffer[Query]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -136,3 +139,31 @@ def test_a_type_of_events_that_stands_for_an_empty_text_is_told_too() -> None:
     hub.publish([message(1, transfer__amount="5"), message(2, mint__amount="5")])
 
     assert ring.since(cursor) == [b"1"]
+
+
+def test_subscribing_does_not_wait_while_a_block_is_read_or_encoded() -> None:
+    joined: list[bool] = []
+
+    def subscribe() -> None:
+        thread = threading.Thread(
+            target=hub.join, args=(parse("b.k='1'"), lambda: None), daemon=True
+        )
+        thread.start()
+        thread.join(20)
+        joined.append(not thread.is_alive())
+
+    def read() -> Iterator[Message]:
+        subscribe()
+        yield message(1, a__k="1")
+
+    def encode_slowly(item: Message) -> bytes:
+        subscribe()
+        return encode(item)
+
+    hub = QueryHub(encode_slowly, 100, 10_000)
+    buffer, cursor = hub.join(parse("a.k='1'"), lambda: None)
+
+    hub.publish(read())
+
+    assert joined == [True, True]
+    assert buffer.since(cursor) == [b"1"]
