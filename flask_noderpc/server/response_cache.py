@@ -58,7 +58,7 @@ def why_no_response_cache(app: Flask) -> str:
         return "the app authorizes each call"
     if any(mount.settings.log_calls for mount in mounts(app).values()):
         return "each call is logged with its client"
-    if not all(_is_own(one) for signal in _SIGNALS for one in signal.receivers_for(app)):
+    if _has_request_receivers(app):
         return "the app listens to Flask's signals of requests"
     hooks: tuple[dict[Any, list[Any]], ...] = (
         app.url_value_preprocessors,
@@ -71,9 +71,14 @@ def why_no_response_cache(app: Flask) -> str:
     return ""
 
 
-def _is_own(receiver: object) -> bool:
-    # What it does was done when the server started.
-    return receiver is check_request
+def _has_request_receivers(app: Flask) -> bool:
+    """Return true if receivers of the host's are connected to Flask's request signals."""
+    # What check_request does was done when the server started.
+    return any(
+        receiver is not check_request
+        for signal in _SIGNALS
+        for receiver in signal.receivers_for(app)
+    )
 
 
 def _is_ours(hook: object) -> bool:
@@ -127,9 +132,15 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """A cache of answers by their requests; bounded in bytes, also as a part of ``memory``."""
+    """Cache of responses by their requests; bounded in bytes, also as a part of ``memory``.
 
-    def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
+    It answers nothing while receivers are connected to the request signals of ``app``.
+    """
+
+    def __init__(
+        self, max_bytes: int, memory: CacheMemory | None = None, app: Flask | None = None
+    ) -> None:
+        self._app = app
         self._sent: LRUCache[bytes, CachedResponse] = LRUCache(
             _MOST, max_bytes, _weight, memory
         )
@@ -139,7 +150,8 @@ class ResponseCache:
     def find(self, raw_request: RawRequest) -> tuple[bytes, ...] | None:
         """The answer to a request, in parts, if it is the same as before."""
         sent = self._sent.get(raw_request.key)
-        if sent is None:
+        # A receiver may be connected at any time, unlike a hook.
+        if sent is None or (self._app is not None and _has_request_receivers(self._app)):
             return None
         try:
             if not sent.reproducible.holds():

@@ -164,7 +164,9 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     has_response_cache = most > 0 and not why_no_response_cache(app)
     for listener in spec.listeners:
         response_cache = (
-            ResponseCache(most, mounts(app)[spec.mount].memory) if has_response_cache else None
+            ResponseCache(most, mounts(app)[spec.mount].memory, app)
+            if has_response_cache
+            else None
         )
         yield _server(listener, app, spec, limits, response_cache)
 

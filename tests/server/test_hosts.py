@@ -147,6 +147,43 @@ def test_a_hosts_app_has_the_names_that_it_lists(tmp_path: Path) -> None:
         assert asked(node.url(), Host="node.example")[0] == 200
 
 
+LATE_RECEIVER = """
+from flask import Flask, request, request_started
+from flask_noderpc import NodeRPC
+
+app = Flask(__name__, instance_path={folder!r})
+NodeRPC(app, rpc_laddr="tcp://127.0.0.1:0")
+paths = []
+
+
+def note(_sender, **_):
+    paths.append(request.path)
+
+
+@app.get("/connect")
+def connect():
+    request_started.connect(note, app)
+    return "connected"
+
+
+@app.get("/paths")
+def seen():
+    return paths
+"""
+
+
+def test_a_receiver_that_is_connected_late_sees_cached_requests_too(tmp_path: Path) -> None:
+    module = tmp_path / "hosting.py"
+    module.write_text(LATE_RECEIVER.format(folder=str(tmp_path)))
+    command = [COMMAND[0], "-m", "flask", "--app", str(module), "noderpc", "start"]
+    with started(tmp_path, command=command) as node:
+        node.until_up()
+        url = node.url()
+        for path in ("/health", "/health", "/connect", "/health", "/health"):
+            assert asked(url, path)[0] == 200
+        assert json.loads(asked(url, "/paths")[1]) == ["/health", "/health", "/paths"]
+
+
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     with started(tmp_path_factory.mktemp("dev"), "--dev") as found:
