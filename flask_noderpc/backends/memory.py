@@ -13,7 +13,7 @@ from ..domain.params import ConsensusParams
 from ..domain.search import TxRecord
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound
-from ..protocol.comet.chain_state import Head
+from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.hashes import tx_hash
 from .base.application import InitChain
 from .base.backend import ChainBackend
@@ -35,7 +35,7 @@ class MemoryBackend(ChainBackend):
         params = genesis.consensus_params
         if state.consensus_params:
             params = params.updated(state.consensus_params)
-        self._heads = [Head.at_genesis(genesis, state.app_hash, state.validators, params)]
+        self._heads = [ChainState.at_genesis(genesis, state.app_hash, state.validators, params)]
         self._blocks: list[tuple[CommittedBlock, BlockID, int]] = []
         self._heights: dict[bytes, int] = {}
         self._txs: dict[bytes, TxRecord] = {}
@@ -47,7 +47,7 @@ class MemoryBackend(ChainBackend):
         for item in blocks:
             block_id, size = self._heads[-1].check(item.block, item.commit, item.results)
             header = item.block.header
-            head = self._heads[-1].after(block_id, header.time, item.commit, item.results)
+            head = self._heads[-1].next_state(block_id, header.time, item.commit, item.results)
             with self._grown:
                 self._heights[block_id.hash] = header.height
                 self._index(item)

@@ -15,7 +15,7 @@ from ..domain.time import SECOND
 from ..errors import LeaseLost, StoreError
 from ..protocol.comet import hashes
 from ..protocol.comet.blocksize import evidence_bytes, max_data_bytes
-from ..protocol.comet.chain_state import Head
+from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey
 from ..signals import block_committed, tell
 from . import proposal
@@ -154,7 +154,7 @@ class Producer:
             room = _room(head, evidence)
             return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
 
-    def _retimed(self, head: Head) -> Head:
+    def _retimed(self, head: ChainState) -> ChainState:
         time, self.next_time = self.next_time, None
         if time is None:
             soonest = (head.time // SECOND + (self.step or 1)) * SECOND
@@ -193,7 +193,7 @@ class Producer:
             self.next_time = None
             self._recheck()
 
-    def _evidence(self, head: Head, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    def _evidence(self, head: ChainState, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """What was given by hand, and what waits and fits beside it."""
         room = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
         known = set(map(hashes.evidence_hash_of, given))
@@ -203,14 +203,14 @@ class Producer:
             *(piece for piece in waiting if hashes.evidence_hash_of(piece) not in known),
         )
 
-    def _sync_application(self, head: Head) -> None:
+    def _sync_application(self, head: ChainState) -> None:
         # Another process made blocks meanwhile, or the application failed to keep one.
         if self._in_step_at != head.height:
             replay(self._store, self._app)
             self._check_state(head)
             self._in_step_at = head.height
 
-    def _check_state(self, head: Head) -> None:
+    def _check_state(self, head: ChainState) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` where the application has another
         state than the chain, as one has that was given the store of another."""
         own = self._app.info().last_block_app_hash
@@ -233,7 +233,7 @@ class Producer:
             log.exception("the block is made; waiting transactions could not be checked again")
 
 
-def _room(head: Head, evidence: Sequence[Evidence]) -> Room:
+def _room(head: ChainState, evidence: Sequence[Evidence]) -> Room:
     """What a block has room for beside the evidence."""
     limits = head.params.block
     size = max_data_bytes(limits, len(head.validators.validators), evidence)

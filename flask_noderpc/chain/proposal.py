@@ -24,7 +24,7 @@ from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, InvalidBlock
 from ..protocol.comet import hashes, validators
 from ..protocol.comet.blocksize import tx_bytes
-from ..protocol.comet.chain_state import Head
+from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 Keys = Mapping[bytes, PrivateKey]
@@ -69,7 +69,7 @@ def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
 
 
 def next_block(
-    head: Head,
+    head: ChainState,
     txs: Sequence[bytes],
     proposer: bytes,
     app_version: int,
@@ -96,7 +96,7 @@ def next_block(
 
 
 def precommits(
-    head: Head, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
+    head: ChainState, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
 ) -> Commit:
     """The votes of every key at hand for a block; the others are absent."""
     header = block.header
@@ -121,7 +121,7 @@ def precommits(
     return Commit(header.height, round_number, block_id, tuple(signatures))
 
 
-def signed_again(head: Head, keys: Keys, now: int) -> Commit:
+def signed_again(head: ChainState, keys: Keys, now: int) -> Commit:
     """The commit of the head with the votes of the keys at hand at another time.
 
     The time of the next block is theirs.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..domain.answers import InfoAnswer, QueryAnswer
+from ..domain.rpc_results import ResultABCIInfo, ResultABCIQuery
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..wire.params import Flag, Int64, QueryData, Text
 
 
-def abci_info(ctx: Context, params: NoParams) -> InfoAnswer:
+def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
     """The application's introduction."""
-    return InfoAnswer(ctx.backend.app_info())
+    return ResultABCIInfo(ctx.backend.app_info())
 
 
 def is_chain_only(ctx: Context, params: Params) -> bool:
@@ -30,6 +30,8 @@ class Query(Params):
     prove: bool = param(Flag(), default=False, doc="Whether to add a proof.")
 
 
-def abci_query(ctx: Context, params: Query) -> QueryAnswer:
+def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
     """The application's answer to a query."""
-    return QueryAnswer(ctx.backend.query(params.path, params.data, params.height, params.prove))
+    return ResultABCIQuery(
+        ctx.backend.query(params.path, params.data, params.height, params.prove)
+    )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..backends.base.backend import ChainBackend
 from ..domain.abci import BlockResults
-from ..domain.answers import BlockAnswer, BlockList, CommitAnswer, HeaderAnswer
 from ..domain.block import NO_BLOCK, SignedHeader
+from ..domain.rpc_results import BlockList, ResultBlock, ResultCommit, ResultHeader
 from ..errors import BlockNotFound, ResultNotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -60,7 +60,7 @@ class HeaderByHash(Params):
 
 
 # CometBFT: what is answered where no block is.
-NO_ANSWER = BlockAnswer(NO_BLOCK, None)
+NO_ANSWER = ResultBlock(NO_BLOCK, None)
 
 
 def _is_before_all(ctx: Context, wanted: int | None) -> bool:
@@ -79,39 +79,39 @@ def _height_of(ctx: Context, block_hash: bytes) -> int | None:
         raise
 
 
-def block(ctx: Context, params: AtHeight) -> BlockAnswer:
+def block(ctx: Context, params: AtHeight) -> ResultBlock:
     """A block with its id."""
     if _is_before_all(ctx, params.height):
         return NO_ANSWER
     return block_answer(ctx.backend, block_height(ctx.backend, params.height))
 
 
-def block_by_hash(ctx: Context, params: ByHash) -> BlockAnswer:
+def block_by_hash(ctx: Context, params: ByHash) -> ResultBlock:
     """A block with its id, found by its hash."""
     height = _height_of(ctx, params.hash)
     return NO_ANSWER if height is None else block_answer(ctx.backend, height)
 
 
-def block_answer(backend: ChainBackend, height: int) -> BlockAnswer:
+def block_answer(backend: ChainBackend, height: int) -> ResultBlock:
     """The block at a height, with those whom its evidence accuses."""
     block_id, found = backend.block(height)
-    return BlockAnswer(
+    return ResultBlock(
         block_id, found, tuple(map(backend.byzantine_validators, found.evidence))
     )
 
 
-def header(ctx: Context, params: AtHeight) -> HeaderAnswer:
+def header(ctx: Context, params: AtHeight) -> ResultHeader:
     """A block's header."""
     if _is_before_all(ctx, params.height):
-        return HeaderAnswer(None)
+        return ResultHeader(None)
     height = block_height(ctx.backend, params.height)
-    return HeaderAnswer(ctx.backend.block_meta(height).header)
+    return ResultHeader(ctx.backend.block_meta(height).header)
 
 
-def header_by_hash(ctx: Context, params: HeaderByHash) -> HeaderAnswer:
+def header_by_hash(ctx: Context, params: HeaderByHash) -> ResultHeader:
     """A block's header, found by its hash."""
     height = _height_of(ctx, params.hash)
-    return HeaderAnswer(None if height is None else ctx.backend.block_meta(height).header)
+    return ResultHeader(None if height is None else ctx.backend.block_meta(height).header)
 
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:
@@ -121,7 +121,7 @@ def block_results(ctx: Context, params: AtHeight) -> BlockResults:
     return ctx.backend.results(block_height(ctx.backend, params.height))
 
 
-def commit(ctx: Context, params: AtHeight) -> CommitAnswer | None:
+def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
     """A header with the precommits that finalised its block."""
     backend = ctx.backend
     if _is_before_all(ctx, params.height):
@@ -131,4 +131,4 @@ def commit(ctx: Context, params: AtHeight) -> CommitAnswer | None:
     latest = backend.latest_height()
     found = backend.commit(height)
     signed = SignedHeader(backend.block_meta(height).header, found)
-    return CommitAnswer(signed, canonical=height < latest)
+    return ResultCommit(signed, canonical=height < latest)

@@ -7,9 +7,9 @@ blocks, at the height to come, in round 0, at the step NewHeight.
 from __future__ import annotations
 
 from ..backends.base.backend import ChainBackend
-from ..domain.answers import ConsensusDump, ConsensusState
 from ..domain.block import BlockIDFlag, Commit, CommitSig
 from ..domain.consensus import RoundState, VoteSet
+from ..domain.rpc_results import ConsensusDump, ConsensusState
 from ..domain.time import SECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet
 from ..jsonrpc.context import Context

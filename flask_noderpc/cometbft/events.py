@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..concurrency import next_turn
-from ..domain.answers import BlockAnswer, EventItem, EventPage
 from ..domain.block import Block
 from ..domain.events import NewBlock, TxCommitted
+from ..domain.rpc_results import EventItem, EventPage, ResultBlock
 from ..errors import SearchTooCostly
 from ..events.messages import Message, messages_at
 from ..events.query import Query, check_length, parse
@@ -139,7 +139,7 @@ def _found(
 def _weight(message: Message) -> int:
     """About how many bytes a message takes, where that can be many."""
     match message.value:
-        case NewBlock(results=results, answer=BlockAnswer(block=Block(txs=txs))):
+        case NewBlock(results=results, answer=ResultBlock(block=Block(txs=txs))):
             tellings = sum(len(result.data) + len(result.log) for result in results.tx_results)
             return 2 * sum(map(len, txs)) + tellings
         case TxCommitted(tx=tx, result=result):

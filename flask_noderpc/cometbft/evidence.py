@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..domain.answers import EvidenceAnswer
 from ..domain.block import Evidence
+from ..domain.rpc_results import ResultBroadcastEvidence
 from ..errors import EvidencePoolFull, InvalidEvidence, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -24,7 +24,7 @@ class EvidenceParams(Params):
     )
 
 
-def broadcast_evidence(ctx: Context, params: EvidenceParams) -> EvidenceAnswer:
+def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastEvidence:
     """The hash of a piece of evidence, which then waits for a block.
 
     Evidence that waits already, or is in a block, is answered the same way.
@@ -37,7 +37,7 @@ def broadcast_evidence(ctx: Context, params: EvidenceParams) -> EvidenceAnswer:
     except ValueError as error:
         raise InvalidEvidence(f"evidence.ValidateBasic failed: {error}") from None
     try:
-        return EvidenceAnswer(ctx.backend.submit_evidence(params.evidence))
+        return ResultBroadcastEvidence(ctx.backend.submit_evidence(params.evidence))
     except InvalidEvidence as error:
         raise InvalidEvidence(f"failed to add evidence: Invalid evidence: {error}") from None
     except EvidencePoolFull as error:

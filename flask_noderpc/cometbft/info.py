@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..domain.answers import Empty, GenesisAnswer, Status, SyncInfo, ValidatorInfo
 from ..domain.block import BlockMeta
 from ..domain.genesis import GenesisChunk
 from ..domain.network import NetInfo
+from ..domain.rpc_results import Empty, ResultGenesis, Status, SyncInfo, ValidatorInfo
 from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
@@ -63,13 +63,13 @@ def net_info(ctx: Context, params: NoParams) -> NetInfo:
     return ctx.backend.net_info()
 
 
-def genesis(ctx: Context, params: NoParams) -> GenesisAnswer:
+def genesis(ctx: Context, params: NoParams) -> ResultGenesis:
     """The genesis document, if it fits one chunk."""
     limit = ctx.settings.genesis_chunk_bytes
     size = len(_encoded_genesis(ctx))
     if size > limit:
         raise GenesisTooLarge(size, limit)
-    return GenesisAnswer(ctx.backend.genesis())
+    return ResultGenesis(ctx.backend.genesis())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..domain import abci, answers, genesis, network
+from ..domain import abci, genesis, network, rpc_results
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
 from . import application, blocks, consensus, events, evidence, info, search, state, txs, unsafe
@@ -18,22 +18,24 @@ KNOWN_HEADER = Cache(always=True, final=lambda answer: answer.header is not None
 # always cacheable, whose answers can change; ours are not.
 COMETBFT_ROUTES = RouteTable(
     (
-        Route("health", info.health, NoParams, answers.Empty, is_immutable=True),
-        Route("status", info.status, NoParams, answers.Status, chain_only=True),
+        Route("health", info.health, NoParams, rpc_results.Empty, is_immutable=True),
+        Route("status", info.status, NoParams, rpc_results.Status, chain_only=True),
         Route("net_info", info.net_info, NoParams, network.NetInfo),
         Route(
             "blockchain",
             blocks.blockchain,
             blocks.HeightRange,
-            answers.BlockList,
+            rpc_results.BlockList,
             chain_only=True,
         ),
-        Route("block", blocks.block, AtHeight, answers.BlockAnswer, AT_HEIGHT, chain_only=True),
+        Route(
+            "block", blocks.block, AtHeight, rpc_results.ResultBlock, AT_HEIGHT, chain_only=True
+        ),
         Route(
             "block_by_hash",
             blocks.block_by_hash,
             blocks.ByHash,
-            answers.BlockAnswer,
+            rpc_results.ResultBlock,
             KNOWN_BLOCK,
             chain_only=True,
         ),
@@ -49,7 +51,7 @@ COMETBFT_ROUTES = RouteTable(
             "commit",
             blocks.commit,
             AtHeight,
-            answers.CommitAnswer,
+            rpc_results.ResultCommit,
             CANONICAL_COMMIT,
             chain_only=True,
         ),
@@ -57,12 +59,17 @@ COMETBFT_ROUTES = RouteTable(
             "validators",
             state.validators,
             state.PageAtHeight,
-            answers.ValidatorPage,
+            rpc_results.ValidatorPage,
             AT_HEIGHT,
             chain_only=True,
         ),
         Route(
-            "genesis", info.genesis, NoParams, answers.GenesisAnswer, ALWAYS, chain_only=True
+            "genesis",
+            info.genesis,
+            NoParams,
+            rpc_results.ResultGenesis,
+            ALWAYS,
+            chain_only=True,
         ),
         Route(
             "genesis_chunked",
@@ -76,18 +83,20 @@ COMETBFT_ROUTES = RouteTable(
             "consensus_params",
             state.consensus_params,
             AtHeight,
-            answers.ParamsAnswer,
+            rpc_results.ResultConsensusParams,
             AT_HEIGHT,
             chain_only=True,
         ),
-        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, answers.PendingTxs),
-        Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, answers.PendingCount),
-        Route("tx", txs.tx, txs.TxByHash, answers.TxAnswer, chain_only=True),
+        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, rpc_results.PendingTxs),
+        Route(
+            "num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, rpc_results.PendingCount
+        ),
+        Route("tx", txs.tx, txs.TxByHash, rpc_results.ResultTx, chain_only=True),
         Route(
             "broadcast_tx_sync",
             txs.broadcast_tx_sync,
             txs.TxParams,
-            answers.BroadcastAnswer,
+            rpc_results.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_sync,
         ),
@@ -95,7 +104,7 @@ COMETBFT_ROUTES = RouteTable(
             "broadcast_tx_async",
             txs.broadcast_tx_async,
             txs.TxParams,
-            answers.BroadcastAnswer,
+            rpc_results.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_async,
         ),
@@ -104,25 +113,30 @@ COMETBFT_ROUTES = RouteTable(
             "abci_info",
             application.abci_info,
             NoParams,
-            answers.InfoAnswer,
+            rpc_results.ResultABCIInfo,
             chain_only=application.is_chain_only,
         ),
         Route(
             "abci_query",
             application.abci_query,
             application.Query,
-            answers.QueryAnswer,
+            rpc_results.ResultABCIQuery,
             chain_only=application.is_chain_only,
         ),
         # Beyond the document: what every real node has.
         Route(
-            "header", blocks.header, AtHeight, answers.HeaderAnswer, AT_HEIGHT, chain_only=True
+            "header",
+            blocks.header,
+            AtHeight,
+            rpc_results.ResultHeader,
+            AT_HEIGHT,
+            chain_only=True,
         ),
         Route(
             "header_by_hash",
             blocks.header_by_hash,
             blocks.HeaderByHash,
-            answers.HeaderAnswer,
+            rpc_results.ResultHeader,
             KNOWN_HEADER,
             chain_only=True,
         ),
@@ -130,28 +144,30 @@ COMETBFT_ROUTES = RouteTable(
             "broadcast_tx_commit",
             txs.broadcast_tx_commit,
             txs.TxParams,
-            answers.BroadcastCommitAnswer,
+            rpc_results.ResultBroadcastTxCommit,
             writes=True,
         ),
         Route(
             "broadcast_evidence",
             evidence.broadcast_evidence,
             evidence.EvidenceParams,
-            answers.EvidenceAnswer,
+            rpc_results.ResultBroadcastEvidence,
             writes=True,
         ),
-        Route("consensus_state", consensus.consensus_state, NoParams, answers.ConsensusState),
+        Route(
+            "consensus_state", consensus.consensus_state, NoParams, rpc_results.ConsensusState
+        ),
         Route(
             "dump_consensus_state",
             consensus.dump_consensus_state,
             NoParams,
-            answers.ConsensusDump,
+            rpc_results.ConsensusDump,
         ),
         Route(
             "tx_search",
             search.tx_search,
             search.TxQuery,
-            answers.TxSearchAnswer,
+            rpc_results.ResultTxSearch,
             chain_only=True,
             reads_index=True,
         ),
@@ -159,24 +175,28 @@ COMETBFT_ROUTES = RouteTable(
             "block_search",
             search.block_search,
             search.BlockQuery,
-            answers.BlockSearchAnswer,
+            rpc_results.ResultBlockSearch,
             chain_only=True,
             reads_index=True,
         ),
-        Route("events", events.events, events.EventsParams, answers.EventPage),
+        Route("events", events.events, events.EventsParams, rpc_results.EventPage),
     )
 )
 
 # Of mounts with NODERPC_RPC_UNSAFE alone.
 UNSAFE_ROUTES = RouteTable(
     (
-        Route("dial_seeds", unsafe.dial_seeds, unsafe.Seeds, answers.DialAnswer, writes=True),
-        Route("dial_peers", unsafe.dial_peers, unsafe.Peers, answers.DialAnswer, writes=True),
+        Route(
+            "dial_seeds", unsafe.dial_seeds, unsafe.Seeds, rpc_results.ResultDial, writes=True
+        ),
+        Route(
+            "dial_peers", unsafe.dial_peers, unsafe.Peers, rpc_results.ResultDial, writes=True
+        ),
         Route(
             "unsafe_flush_mempool",
             unsafe.unsafe_flush_mempool,
             NoParams,
-            answers.Empty,
+            rpc_results.Empty,
             writes=True,
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..domain.answers import BlockSearchAnswer, TxSearchAnswer
+from ..domain.rpc_results import ResultBlockSearch, ResultTxSearch
 from ..domain.search import HIGHEST, FoundHeights, FoundTxs, SearchLimits, Window
 from ..errors import HeightNotAvailable, SearchTooCostly, TxNotFound, ValueNotAllowed
 from ..events import search
@@ -52,7 +52,7 @@ class BlockQuery(Params):
     )
 
 
-def tx_search(ctx: Context, params: TxQuery) -> TxSearchAnswer:
+def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
     """The transactions whose indexed events match a query."""
     query = _query(ctx, params.query)
     window = _window(
@@ -67,7 +67,7 @@ def tx_search(ctx: Context, params: TxQuery) -> TxSearchAnswer:
         if wanted is not None:
             answer = ctx.backend.search_txs(wanted, window, _effort(ctx), params.prove)
     page_slice(answer.total, params.page, window.limit)
-    return TxSearchAnswer(answer.total, tuple(map(tx_answer, answer.txs)))
+    return ResultTxSearch(answer.total, tuple(map(tx_answer, answer.txs)))
 
 
 def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
@@ -78,7 +78,7 @@ def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
     return FoundTxs(1, (proven(ctx.backend, record) if prove else record,))
 
 
-def block_search(ctx: Context, params: BlockQuery) -> BlockSearchAnswer:
+def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
     """The blocks whose indexed events match a query."""
     query = _query(ctx, params.query)
     window = _window(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
@@ -89,7 +89,7 @@ def block_search(ctx: Context, params: BlockQuery) -> BlockSearchAnswer:
     page_slice(answer.total, params.page, window.limit)
     _require_room(ctx, answer.heights)
     blocks = _kept(lambda height: block_answer(ctx.backend, height), answer.heights)
-    return BlockSearchAnswer(answer.total, tuple(blocks))
+    return ResultBlockSearch(answer.total, tuple(blocks))
 
 
 def _require_room(ctx: Context, heights: tuple[int, ...]) -> None:

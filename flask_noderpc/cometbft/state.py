@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..domain.answers import ParamsAnswer, ValidatorPage
+from ..domain.rpc_results import ResultConsensusParams, ValidatorPage
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import param
 from ..wire.params import Int
@@ -29,7 +29,7 @@ def validators(ctx: Context, params: PageAtHeight) -> ValidatorPage:
     return ValidatorPage(height, members[chosen], len(members))
 
 
-def consensus_params(ctx: Context, params: AtHeight) -> ParamsAnswer:
+def consensus_params(ctx: Context, params: AtHeight) -> ResultConsensusParams:
     """The consensus parameters in force at a height."""
     height = state_height(ctx.backend, params.height)
-    return ParamsAnswer(height, ctx.backend.consensus_params(height))
+    return ResultConsensusParams(height, ctx.backend.consensus_params(height))

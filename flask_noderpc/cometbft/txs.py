@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from ..backends.base.backend import ChainBackend
 from ..backends.base.roles import Submission
 from ..domain.abci import TxResult
-from ..domain.answers import (
-    BroadcastAnswer,
-    BroadcastCommitAnswer,
+from ..domain.rpc_results import (
     PendingCount,
     PendingTxs,
-    TxAnswer,
+    ResultBroadcastTx,
+    ResultBroadcastTxCommit,
+    ResultTx,
 )
 from ..domain.search import TxRecord
 from ..errors import (
@@ -62,7 +62,7 @@ class TxByHash(Params):
     )
 
 
-def tx(ctx: Context, params: TxByHash) -> TxAnswer:
+def tx(ctx: Context, params: TxByHash) -> ResultTx:
     """A committed transaction, found by its hash."""
     if not params.hash:
         raise ValueNotAllowed("transaction hash cannot be empty")
@@ -76,9 +76,9 @@ def proven(backend: ChainBackend, found: TxRecord) -> TxRecord:
     return replace(found, proof=tx_proof(block.txs, found.index))
 
 
-def tx_answer(found: TxRecord) -> TxAnswer:
+def tx_answer(found: TxRecord) -> ResultTx:
     """The transaction as it is answered, with its hash."""
-    return TxAnswer(
+    return ResultTx(
         tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
     )
 
@@ -111,38 +111,38 @@ def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "")
         )
 
 
-def broadcast_tx_sync(ctx: Context, params: TxParams) -> BroadcastAnswer:
+def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     """What the application's check says of a transaction, which then waits for a block."""
     return begin_broadcast_tx_sync(ctx, params).finish()
 
 
-def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[ResultBroadcastTx]:
     """The same, up to where it waits for the store."""
     submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
 
-    def wait() -> BroadcastAnswer:
+    def wait() -> ResultBroadcastTx:
         check = submission.wait()
         _require_passed(ctx, check, own, _REFUSED)
-        return BroadcastAnswer(check.code, check.data, check.log, check.codespace, own)
+        return ResultBroadcastTx(check.code, check.data, check.log, check.codespace, own)
 
     return Begun(wait, submission.is_stored)
 
 
-def broadcast_tx_async(ctx: Context, params: TxParams) -> BroadcastAnswer:
+def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     """The transaction's hash; what the check says is not told."""
     submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
     ctx.async_txs.add(submission, len(params.tx))
     _require_passed(ctx, submission.check, own)
-    return BroadcastAnswer(0, b"", "", "", own)
+    return ResultBroadcastTx(0, b"", "", "", own)
 
 
-def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> Begun[BroadcastAnswer]:
+def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> Begun[ResultBroadcastTx]:
     """The same, beside those that wait."""
     answer = broadcast_tx_async(ctx, params)
     return Begun(lambda: answer)
 
 
-def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer:
+def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:
     """What check and execution of a transaction gave, once it is in a block."""
     own = tx_hash(params.tx)
     with ctx.waiters.acquire(ctx.client) as seat:
@@ -155,9 +155,9 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> BroadcastCommitAnswer
             raise kind(text, error.hint) from error
         _require_passed(ctx, check, own, _REFUSED)
         if check.code != 0:
-            return BroadcastCommitAnswer(check, TxResult(), own, 0)
+            return ResultBroadcastTxCommit(check, TxResult(), own, 0)
         found = _wait_for(ctx, seat, own, before)
-        return BroadcastCommitAnswer(check, found.result, own, found.height)
+        return ResultBroadcastTxCommit(check, found.result, own, found.height)
 
 
 def _wait_for(ctx: Context, seat: Waiter, own: bytes, before: int) -> TxRecord:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..domain.answers import DialAnswer, Empty
+from ..domain.rpc_results import Empty, ResultDial
 from ..errors import ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
@@ -42,7 +42,7 @@ class Peers(Params):
 # CometBFT: rpc/core/net.go; its texts.
 
 
-def dial_seeds(ctx: Context, params: Seeds) -> DialAnswer:
+def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
     """Begin to ask other nodes for nodes."""
     if not params.seeds:
         raise ValueNotAllowed("no seeds provided")
@@ -50,10 +50,10 @@ def dial_seeds(ctx: Context, params: Seeds) -> DialAnswer:
         for address in params.seeds:
             check_address(address)
     ctx.backend.dial_seeds(params.seeds)
-    return DialAnswer("Dialing seeds in progress. See /net_info for details")
+    return ResultDial("Dialing seeds in progress. See /net_info for details")
 
 
-def dial_peers(ctx: Context, params: Peers) -> DialAnswer:
+def dial_peers(ctx: Context, params: Peers) -> ResultDial:
     """Begin to connect to other nodes."""
     if not params.peers:
         raise ValueNotAllowed("no peers provided")
@@ -70,7 +70,7 @@ def dial_peers(ctx: Context, params: Peers) -> DialAnswer:
         unconditional=params.unconditional,
         private=params.private,
     )
-    return DialAnswer("Dialing peers in progress. See /net_info for details")
+    return ResultDial("Dialing peers in progress. See /net_info for details")
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .abci import BlockResults, Event, TxResult
-from .answers import BlockAnswer
 from .block import BlockID, Evidence, Header, Vote
+from .rpc_results import ResultBlock
 from .validator import Validator
 
 
@@ -14,7 +14,7 @@ from .validator import Validator
 class NewBlock:
     """A block and what executing it gave."""
 
-    answer: BlockAnswer
+    answer: ResultBlock
     results: BlockResults
 
 

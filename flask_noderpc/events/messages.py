@@ -12,10 +12,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..backends.base.backend import ChainBackend
-from ..domain import events as told
+from ..domain import events as event_data
 from ..domain.abci import BlockResults, Event
-from ..domain.answers import BlockAnswer
 from ..domain.block import Block, BlockIDFlag, Commit
+from ..domain.rpc_results import ResultBlock
 from ..domain.text import text_of
 from ..domain.validator import Validator
 from ..protocol.comet.hashes import tx_hash
@@ -71,14 +71,14 @@ def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     proposer = backend.block_meta(height).header.proposer_address
     index, _ = backend.validators(height).by_address.get(proposer, (0, None))
 
-    def at(step: str) -> told.RoundState:
-        return told.RoundState(height, number, step)
+    def at(step: str) -> event_data.RoundState:
+        return event_data.RoundState(height, number, step)
 
-    yield "NewRound", told.NewRound(height, number, _NEW_ROUND, proposer, index), {}
+    yield "NewRound", event_data.NewRound(height, number, _NEW_ROUND, proposer, index), {}
     yield "NewRoundStep", at(_PROPOSE), {}
     yield (
         "CompleteProposal",
-        told.CompleteProposal(height, number, _PROPOSE, commit.block_id),
+        event_data.CompleteProposal(height, number, _PROPOSE, commit.block_id),
         {},
     )
     yield "NewRoundStep", at(_PREVOTE), {}
@@ -95,12 +95,12 @@ def _votes(commit: Commit) -> Iterator[_Draft]:
         absent = sig.block_id_flag == BlockIDFlag.ABSENT
         # An absent vote keeps its position: the commit that the next block carries may have
         # it, and what follows must stay where it is.
-        yield "Vote", None if absent else told.VoteCast(commit_vote(commit, index)), {}
+        yield "Vote", None if absent else event_data.VoteCast(commit_vote(commit, index)), {}
 
 
 def _of_next(height: int) -> Iterator[_Draft]:
     # CometBFT: consensus/state.go, updateToState, after the block's own events.
-    yield "NewRoundStep", told.RoundState(height + 1, 0, _NEW_HEIGHT), {}
+    yield "NewRoundStep", event_data.RoundState(height + 1, 0, _NEW_HEIGHT), {}
 
 
 def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
@@ -109,26 +109,26 @@ def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
         backend.byzantine_validators(piece) for piece in block.evidence
     )
     results = backend.results(height)
-    return _of_results(BlockAnswer(block_id, block, byzantine_validators), block, results)
+    return _of_results(ResultBlock(block_id, block, byzantine_validators), block, results)
 
 
-def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Iterator[_Draft]:
+def _of_results(answer: ResultBlock, block: Block, results: BlockResults) -> Iterator[_Draft]:
     height = results.height
     block_events = results.begin_block_events + results.end_block_events
     block_keys = keys_of(block_events)
-    yield "NewBlock", told.NewBlock(answer, results), block_keys
-    yield "NewBlockHeader", told.NewBlockHeader(block.header, len(block.txs), results), {}
+    yield "NewBlock", event_data.NewBlock(answer, results), block_keys
+    yield "NewBlockHeader", event_data.NewBlockHeader(block.header, len(block.txs), results), {}
     yield (
         "NewBlockEvents",
-        told.NewBlockEvents(height, block_events, len(block.txs)),
+        event_data.NewBlockEvents(height, block_events, len(block.txs)),
         block_keys,
     )
     for piece, accused in zip(block.evidence, answer.byzantine_validators, strict=True):
-        yield "NewEvidence", told.NewEvidence(height, piece, accused), {}
+        yield "NewEvidence", event_data.NewEvidence(height, piece, accused), {}
     for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
         yield (
             "Tx",
-            told.TxCommitted(height, index, tx, result),
+            event_data.TxCommitted(height, index, tx, result),
             tx_keys(height, tx, result.events),
         )
     if results.validator_updates:
@@ -136,7 +136,7 @@ def _of_results(answer: BlockAnswer, block: Block, results: BlockResults) -> Ite
             Validator(address(update.pub_key), update.pub_key, update.power)
             for update in results.validator_updates
         )
-        yield "ValidatorSetUpdates", told.ValidatorSetUpdates(changed), {}
+        yield "ValidatorSetUpdates", event_data.ValidatorSetUpdates(changed), {}
 
 
 def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:

@@ -163,7 +163,7 @@ class ParamLoader(Generic[P]):
         try:
             return read(value)
         except ValueError as error:
-            words = self._rules.words(place, spec.wire, error, value)
+            words = self._rules.describe_error(place, spec.wire, error, value)
             raise InvalidParams(prefix + words) from None
 
     def _made(self, given: dict[str, Any], prefix: str) -> P:

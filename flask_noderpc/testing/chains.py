@@ -20,7 +20,7 @@ from ..domain.block import (
 from ..domain.genesis import Genesis, GenesisValidator
 from ..domain.time import SECOND
 from ..protocol.comet import hashes
-from ..protocol.comet.chain_state import Head
+from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 GENESIS_TIME = 1_700_000_000 * SECOND
@@ -74,7 +74,7 @@ class ChainMaker:
         self._app = application(self._state)
         self.state = self._app.init_chain(self.genesis)
         self._state.apply(self.state.changes)
-        self.head = Head.at_genesis(self.genesis, self.state.app_hash)
+        self.head = ChainState.at_genesis(self.genesis, self.state.app_hash)
         self._now = GENESIS_TIME
 
     def add_key(self, key: PrivateKey) -> None:
@@ -94,7 +94,7 @@ class ChainMaker:
         commit = proposal.precommits(head, block, block_id, round_number, by_address, self._now)
         results = proposal.results(block.header.height, execution)
         self._state.apply(execution.changes)
-        self.head = head.after(block_id, block.header.time, commit, results)
+        self.head = head.next_state(block_id, block.header.time, commit, results)
         return CommittedBlock(block, commit, results, execution.changes)
 
     def double_vote(self, index: int, height: int, time: int) -> DuplicateVoteEvidence:

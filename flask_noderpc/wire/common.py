@@ -15,7 +15,7 @@ from .fields import (
     Text,
     Timestamp,
 )
-from .schema import ListOf, Shape, WireSchema
+from .schema import ListOf, Nested, WireSchema
 
 
 class PartSetHeader(WireSchema):
@@ -31,7 +31,7 @@ class BlockID(WireSchema):
 
     domain = blocks.BlockID
     hash = Hex()
-    parts = Shape(PartSetHeader)
+    parts = Nested(PartSetHeader)
 
 
 class Version(WireSchema):
@@ -46,11 +46,11 @@ class Header(WireSchema):
     """Header."""
 
     domain = blocks.Header
-    version = Shape(Version)
+    version = Nested(Version)
     chain_id = Text()
     height = IntString()
     time = Timestamp()
-    last_block_id = Shape(BlockID)
+    last_block_id = Nested(BlockID)
     last_commit_hash = Hex()
     data_hash = Hex()
     validators_hash = Hex()
@@ -65,7 +65,7 @@ class Header(WireSchema):
 class HeaderAnswer(WireSchema):
     """Result of ``header`` and ``header_by_hash``."""
 
-    header = Shape(Header, nullable=True)
+    header = Nested(Header, nullable=True)
 
 
 class CommitSignature(WireSchema):
@@ -84,7 +84,7 @@ class Commit(WireSchema):
     domain = blocks.Commit
     height = IntString()
     round = Number()
-    block_id = Shape(BlockID)
+    block_id = Nested(BlockID)
     signatures = ListOf(CommitSignature)
 
 
@@ -92,14 +92,14 @@ class SignedHeader(WireSchema):
     """SignedHeader."""
 
     domain = blocks.SignedHeader
-    header = Shape(Header)
-    commit = Shape(Commit)
+    header = Nested(Header)
+    commit = Nested(Commit)
 
 
 class CommitAnswer(WireSchema):
     """Result of ``commit``."""
 
-    signed_header = Shape(SignedHeader)
+    signed_header = Nested(SignedHeader)
     canonical = Flag()
 
 
@@ -119,7 +119,7 @@ class TxProof(WireSchema):
     domain = blocks.TxProof
     root_hash = Hex()
     tx = Base64(data_key="data")
-    proof = Shape(MerkleProof)
+    proof = Nested(MerkleProof)
 
 
 class Empty(WireSchema):
@@ -147,14 +147,14 @@ class NodeInfo(WireSchema):
     """NodeInfo."""
 
     domain = network.NodeInfo
-    protocol_version = Shape(ProtocolVersion)
+    protocol_version = Nested(ProtocolVersion)
     id = LowerHex()
     listen_addr = Text()
     network = Text()
     version = Text()
     channels = Hex()
     moniker = Text()
-    other = Shape(NodeOther)
+    other = Nested(NodeOther)
 
 
 class SyncInfo(WireSchema):
@@ -206,8 +206,8 @@ class ConnectionStatus(WireSchema):
 
     domain = network.ConnectionStatus
     duration = IntString(data_key="Duration")
-    send_monitor = Shape(Monitor, data_key="SendMonitor")
-    recv_monitor = Shape(Monitor, data_key="RecvMonitor")
+    send_monitor = Nested(Monitor, data_key="SendMonitor")
+    recv_monitor = Nested(Monitor, data_key="RecvMonitor")
     channels = ListOf(ChannelStatus, data_key="Channels")
 
 
@@ -215,9 +215,9 @@ class Peer(WireSchema):
     """Peer."""
 
     domain = network.Peer
-    node_info = Shape(NodeInfo)
+    node_info = Nested(NodeInfo)
     is_outbound = Flag()
-    connection_status = Shape(ConnectionStatus)
+    connection_status = Nested(ConnectionStatus)
     remote_ip = Text()
 
 

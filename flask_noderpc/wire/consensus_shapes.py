@@ -14,7 +14,7 @@ from ..domain.consensus import RoundState, VoteSet
 from ..domain.time import ZERO_TIME
 from . import common
 from .fields import Flag, Hex, IntString, Json, Number, Text, Timestamp, WireField
-from .schema import ListOf, Shape, WireSchema
+from .schema import ListOf, Nested, WireSchema
 from .vote_repr import bit_array_text, vote_repr
 
 # CometBFT: consensus/types/round_state.go, RoundStepNewHeight.
@@ -82,13 +82,13 @@ class RoundStateInShort(WireSchema):
     locked_block_hash = Hex(get=lambda _: b"")
     valid_block_hash = Hex(get=lambda _: b"")
     height_vote_set = ListOf(RoundVotes, get=_rounds)
-    proposer = Shape(Proposer, get=lambda state: state.validators)
+    proposer = Nested(Proposer, get=lambda state: state.validators)
 
 
 class ConsensusState(WireSchema):
     """Result of ``consensus_state``."""
 
-    round_state = Shape(RoundStateInShort)
+    round_state = Nested(RoundStateInShort)
 
 
 def consensus_dump(
@@ -105,7 +105,7 @@ def consensus_dump(
     class LastCommit(WireSchema):
         votes = ListOf(VoteText(text))
         votes_bit_array = Text(get=bit_array_text)
-        peer_maj_23s = Shape(common.Empty, get=lambda votes: votes)
+        peer_maj_23s = Nested(common.Empty, get=lambda votes: votes)
 
     class WholeRoundState(WireSchema):
         height = IntString()
@@ -113,7 +113,7 @@ def consensus_dump(
         step = Number(get=lambda _: STEP_NEW_HEIGHT)
         start_time = Timestamp()
         commit_time = Timestamp()
-        validators = Shape(validator_set)
+        validators = Nested(validator_set)
         proposal = Nothing()
         if receive_time:
             proposal_receive_time = Timestamp(get=lambda _: ZERO_TIME)
@@ -127,12 +127,12 @@ def consensus_dump(
         valid_block_parts = Nothing()
         votes = ListOf(RoundVotes, get=_rounds)
         commit_round = Number(get=lambda _: _NO_ROUND)
-        last_commit = Shape(LastCommit, nullable=True)
-        last_validators = Shape(validator_set)
+        last_commit = Nested(LastCommit, nullable=True)
+        last_validators = Nested(validator_set)
         triggered_timeout_precommit = Flag(get=lambda _: False)
 
     class ConsensusDump(WireSchema):
-        round_state = Shape(WholeRoundState)
+        round_state = Nested(WholeRoundState)
         peers = ListOf(common.Empty, get=lambda _: ())
 
     return ConsensusDump

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from ..domain import abci, answers, genesis, network
+from ..domain import abci, genesis, network, rpc_results
 from ..errors import Forbidden, InvalidParams, MethodNotFound, NotFound, Refused
 from . import common
 from .consensus_shapes import ConsensusState, consensus_dump
@@ -40,7 +40,7 @@ from .document_shapes import (
 from .event_page import event_page
 
 # document: results with a top-level ``error``, empty in all examples.
-ERROR_MEMBER = (answers.BroadcastAnswer, abci.TxResult, answers.QueryAnswer)
+ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.TxResult, rpc_results.ResultABCIQuery)
 
 # document: silent; 400 for what the caller can mend, 404 for what does not exist, 500 for
 # what is our fault.
@@ -56,34 +56,34 @@ DOCUMENT = Dialect(
     name="document",
     node_version="0.38.25",
     schemas={
-        answers.Empty: common.Empty,
-        answers.Status: Status,
+        rpc_results.Empty: common.Empty,
+        rpc_results.Status: Status,
         network.NetInfo: NetInfo,
-        answers.BlockList: BlockList,
-        answers.BlockAnswer: BlockAnswer,
-        answers.HeaderAnswer: common.HeaderAnswer,
+        rpc_results.BlockList: BlockList,
+        rpc_results.ResultBlock: BlockAnswer,
+        rpc_results.ResultHeader: common.HeaderAnswer,
         abci.BlockResults: BlockResults,
-        answers.CommitAnswer: CommitAnswer,
-        answers.ValidatorPage: ValidatorPage,
-        answers.ConsensusState: ConsensusState,
-        answers.ConsensusDump: consensus_dump(ValidatorSet),
+        rpc_results.ResultCommit: CommitAnswer,
+        rpc_results.ValidatorPage: ValidatorPage,
+        rpc_results.ConsensusState: ConsensusState,
+        rpc_results.ConsensusDump: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
-        answers.GenesisAnswer: GenesisAnswer,
+        rpc_results.ResultGenesis: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,
-        answers.ParamsAnswer: ParamsAnswer,
-        answers.PendingTxs: common.PendingTxs,
-        answers.PendingCount: PendingCount,
-        answers.TxAnswer: TX_LOOKUP,
-        answers.TxSearchAnswer: TX_SEARCH,
-        answers.BlockSearchAnswer: BlockSearch,
-        answers.BroadcastAnswer: Broadcast,
-        answers.BroadcastCommitAnswer: BroadcastCommit,
-        answers.EvidenceAnswer: EvidenceAnswer,
-        answers.DialAnswer: common.DialAnswer,
+        rpc_results.ResultConsensusParams: ParamsAnswer,
+        rpc_results.PendingTxs: common.PendingTxs,
+        rpc_results.PendingCount: PendingCount,
+        rpc_results.ResultTx: TX_LOOKUP,
+        rpc_results.ResultTxSearch: TX_SEARCH,
+        rpc_results.ResultBlockSearch: BlockSearch,
+        rpc_results.ResultBroadcastTx: Broadcast,
+        rpc_results.ResultBroadcastTxCommit: BroadcastCommit,
+        rpc_results.ResultBroadcastEvidence: EvidenceAnswer,
+        rpc_results.ResultDial: common.DialAnswer,
         abci.TxResult: TxExecResult,
-        answers.EventPage: event_page(EVENT_SCHEMAS),
-        answers.InfoAnswer: InfoAnswer,
-        answers.QueryAnswer: QueryAnswer,
+        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
+        rpc_results.ResultABCIInfo: InfoAnswer,
+        rpc_results.ResultABCIQuery: QueryAnswer,
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,

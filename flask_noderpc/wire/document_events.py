@@ -6,7 +6,7 @@ blocks, results and encodings, and with every field present.
 
 from __future__ import annotations
 
-from ..domain import events as told
+from ..domain import events as event_data
 from ..domain.block import Evidence as Piece
 from ..domain.validator import ED25519, PublicKey
 from ..domain.validator import Validator as Member
@@ -22,7 +22,7 @@ from .document_shapes import (
 )
 from .fields import Base64, Hex, IntString, Number
 from .round_events import ROUND_SCHEMAS
-from .schema import ListOf, Shape, WireSchema
+from .schema import ListOf, Nested, WireSchema
 
 # Of an attack on light clients for which nobody can be blamed.
 NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
@@ -40,15 +40,15 @@ class FinalizeBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Shape(Block, get=lambda event: event.answer)
-    block_id = Shape(common.BlockID, get=lambda event: event.answer.block_id)
-    result_finalize_block = Shape(FinalizeBlock, get=lambda event: event.results)
+    block = Nested(Block, get=lambda event: event.answer)
+    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
 
 
 class NewBlockHeader(WireSchema):
     """A header."""
 
-    header = Shape(common.Header)
+    header = Nested(common.Header)
 
 
 class NewBlockEvents(WireSchema):
@@ -59,7 +59,7 @@ class NewBlockEvents(WireSchema):
     tx_count = IntString(data_key="num_txs")
 
 
-def _accusation(event: told.NewEvidence) -> tuple[Piece, Member]:
+def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
     # document: Evidence has one validator; of several, an event shows the most powerful.
     return event.evidence, next(iter(event.byzantine_validators), NOBODY)
 
@@ -68,7 +68,7 @@ class NewEvidence(WireSchema):
     """A piece of evidence."""
 
     height = IntString()
-    evidence = Shape(Evidence, get=_accusation)
+    evidence = Nested(Evidence, get=_accusation)
 
 
 class TxResult(WireSchema):
@@ -77,13 +77,13 @@ class TxResult(WireSchema):
     height = IntString()
     index = Number()
     tx = Base64()
-    result = Shape(TxExecResult)
+    result = Nested(TxExecResult)
 
 
 class Tx(WireSchema):
     """A transaction, in CometBFT's wrapper."""
 
-    result = Shape(TxResult, data_key="TxResult", get=lambda event: event)
+    result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
 
 
 class ValidatorSetUpdates(WireSchema):
@@ -95,16 +95,16 @@ class ValidatorSetUpdates(WireSchema):
 class Vote(WireSchema):
     """A vote, in CometBFT's wrapper."""
 
-    vote = Shape(BlockSignature, data_key="Vote")
+    vote = Nested(BlockSignature, data_key="Vote")
 
 
 EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
-    told.NewBlock: NewBlock,
-    told.NewBlockHeader: NewBlockHeader,
-    told.NewBlockEvents: NewBlockEvents,
-    told.NewEvidence: NewEvidence,
-    told.TxCommitted: Tx,
-    told.ValidatorSetUpdates: ValidatorSetUpdates,
+    event_data.NewBlock: NewBlock,
+    event_data.NewBlockHeader: NewBlockHeader,
+    event_data.NewBlockEvents: NewBlockEvents,
+    event_data.NewEvidence: NewEvidence,
+    event_data.TxCommitted: Tx,
+    event_data.ValidatorSetUpdates: ValidatorSetUpdates,
     **ROUND_SCHEMAS,
-    told.VoteCast: Vote,
+    event_data.VoteCast: Vote,
 }

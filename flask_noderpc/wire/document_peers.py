@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..domain import network
 from . import common
 from .fields import Flag, IntString, Number, Text, Timestamp
-from .schema import ListOf, Shape, WireSchema
+from .schema import ListOf, Nested, WireSchema
 
 
 class Monitor(WireSchema):
@@ -32,8 +32,8 @@ class ConnectionStatus(WireSchema):
 
     domain = network.ConnectionStatus
     duration = IntString(data_key="Duration")
-    send_monitor = Shape(Monitor, data_key="SendMonitor")
-    recv_monitor = Shape(Monitor, data_key="RecvMonitor")
+    send_monitor = Nested(Monitor, data_key="SendMonitor")
+    recv_monitor = Nested(Monitor, data_key="RecvMonitor")
     channels = ListOf(common.ChannelStatus, data_key="Channels")
 
 
@@ -41,10 +41,10 @@ class Peer(WireSchema):
     """Peer."""
 
     domain = network.Peer
-    node_info = Shape(common.NodeInfo)
+    node_info = Nested(common.NodeInfo)
     is_outbound = Flag()
     remote_ip = Text()
-    connection_status = Shape(ConnectionStatus)
+    connection_status = Nested(ConnectionStatus)
 
 
 class NetInfo(WireSchema):

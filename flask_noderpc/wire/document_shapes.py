@@ -6,14 +6,14 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
-from ..domain import abci, answers, block, validator
+from ..domain import abci, block, rpc_results, validator
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from ..protocol.comet.keys import commit_vote
 from ..protocol.comet.protobuf import blob, message, string
 from . import common
 from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
-from .schema import Choice, ListOf, Shape, WireSchema
+from .schema import Choice, ListOf, Nested, WireSchema
 
 # document: PubKey.type is «of the form engine/PubKeyEd25519».
 KEY_TYPES = {ED25519: "engine/PubKeyEd25519", SECP256K1: "engine/PubKeySecp256k1"}
@@ -43,7 +43,7 @@ class Validator(WireSchema):
     """Validator."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     voting_power = IntString()
     proposer_priority = IntString()
 
@@ -52,7 +52,7 @@ class ValidatorSet(WireSchema):
     """A whole set, and whose turn it is."""
 
     validators = ListOf(Validator, null_when_empty=True)
-    proposer = Shape(Validator, nullable=True, get=lambda members: members.proposing)
+    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposing)
 
 
 class Attribute(WireSchema):
@@ -106,15 +106,15 @@ class ValidatorParams(WireSchema):
 class ConsensusParams(WireSchema):
     """ConsensusParams; in an update, a group that does not change is null."""
 
-    block = Shape(BlockParams, nullable=True)
-    evidence = Shape(EvidenceParams, nullable=True)
-    validator = Shape(ValidatorParams, nullable=True)
+    block = Nested(BlockParams, nullable=True)
+    evidence = Nested(EvidenceParams, nullable=True)
+    validator = Nested(ValidatorParams, nullable=True)
 
 
 class EvidenceValidator(WireSchema):
     """Evidence.validator."""
 
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     voting_power = Number()
     address = Hex()
 
@@ -126,7 +126,7 @@ class Evidence(WireSchema):
     height = Number(get=lambda pair: pair[0].height)
     time = Number(get=lambda pair: pair[0].timestamp // EVIDENCE_TIME_UNIT)
     total_voting_power = Number(get=lambda pair: pair[0].total_voting_power)
-    validator = Shape(EvidenceValidator, get=lambda pair: pair[1])
+    validator = Nested(EvidenceValidator, get=lambda pair: pair[1])
 
 
 class BlockSignature(WireSchema):
@@ -135,7 +135,7 @@ class BlockSignature(WireSchema):
     type = Number()
     height = IntString()
     round = Number()
-    block_id = Shape(common.BlockID)
+    block_id = Nested(common.BlockID)
     timestamp = Timestamp()
     validator_address = Hex()
     validator_index = Number()
@@ -155,12 +155,12 @@ class LastCommit(WireSchema):
 
     height = Number()
     round = Number()
-    block_id = Shape(common.BlockID)
-    signatures = ListOf(Shape(BlockSignature, nullable=True), get=_votes)
+    block_id = Nested(common.BlockID)
+    signatures = ListOf(Nested(BlockSignature, nullable=True), get=_votes)
 
 
 def _accusations(
-    answer: answers.BlockAnswer,
+    answer: rpc_results.ResultBlock,
 ) -> list[tuple[block.Evidence, validator.Validator]]:
     # document: Evidence has one validator; a piece that accuses several stands there for each.
     assert answer.block is not None
@@ -171,20 +171,20 @@ def _accusations(
 class Block(WireSchema):
     """Block, of the answer that carries it and the validators its evidence accuses."""
 
-    header = Shape(common.Header, get=lambda answer: answer.block.header)
+    header = Nested(common.Header, get=lambda answer: answer.block.header)
     data = ListOf(Base64(), get=lambda answer: answer.block.txs)
     evidence = ListOf(
         Evidence,
         get=_accusations,
     )
-    last_commit = Shape(LastCommit, get=lambda answer: answer.block.last_commit)
+    last_commit = Nested(LastCommit, get=lambda answer: answer.block.last_commit)
 
 
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``."""
 
-    block_id = Shape(common.BlockID)
-    block = Shape(Block, get=lambda answer: answer)
+    block_id = Nested(common.BlockID)
+    block = Nested(Block, get=lambda answer: answer)
 
 
 class CommitSignature(WireSchema):
@@ -206,21 +206,21 @@ class Commit(common.Commit):
 class SignedHeader(common.SignedHeader):
     """SignedHeader."""
 
-    commit = Shape(Commit)
+    commit = Nested(Commit)
 
 
 class CommitAnswer(common.CommitAnswer):
     """Result of ``commit``."""
 
-    signed_header = Shape(SignedHeader)
+    signed_header = Nested(SignedHeader)
 
 
 class BlockMeta(WireSchema):
     """BlockMeta."""
 
-    block_id = Shape(common.BlockID)
+    block_id = Nested(common.BlockID)
     size = Number(data_key="block_size")
-    header = Shape(common.Header)
+    header = Nested(common.Header)
     tx_count = IntString(data_key="num_txs")
 
 
@@ -234,7 +234,7 @@ class BlockList(WireSchema):
 class ValidatorUpdate(WireSchema):
     """Element of BlockResults.validator_updates."""
 
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     power = IntString()
 
 
@@ -247,7 +247,7 @@ class BlockResults(WireSchema):
     begin_block_events = ListOf(Event)
     end_block_events = ListOf(Event, data_key="end_block")
     validator_updates = ListOf(ValidatorUpdate)
-    consensus_param_updates = Shape(
+    consensus_param_updates = Nested(
         ConsensusParams, data_key="consensus_params_updates", nullable=True
     )
 
@@ -265,23 +265,23 @@ class ValidatorInfo(WireSchema):
     """ValidatorInfo."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     voting_power = IntString()
 
 
 class Status(WireSchema):
     """Result of ``status``."""
 
-    node_info = Shape(common.NodeInfo)
-    sync_info = Shape(common.SyncInfo)
-    validator_info = Shape(ValidatorInfo)
+    node_info = Nested(common.NodeInfo)
+    sync_info = Nested(common.SyncInfo)
+    validator_info = Nested(ValidatorInfo)
 
 
 class GenesisValidator(WireSchema):
     """Element of Genesis.validators."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     power = IntString()
     name = Text()
 
@@ -292,7 +292,7 @@ class Genesis(WireSchema):
     genesis_time = Timestamp()
     chain_id = Text()
     initial_height = IntString()
-    consensus_params = Shape(ConsensusParams)
+    consensus_params = Nested(ConsensusParams)
     validators = ListOf(GenesisValidator)
     app_hash = Hex()
     app_state = RawJSON()
@@ -301,7 +301,7 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
-    genesis = Shape(Genesis)
+    genesis = Nested(Genesis)
 
 
 class GenesisChunk(WireSchema):
@@ -316,7 +316,7 @@ class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 
     block_height = IntString()
-    consensus_params = Shape(ConsensusParams)
+    consensus_params = Nested(ConsensusParams)
 
 
 class PendingCount(WireSchema):
@@ -350,14 +350,14 @@ class TxLookup(WireSchema):
     hash = Hex()
     height = IntString()
     index = Number()
-    tx_result = Shape(TxLookupResult)
+    tx_result = Nested(TxLookupResult)
     tx = Base64()
 
 
 class ProvenTxLookup(TxLookup):
     """Result of ``tx`` with ``prove=true``."""
 
-    proof = Shape(common.TxProof)
+    proof = Nested(common.TxProof)
 
 
 TX_LOOKUP = Choice(
@@ -380,7 +380,7 @@ class ProvenTxSearch(TxSearch):
     txs = ListOf(ProvenTxLookup)
 
 
-def _tx_search(answer: answers.TxSearchAnswer) -> type[WireSchema]:
+def _tx_search(answer: rpc_results.ResultTxSearch) -> type[WireSchema]:
     proven = any(tx.proof is not None for tx in answer.txs)
     return ProvenTxSearch if proven else TxSearch
 
@@ -409,8 +409,8 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``, which the document does not have."""
 
-    check_tx = Shape(TxExecResult)
-    tx_result = Shape(TxExecResult)
+    check_tx = Nested(TxExecResult)
+    tx_result = Nested(TxExecResult)
     hash = Hex()
     height = IntString()
 
@@ -432,7 +432,7 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
-    response = Shape(AppInfo)
+    response = Nested(AppInfo)
 
 
 def _proof(result: abci.QueryResult) -> bytes:
@@ -458,4 +458,4 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
-    response = Shape(QueryResult)
+    response = Nested(QueryResult)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from .. import jsoncodec
-from ..domain import events as told
+from ..domain import events as event_data
 from ..events.messages import Message
 from .schema import WireSchema, compiled
 
 # CometBFT: names of its event data.
 TYPES: dict[type, str] = {
-    told.NewBlock: "tendermint/event/NewBlock",
-    told.NewBlockHeader: "tendermint/event/NewBlockHeader",
-    told.NewBlockEvents: "tendermint/event/NewBlockEvents",
-    told.NewEvidence: "tendermint/event/NewEvidence",
-    told.TxCommitted: "tendermint/event/Tx",
-    told.ValidatorSetUpdates: "tendermint/event/ValidatorSetUpdates",
-    told.NewRound: "tendermint/event/NewRound",
-    told.RoundState: "tendermint/event/RoundState",
-    told.CompleteProposal: "tendermint/event/CompleteProposal",
-    told.VoteCast: "tendermint/event/Vote",
+    event_data.NewBlock: "tendermint/event/NewBlock",
+    event_data.NewBlockHeader: "tendermint/event/NewBlockHeader",
+    event_data.NewBlockEvents: "tendermint/event/NewBlockEvents",
+    event_data.NewEvidence: "tendermint/event/NewEvidence",
+    event_data.TxCommitted: "tendermint/event/Tx",
+    event_data.ValidatorSetUpdates: "tendermint/event/ValidatorSetUpdates",
+    event_data.NewRound: "tendermint/event/NewRound",
+    event_data.RoundState: "tendermint/event/RoundState",
+    event_data.CompleteProposal: "tendermint/event/CompleteProposal",
+    event_data.VoteCast: "tendermint/event/Vote",
 }
 
 

@@ -77,7 +77,7 @@ class WireField(fields.Field[Any]):
         found = {"type": self.json_type}
         return found | ({"format": self.json_format} if self.json_format else {})
 
-    def rebuilt(self, replace: Callable[[type], type]) -> WireField:
+    def replace_schemas(self, replace: Callable[[type], type]) -> WireField:
         """This field with the schemas in it replaced; itself where there are none."""
         return self
 

@@ -29,7 +29,7 @@ class Reader(Protocol):
         """The value of a JSON parameter, as the rules' ``members`` hands it over."""
 
 
-def _itself(kind: ParamField) -> Reader:
+def _identity(kind: ParamField) -> Reader:
     return kind
 
 
@@ -54,15 +54,15 @@ def _by_place(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, values, strict=False))
 
 
-def _named(place: int, name: str, error: ValueError, value: Any) -> str:
-    return f"{name}: {error}, got {_shown(value)}"
+def _describe_error(place: int, name: str, error: ValueError, value: Any) -> str:
+    return f"{name}: {error}, got {_truncated_json(value)}"
 
 
 def _required(place: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"{name}: is required")
 
 
-def _shown(value: Any) -> str:
+def _truncated_json(value: Any) -> str:
     text = jsoncodec.encode(value).decode("utf-8", "replace")
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -71,11 +71,11 @@ def _shown(value: Any) -> str:
 class ParamRules:
     """The document's rules; another dialect replaces entries."""
 
-    reader: Callable[[ParamField], Reader] = _itself
+    reader: Callable[[ParamField], Reader] = _identity
     """Who reads a kind of parameter."""
     members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
     """The values of a JSON ``params`` by name, without the nulls; takes all names in order."""
-    words: Callable[[int, str, ValueError, Any], str] = _named
+    describe_error: Callable[[int, str, ValueError, Any], str] = _describe_error
     """The text for a parameter that can't be read: of its place, name, reason and value."""
     missing: Callable[[int, str, ParamField], Any] = _required
     """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..domain import events as told
+from ..domain import events as event_data
 from . import common
 from .fields import Hex, IntString, Number, Text
-from .schema import Shape, WireSchema
+from .schema import Nested, WireSchema
 
 
 class Proposer(WireSchema):
@@ -26,17 +26,17 @@ class RoundState(WireSchema):
 class NewRound(RoundState):
     """The first step of a round."""
 
-    proposer = Shape(Proposer, get=lambda event: event)
+    proposer = Nested(Proposer, get=lambda event: event)
 
 
 class CompleteProposal(RoundState):
     """A round with its block."""
 
-    block_id = Shape(common.BlockID)
+    block_id = Nested(common.BlockID)
 
 
 ROUND_SCHEMAS: dict[type, type[WireSchema]] = {
-    told.NewRound: NewRound,
-    told.RoundState: RoundState,
-    told.CompleteProposal: CompleteProposal,
+    event_data.NewRound: NewRound,
+    event_data.RoundState: RoundState,
+    event_data.CompleteProposal: CompleteProposal,
 }

@@ -1,8 +1,8 @@
-"""Schemas: the one definition of a shape, for loading, dumping and documentation.
+"""Marshmallow schemas of JSON objects, for loading, dumping and documentation.
 
 A :class:`WireSchema` is a marshmallow schema whose fields are those of :mod:`.fields`.
 Loading goes through marshmallow. Dumping goes through :func:`compiled`, which turns the
-schema into closures once; tests hold both to the same result.
+schema into closures once; tests check that both give the same result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .fields import Json, WireField
 
 Dump = Callable[[Any], Json]
 Replace = Callable[[type], type]
-"""A schema, or the one that stands in its place."""
+"""Map a schema to its replacement, or to itself."""
 
 
 class WireSchema(Schema):
@@ -32,7 +32,7 @@ class WireSchema(Schema):
 
     class Meta:
         unknown = EXCLUDE
-        # Marshmallow's registry is global to the process, and we look nothing up by name.
+        # Marshmallow's registry is global to the process, and no schema is looked up by name.
         register = False
 
     @post_load
@@ -42,7 +42,7 @@ class WireSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Several schemas of one kind of result, and which of them is that of a value."""
+    """Several schemas of one kind of result, and the function that selects one by value."""
 
     shapes: tuple[type[WireSchema], ...]
     choose: Callable[[Any], type[WireSchema]]
@@ -51,31 +51,31 @@ class Choice:
         return self.choose(value)
 
 
-class Shape(WireField):
+class Nested(WireField):
     """A nested object."""
 
     json_type = "object"
 
     def __init__(self, schema: type[WireSchema], **options: Any) -> None:
         super().__init__(**options)
-        self._hold(schema)
+        self._set_schema(schema)
 
-    def _hold(self, schema: type[WireSchema]) -> None:
+    def _set_schema(self, schema: type[WireSchema]) -> None:
         self.schema = schema
         self._dump = compiled(schema)
 
-    def rebuilt(self, replace: Replace) -> Shape:
-        """This field, holding what its schema is replaced with."""
+    def replace_schemas(self, replace: Replace) -> Nested:
+        """Return a copy with its schema replaced, or this field if nothing changes."""
         schema = replace(self.schema)
         if schema is self.schema:
             return self
         other = copy(self)
-        other._hold(schema)
+        other._set_schema(schema)
         return other
 
     @property
     def names(self) -> set[str]:
-        """The names that members have."""
+        """Names of the members in JSON."""
         fields = _instance(self.schema).fields.items()
         return {field.data_key or name for name, field in fields}
 
@@ -93,17 +93,17 @@ class Shape(WireField):
 
 
 class OneOf(WireField):
-    """A nested object whose kind chooses its shape."""
+    """Nested object with one schema per class of value."""
 
     json_type = "object"
 
     def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
         super().__init__(**options)
-        self.shapes = {kind: Shape(schema) for kind, schema in schemas.items()}
+        self.shapes = {kind: Nested(schema) for kind, schema in schemas.items()}
 
-    def rebuilt(self, replace: Replace) -> OneOf:
-        """This field, with the schemas in its shapes replaced."""
-        shapes = {kind: shape.rebuilt(replace) for kind, shape in self.shapes.items()}
+    def replace_schemas(self, replace: Replace) -> OneOf:
+        """Return a copy with its schemas replaced, or this field if nothing changes."""
+        shapes = {kind: shape.replace_schemas(replace) for kind, shape in self.shapes.items()}
         if shapes == self.shapes:
             return self
         other = copy(self)
@@ -127,7 +127,7 @@ class OneOf(WireField):
 
 
 class ListOf(WireField):
-    """A list of values of one encoding; ``null_when_empty`` is Go's nil slice."""
+    """List of values of one encoding; ``null_when_empty`` encodes Go's nil slice."""
 
     json_type = "array"
 
@@ -140,19 +140,19 @@ class ListOf(WireField):
     ) -> None:
         super().__init__(**options)
         self._null_when_empty = null_when_empty
-        self._hold(item if isinstance(item, WireField) else Shape(item))
+        self._set_item(item if isinstance(item, WireField) else Nested(item))
 
-    def _hold(self, item: WireField) -> None:
+    def _set_item(self, item: WireField) -> None:
         self.item = item
         self._encode_item = nullable_encode(item)
 
-    def rebuilt(self, replace: Replace) -> ListOf:
-        """This field, with the schemas in its items replaced."""
-        item = self.item.rebuilt(replace)
+    def replace_schemas(self, replace: Replace) -> ListOf:
+        """Return a copy with its item replaced, or this field if nothing changes."""
+        item = self.item.replace_schemas(replace)
         if item is self.item:
             return self
         other = copy(self)
-        other._hold(item)
+        other._set_item(item)
         return other
 
     def encode(self, value: Any) -> Json:
@@ -187,7 +187,7 @@ class ListOf(WireField):
 
 
 def nullable_encode(field: WireField) -> Dump:
-    """The field's ``encode``, letting ``None`` through where the field may be null."""
+    """Return the field's ``encode``; ``None`` becomes null if the field is nullable."""
     encode = field.encode
     if not field.nullable:
         return encode
@@ -196,13 +196,13 @@ def nullable_encode(field: WireField) -> Dump:
 
 @cache
 def _instance(schema: type[WireSchema]) -> WireSchema:
-    # Each copies all its fields, and the same shape is in many.
+    # Instantiating a schema copies all its fields, and many schemas share the nested ones.
     return schema()
 
 
 @cache
 def compiled(schema: type[WireSchema]) -> Dump:
-    """A function from an object to its JSON, the same as ``schema().dump``."""
+    """Return a function that dumps an object exactly as ``schema().dump`` does."""
     rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
     optional: dict[str, Callable[[Any], bool]] = {}
     for name, field in _instance(schema).dump_fields.items():
@@ -216,12 +216,12 @@ def compiled(schema: type[WireSchema]) -> Dump:
     def dump(value: Any) -> Json:
         return {key: encode(get(value)) for key, get, encode in rows}
 
-    def dump_what_is_there(value: Any) -> Json:
-        shown = {}
+    def dump_without_omitted(value: Any) -> Json:
+        members = {}
         for key, get, encode in rows:
-            found = get(value)
-            if key not in optional or not optional[key](found):
-                shown[key] = encode(found)
-        return shown
+            item = get(value)
+            if key not in optional or not optional[key](item):
+                members[key] = encode(item)
+        return members
 
-    return dump_what_is_there if optional else dump
+    return dump_without_omitted if optional else dump

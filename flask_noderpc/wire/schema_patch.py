@@ -1,8 +1,7 @@
-"""Schemas with some of the schemas in them replaced by others.
+"""Replace schemas that are nested in other schemas.
 
-One version of a node differs from the next in a few shapes, which stand deep in many
-others: a vote is in evidence, that is in blocks, and those are in events. Only what differs
-is written down.
+Two versions of a node differ in a few objects that are nested deeply: a vote is part of
+evidence, evidence of blocks, and blocks of events. A dialect defines only what differs.
 """
 
 from __future__ import annotations
@@ -16,32 +15,34 @@ from .schema import Choice, WireSchema
 
 
 class SchemaPatch:
-    """Replaces schemas at any depth; the replacements' own parts are replaced too.
+    """Replace schemas at any depth, also within the replacements.
 
-    A schema in which there is nothing to replace stays as it is.
+    A schema that contains nothing to replace is returned unchanged.
     """
 
-    def __init__(self, parts: Mapping[type[WireSchema], type[WireSchema]]) -> None:
-        self._parts = parts
-        self._made: dict[type[WireSchema], type[WireSchema]] = {}
+    def __init__(self, replacements: Mapping[type[WireSchema], type[WireSchema]]) -> None:
+        self._replacements = replacements
+        self._cache: dict[type[WireSchema], type[WireSchema]] = {}
 
     def __call__(self, schema: type[WireSchema]) -> type[WireSchema]:
-        """The schema, or the one that stands in its place."""
-        if schema not in self._made:
-            self._made[schema] = self._rebuilt(self._parts.get(schema, schema))
-        return self._made[schema]
+        """Return the replacement of a schema, or the schema itself."""
+        if schema not in self._cache:
+            self._cache[schema] = self._patched(self._replacements.get(schema, schema))
+        return self._cache[schema]
 
-    def _rebuilt(self, schema: type[WireSchema]) -> type[WireSchema]:
-        fields = {name: cast(WireField, own) for name, own in schema._declared_fields.items()}
-        others = {name: own.rebuilt(self) for name, own in fields.items()}
-        changed = {name: own for name, own in others.items() if own is not fields[name]}
+    def _patched(self, schema: type[WireSchema]) -> type[WireSchema]:
+        fields = {
+            name: cast(WireField, field) for name, field in schema._declared_fields.items()
+        }
+        replaced = {name: field.replace_schemas(self) for name, field in fields.items()}
+        changed = {name: f for name, f in replaced.items() if f is not fields[name]}
         return type(schema.__name__, (schema,), changed) if changed else schema
 
     def results(self, schemas: Mapping[type, SchemaChoice]) -> dict[type, SchemaChoice]:
-        """The schemas of a dialect's results, replaced."""
-        return {result: self._chosen(choice) for result, choice in schemas.items()}
+        """Return the schemas of a dialect's results with the replacements."""
+        return {result: self._patched_choice(choice) for result, choice in schemas.items()}
 
-    def _chosen(self, choice: SchemaChoice) -> SchemaChoice:
+    def _patched_choice(self, choice: SchemaChoice) -> SchemaChoice:
         if isinstance(choice, type):
             return self(choice)
         return Choice(tuple(map(self, choice.shapes)), lambda result: self(choice(result)))

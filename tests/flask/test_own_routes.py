@@ -16,7 +16,7 @@ from flask_noderpc import (
     NodeRPCError,
     Route,
 )
-from flask_noderpc.domain.answers import Empty
+from flask_noderpc.domain.rpc_results import Empty
 from flask_noderpc.errors import InvalidParams, NotFound, RPCError, ValueNotAllowed
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import NoParams

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc.domain import abci, answers, block, consensus, genesis, network, params
-from flask_noderpc.domain import events as told
+from flask_noderpc.domain import abci, block, consensus, genesis, network, params, rpc_results
+from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import (
     ED25519,
@@ -78,9 +78,9 @@ def bare_tx_result(found: Json) -> abci.TxResult:
     return tx_result({**whole, "gas_wanted": "0", "gas_used": "0", **found})
 
 
-def tx_answer(found: Json) -> answers.TxAnswer:
+def tx_answer(found: Json) -> rpc_results.ResultTx:
     """A committed transaction."""
-    return answers.TxAnswer(
+    return rpc_results.ResultTx(
         bytes.fromhex(found["hash"]),
         int(found["height"]),
         found["index"],
@@ -90,9 +90,9 @@ def tx_answer(found: Json) -> answers.TxAnswer:
     )
 
 
-def block_answer(found: Json) -> answers.BlockAnswer:
+def block_answer(found: Json) -> rpc_results.ResultBlock:
     """A block with its id."""
-    return answers.BlockAnswer(
+    return rpc_results.ResultBlock(
         rebuild.block_id(found["block_id"]), rebuild.block(found["block"])
     )
 
@@ -185,12 +185,12 @@ def vote_in_short(text: str) -> block.Vote:
     )
 
 
-def consensus_dump(found: Json) -> answers.ConsensusDump:
+def consensus_dump(found: Json) -> rpc_results.ConsensusDump:
     """The state of consensus, without what is told of peers."""
     state = found["round_state"]
     votes = tuple(map(vote_in_short, state["last_commit"]["votes"]))
     last = whole_set(state["last_validators"])
-    return answers.ConsensusDump(
+    return rpc_results.ConsensusDump(
         consensus.RoundState(
             int(state["height"]),
             from_text(state["start_time"]),
@@ -202,7 +202,7 @@ def consensus_dump(found: Json) -> answers.ConsensusDump:
     )
 
 
-def consensus_state(found: Json) -> answers.ConsensusState:
+def consensus_state(found: Json) -> rpc_results.ConsensusState:
     """The state of consensus of a chain with one validator."""
     state = found["round_state"]
     address = bytes.fromhex(state["proposer"]["address"])
@@ -210,7 +210,7 @@ def consensus_state(found: Json) -> answers.ConsensusState:
     text = state["height_vote_set"][0]["prevotes_bit_array"]
     power = int(text.split("/")[1].split()[0])
     members = ValidatorSet((Validator(address, PublicKey(ED25519, b""), power),), address)
-    return answers.ConsensusState(
+    return rpc_results.ConsensusState(
         consensus.RoundState(
             int(state["height/round/step"].split("/")[0]),
             from_text(state["start_time"]),
@@ -242,13 +242,13 @@ def genesis_document(found: Json) -> genesis.Genesis:
     )
 
 
-def status(found: Json) -> answers.Status:
+def status(found: Json) -> rpc_results.Status:
     """A node's card, blocks and key."""
     own = found["validator_info"]
-    return answers.Status(
+    return rpc_results.Status(
         common.NodeInfo().load(found["node_info"]),
-        answers.SyncInfo(**common.SyncInfo().load(found["sync_info"])),
-        answers.ValidatorInfo(
+        rpc_results.SyncInfo(**common.SyncInfo().load(found["sync_info"])),
+        rpc_results.ValidatorInfo(
             bytes.fromhex(own["address"]),
             rebuild.public_key(own["pub_key"]),
             int(own["voting_power"]),
@@ -265,9 +265,9 @@ def net_info(found: Json) -> network.NetInfo:
     )
 
 
-def header(found: Json) -> answers.HeaderAnswer:
+def header(found: Json) -> rpc_results.ResultHeader:
     """A header."""
-    return answers.HeaderAnswer(rebuild.header(found["header"]))
+    return rpc_results.ResultHeader(rebuild.header(found["header"]))
 
 
 def block_meta(found: Json) -> block.BlockMeta:
@@ -280,18 +280,18 @@ def block_meta(found: Json) -> block.BlockMeta:
     )
 
 
-def commit(found: Json) -> answers.CommitAnswer:
+def commit(found: Json) -> rpc_results.ResultCommit:
     """A header with its commit."""
     signed = found["signed_header"]
-    return answers.CommitAnswer(
+    return rpc_results.ResultCommit(
         block.SignedHeader(rebuild.header(signed["header"]), rebuild.commit(signed["commit"])),
         found["canonical"],
     )
 
 
-def broadcast(found: Json) -> answers.BroadcastAnswer:
+def broadcast(found: Json) -> rpc_results.ResultBroadcastTx:
     """What the mempool said."""
-    return answers.BroadcastAnswer(
+    return rpc_results.ResultBroadcastTx(
         found["code"],
         bytes.fromhex(found["data"]),
         found["log"],
@@ -327,14 +327,14 @@ def query_result(found: Json) -> abci.QueryResult:
 
 
 ANSWERS: dict[str, Callable[[Json], Any]] = {
-    "health": lambda found: answers.Empty(),
+    "health": lambda found: rpc_results.Empty(),
     "status": status,
     "net_info": net_info,
-    "genesis": lambda found: answers.GenesisAnswer(genesis_document(found["genesis"])),
+    "genesis": lambda found: rpc_results.ResultGenesis(genesis_document(found["genesis"])),
     "genesis_chunked": lambda found: genesis.GenesisChunk(
         int(found["chunk"]), int(found["total"]), b64decode(found["data"])
     ),
-    "blockchain": lambda found: answers.BlockList(
+    "blockchain": lambda found: rpc_results.BlockList(
         int(found["last_height"]), tuple(map(block_meta, found["block_metas"]))
     ),
     "block": block_answer,
@@ -343,35 +343,35 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "header_by_hash": header,
     "block_results": block_results,
     "commit": commit,
-    "validators": lambda found: answers.ValidatorPage(
+    "validators": lambda found: rpc_results.ValidatorPage(
         int(found["block_height"]),
         rebuild.validator_set(found["validators"]).validators,
         int(found["total"]),
     ),
-    "consensus_params": lambda found: answers.ParamsAnswer(
+    "consensus_params": lambda found: rpc_results.ResultConsensusParams(
         int(found["block_height"]), consensus_params(found["consensus_params"])
     ),
     "consensus_state": consensus_state,
     "dump_consensus_state": consensus_dump,
-    "unconfirmed_txs": lambda found: answers.PendingTxs(
+    "unconfirmed_txs": lambda found: rpc_results.PendingTxs(
         int(found["total"]), int(found["total_bytes"]), tuple(map(b64decode, found["txs"]))
     ),
-    "num_unconfirmed_txs": lambda found: answers.PendingCount(
+    "num_unconfirmed_txs": lambda found: rpc_results.PendingCount(
         int(found["total"]), int(found["total_bytes"])
     ),
     "tx": tx_answer,
-    "tx_search": lambda found: answers.TxSearchAnswer(
+    "tx_search": lambda found: rpc_results.ResultTxSearch(
         int(found["total_count"]), tuple(map(tx_answer, found["txs"]))
     ),
-    "block_search": lambda found: answers.BlockSearchAnswer(
+    "block_search": lambda found: rpc_results.ResultBlockSearch(
         int(found["total_count"]), tuple(map(block_answer, found["blocks"]))
     ),
-    "abci_info": lambda found: answers.InfoAnswer(app_info(found["response"])),
-    "abci_query": lambda found: answers.QueryAnswer(query_result(found["response"])),
+    "abci_info": lambda found: rpc_results.ResultABCIInfo(app_info(found["response"])),
+    "abci_query": lambda found: rpc_results.ResultABCIQuery(query_result(found["response"])),
     "check_tx": tx_result,
     "broadcast_tx_async": broadcast,
     "broadcast_tx_sync": broadcast,
-    "broadcast_tx_commit": lambda found: answers.BroadcastCommitAnswer(
+    "broadcast_tx_commit": lambda found: rpc_results.ResultBroadcastTxCommit(
         tx_result(found["check_tx"]),
         tx_result(found["tx_result"] if "tx_result" in found else found["deliver_tx"]),
         bytes.fromhex(found["hash"]),
@@ -381,35 +381,35 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
 """By route: the handler's answer, from the ``result`` of a reply."""
 
 
-def new_block(found: Json) -> told.NewBlock:
+def new_block(found: Json) -> event_data.NewBlock:
     """A block and its results."""
     own = rebuild.block(found["block"])
     height = own.header.height
     if "result_finalize_block" not in found:
-        answer = answers.BlockAnswer(block.NO_BLOCK, own)
-        return told.NewBlock(answer, results_in_parts(found, height))
-    answer = answers.BlockAnswer(rebuild.block_id(found["block_id"]), own)
-    return told.NewBlock(answer, block_results(found["result_finalize_block"], height))
+        answer = rpc_results.ResultBlock(block.NO_BLOCK, own)
+        return event_data.NewBlock(answer, results_in_parts(found, height))
+    answer = rpc_results.ResultBlock(rebuild.block_id(found["block_id"]), own)
+    return event_data.NewBlock(answer, block_results(found["result_finalize_block"], height))
 
 
-def new_block_header(found: Json) -> told.NewBlockHeader:
+def new_block_header(found: Json) -> event_data.NewBlockHeader:
     """A header; the rest is not shown since 0.38."""
     own = rebuild.header(found["header"])
     if "num_txs" not in found:
-        return told.NewBlockHeader(own, 0, abci.BlockResults(own.height))
+        return event_data.NewBlockHeader(own, 0, abci.BlockResults(own.height))
     results = results_in_parts(found, own.height)
-    return told.NewBlockHeader(own, int(found["num_txs"]), results)
+    return event_data.NewBlockHeader(own, int(found["num_txs"]), results)
 
 
-def new_evidence(found: Json) -> told.NewEvidence:
+def new_evidence(found: Json) -> event_data.NewEvidence:
     """A piece of evidence; CometBFT does not show whom it accuses."""
-    return told.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), ())
+    return event_data.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), ())
 
 
-def tx_committed(found: Json) -> told.TxCommitted:
+def tx_committed(found: Json) -> event_data.TxCommitted:
     """A transaction in a block."""
     result = found["TxResult"]
-    return told.TxCommitted(
+    return event_data.TxCommitted(
         int(result["height"]),
         result.get("index", 0),
         b64decode(result["tx"]),
@@ -424,23 +424,23 @@ def _step(found: Json) -> tuple[int, int, str]:
 EVENTS: dict[str, Callable[[Json], Any]] = {
     "NewBlock": new_block,
     "NewBlockHeader": new_block_header,
-    "NewBlockEvents": lambda found: told.NewBlockEvents(
+    "NewBlockEvents": lambda found: event_data.NewBlockEvents(
         int(found["height"]), events(found["events"]), int(found["num_txs"])
     ),
     "NewEvidence": new_evidence,
     "Tx": tx_committed,
-    "ValidatorSetUpdates": lambda found: told.ValidatorSetUpdates(
+    "ValidatorSetUpdates": lambda found: event_data.ValidatorSetUpdates(
         rebuild.validator_set(found["validator_updates"]).validators
     ),
-    "NewRound": lambda found: told.NewRound(
+    "NewRound": lambda found: event_data.NewRound(
         *_step(found),
         bytes.fromhex(found["proposer"]["address"]),
         found["proposer"]["index"],
     ),
-    "RoundState": lambda found: told.RoundState(*_step(found)),
-    "CompleteProposal": lambda found: told.CompleteProposal(
+    "RoundState": lambda found: event_data.RoundState(*_step(found)),
+    "CompleteProposal": lambda found: event_data.CompleteProposal(
         *_step(found), rebuild.block_id(found["block_id"])
     ),
-    "Vote": lambda found: told.VoteCast(rebuild.vote(found["Vote"])),
+    "Vote": lambda found: event_data.VoteCast(rebuild.vote(found["Vote"])),
 }
 """By the name of the event data: the event, from the ``value`` of a notification."""

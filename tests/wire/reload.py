@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask_noderpc.wire.fields import WireField
-from flask_noderpc.wire.schema import ListOf, OneOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema import ListOf, Nested, OneOf, WireSchema, compiled
 
 _NOT_THERE = object()
 
@@ -30,7 +30,7 @@ def _object(schema: type[WireSchema], loaded: Any) -> Any:
 def _value(field: WireField, value: Any) -> Any:
     if value is None and field.nullable:
         return None
-    if isinstance(field, Shape):
+    if isinstance(field, Nested):
         return _object(field.schema, value)
     if isinstance(field, OneOf):
         shapes = field.shapes.values()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc.domain import abci, answers
-from flask_noderpc.domain import events as told
+from flask_noderpc.domain import abci, rpc_results
+from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK, Version
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.network import NetInfo
@@ -52,8 +52,11 @@ def value_of(event: Any) -> Any:
 
 
 def test_a_block_or_header_that_is_not_there_is_null() -> None:
-    assert shown(answers.BlockAnswer(NO_BLOCK, None)) == {"block_id": EMPTY_ID, "block": None}
-    assert shown(answers.HeaderAnswer(None)) == {"header": None}
+    assert shown(rpc_results.ResultBlock(NO_BLOCK, None)) == {
+        "block_id": EMPTY_ID,
+        "block": None,
+    }
+    assert shown(rpc_results.ResultHeader(None)) == {"header": None}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_a_power_of_zero_is_left_out() -> None:
 
 def test_other_keys_have_their_own_names() -> None:
     key = PublicKey(SECP256K1, b"k")
-    page = answers.ValidatorPage(1, (Validator(b"a", key, 1),), 1)
+    page = rpc_results.ValidatorPage(1, (Validator(b"a", key, 1),), 1)
     results = abci.BlockResults(1, validator_updates=(ValidatorUpdate(key, 1),))
 
     assert shown(page)["validators"][0]["pub_key"] == {
@@ -138,13 +141,15 @@ def test_what_is_no_utf_8_becomes_marks() -> None:
 
 
 def test_an_application_without_blocks_says_little() -> None:
-    assert shown(answers.InfoAnswer(abci.AppInfo())) == {"response": {}}
+    assert shown(rpc_results.ResultABCIInfo(abci.AppInfo())) == {"response": {}}
 
 
 def test_a_query_may_have_a_proof() -> None:
     step = abci.ProofOp("t", b"k", b"d")
 
-    response = shown(answers.QueryAnswer(abci.QueryResult(proof_ops=(step,))))["response"]
+    response = shown(rpc_results.ResultABCIQuery(abci.QueryResult(proof_ops=(step,))))[
+        "response"
+    ]
 
     assert response["proofOps"] == {"ops": [{"type": "t", "key": "aw==", "data": "ZA=="}]}
     assert (response["key"], response["value"]) == ("", None)
@@ -164,7 +169,7 @@ def test_a_node_that_knows_no_listener_names_the_usual_one() -> None:
 def test_an_event_of_a_later_transaction_that_failed_says_so() -> None:
     result = abci.TxResult(code=2, data=b"d", log="no", gas_wanted=1, codespace="app")
 
-    assert value_of(told.TxCommitted(1, 3, b"t", result)) == {
+    assert value_of(event_data.TxCommitted(1, 3, b"t", result)) == {
         "TxResult": {
             "height": "1",
             "index": 3,

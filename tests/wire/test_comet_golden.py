@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.domain import events as told
+from flask_noderpc.domain import events as event_data
 from flask_noderpc.events.messages import Message, keys_of, tx_keys
 from flask_noderpc.wire.events import TYPES
 from flask_noderpc.wire.schema import WireSchema
@@ -94,9 +94,9 @@ def test_an_event_is_what_the_node_sent(golden: Golden, data: Any, keys: Any) ->
 
 def keys_of_value(value: Any) -> dict[str, list[str]]:
     """The keys that we make of what an event says."""
-    if isinstance(value, told.TxCommitted):
+    if isinstance(value, event_data.TxCommitted):
         return tx_keys(value.height, value.tx, value.result.events)
-    if isinstance(value, told.NewBlock):
+    if isinstance(value, event_data.NewBlock):
         return keys_of(value.results.begin_block_events)
     return {}
 

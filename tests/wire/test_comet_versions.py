@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.domain import abci, answers
-from flask_noderpc.domain import events as told
+from flask_noderpc.domain import abci, rpc_results
+from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK
 from flask_noderpc.domain.params import (
     BlockParams,
@@ -92,7 +92,9 @@ def test_a_block_has_two_ends_before_0_38(
         "validator_updates": None,
         "consensus_param_updates": updates,
     }
-    event = value_of(dialect, told.NewBlock(answers.BlockAnswer(NO_BLOCK, BLOCK), results))
+    event = value_of(
+        dialect, event_data.NewBlock(rpc_results.ResultBlock(NO_BLOCK, BLOCK), results)
+    )
     assert event["result_begin_block"] == {"events": begin}
     assert list(event["result_end_block"].items()) == [
         ("validator_updates", None),
@@ -112,7 +114,7 @@ def test_attributes_are_bytes_only_in_0_34(dialect: Dialect, attributes: Any) ->
 
     assert shown(dialect, result)["events"] == whole
     assert shown(dialect, abci.BlockResults(1, (result,)))["txs_results"][0]["events"] == whole
-    event = value_of(dialect, told.TxCommitted(1, 0, b"t", result))
+    event = value_of(dialect, event_data.TxCommitted(1, 0, b"t", result))
     assert event["TxResult"]["result"] == {
         "events": [{"type": "bare"}, {"type": "t", "attributes": attributes}]
     }
@@ -123,7 +125,7 @@ def test_0_34_leaves_zeros_out_of_parameters() -> None:
         BlockParams(22_020_096, 0, 1000), EvidenceParams(100_000, 5, 0), app_version=4
     )
 
-    answer = shown(COMET_034, answers.ParamsAnswer(1, params))
+    answer = shown(COMET_034, rpc_results.ResultConsensusParams(1, params))
 
     assert answer["consensus_params"] == {
         "block": {"max_bytes": "22020096", "time_iota_ms": "1000"},
@@ -152,7 +154,7 @@ def test_1_0_names_the_bytes_and_the_type_of_a_new_key() -> None:
 def test_evidence_is_read_as_it_is_shown(dialect: Dialect, made: Any) -> None:
     piece = read(made["json"])
 
-    found = value_of(dialect, told.NewEvidence(1, piece, ()))["evidence"]
+    found = value_of(dialect, event_data.NewEvidence(1, piece, ()))["evidence"]
 
     assert (
         dialect.params.reader(EvidenceObject()).from_json(json.dumps(found).encode()) == piece
@@ -160,7 +162,7 @@ def test_evidence_is_read_as_it_is_shown(dialect: Dialect, made: Any) -> None:
 
 
 def test_1_0_has_named_what_an_attack_is() -> None:
-    event = told.NewEvidence(1, read(ATTACK), ())
+    event = event_data.NewEvidence(1, read(ATTACK), ())
     value = value_of(COMET_1, event)["evidence"]["value"]
     before = value_of(COMET_038, event)["evidence"]["value"]
 
@@ -177,7 +179,7 @@ def test_1_0_has_named_what_an_attack_is() -> None:
 def test_1_0_has_its_own_groups_of_parameters() -> None:
     params = ConsensusParams(vote_extensions_enable_height=7)
 
-    answer = shown(COMET_1, answers.ParamsAnswer(1, params))["consensus_params"]
+    answer = shown(COMET_1, rpc_results.ResultConsensusParams(1, params))["consensus_params"]
 
     assert list(answer) == ["block", "evidence", "validator", "version", "synchrony", "feature"]
     assert answer["feature"] == {

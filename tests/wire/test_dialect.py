@@ -9,7 +9,7 @@ import pytest
 
 from flask_noderpc import ConfigurationError
 from flask_noderpc.domain.abci import ProofOp, QueryResult
-from flask_noderpc.domain.answers import HeaderAnswer, QueryAnswer
+from flask_noderpc.domain.rpc_results import ResultABCIQuery, ResultHeader
 from flask_noderpc.errors import (
     InternalError,
     InvalidParams,
@@ -64,14 +64,14 @@ def test_every_event_is_dumped_as_its_schema_says(
 
 @EVERY_DIALECT
 def test_what_is_not_there_may_be_null(dialect: Dialect) -> None:
-    answer = HeaderAnswer(None)
+    answer = ResultHeader(None)
     schema = schema_of(dialect, answer)
 
     assert compiled(schema)(answer) == schema().dump(answer) == {"header": None}
 
 
 def test_the_proof_of_a_query_is_hex_of_its_protobuf() -> None:
-    answer = QueryAnswer(QueryResult(proof_ops=(ProofOp("t", b"k", b"d"),)))
+    answer = ResultABCIQuery(QueryResult(proof_ops=(ProofOp("t", b"k", b"d"),)))
 
     encoded = json.loads(DOCUMENT.encode(answer))
 

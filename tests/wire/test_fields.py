@@ -28,7 +28,7 @@ from flask_noderpc.wire.fields import (
     Utf8,
     WireField,
 )
-from flask_noderpc.wire.schema import ListOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema import ListOf, Nested, WireSchema, compiled
 
 # 0001-01-01 to 9999-12-31, in nanoseconds.
 times = st.integers(-62_135_596_800 * SECOND, 253_402_300_799 * SECOND)
@@ -131,8 +131,8 @@ class Inner(WireSchema):
 
 
 class Outer(WireSchema):
-    one = Shape(Inner, nullable=True)
-    some = ListOf(Shape(Inner, nullable=True), nullable=True)
+    one = Nested(Inner, nullable=True)
+    some = ListOf(Nested(Inner, nullable=True), nullable=True)
     none = ListOf(Inner, null_when_empty=True)
     named = Text(data_key="Named", get=lambda value: value.name.upper())
     maybe = ListOf(Inner, get=lambda value: value.none, omit_empty=True)
@@ -163,7 +163,7 @@ def test_the_compiled_dump_is_the_schema_s_dump(thing: Thing) -> None:
 
 class Sparse(WireSchema):
     number = Number(omit_empty=True)
-    shape = Shape(Inner, omit_empty=True)
+    shape = Nested(Inner, omit_empty=True)
     always = Number()
 
 

@@ -8,7 +8,7 @@ import pytest
 from marshmallow import ValidationError
 
 from flask_noderpc.wire.fields import IntString, Number, Text
-from flask_noderpc.wire.schema import ListOf, OneOf, Shape, WireSchema, compiled
+from flask_noderpc.wire.schema import ListOf, Nested, OneOf, WireSchema, compiled
 from flask_noderpc.wire.schema_patch import SchemaPatch
 
 
@@ -18,7 +18,7 @@ class Leaf(WireSchema):
 
 class Twig(WireSchema):
     name = Text()
-    leaf = Shape(Leaf)
+    leaf = Nested(Leaf)
     length = Number()
 
 
@@ -32,7 +32,7 @@ class NumberedLeaf(WireSchema):
 
 
 class Fruit(WireSchema):
-    leaf = Shape(Leaf, nullable=True)
+    leaf = Nested(Leaf, nullable=True)
 
 
 class Either(WireSchema):

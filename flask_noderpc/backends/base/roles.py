@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
-from ...domain.answers import PendingCount, PendingTxs
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ...domain.genesis import Genesis
 from ...domain.network import NetInfo, NodeInfo
 from ...domain.params import ConsensusParams
+from ...domain.rpc_results import PendingCount, PendingTxs
 from ...domain.search import TxRecord
 from ...domain.validator import ED25519, PublicKey, ValidatorSet
 from ...errors import NotSupported

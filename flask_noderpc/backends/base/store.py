@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit, Evidence
 from ...domain.genesis import Genesis
-from ...protocol.comet.chain_state import Head
+from ...protocol.comet.chain_state import ChainState
 from .application import AppState, Changes, InitChain, Room
 from .backend import ChainBackend
 
@@ -77,7 +77,7 @@ class BlockWriter(ABC):
         """
 
     @abstractmethod
-    def head(self) -> Head:
+    def head(self) -> ChainState:
         """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
 
     @abstractmethod

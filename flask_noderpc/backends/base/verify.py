@@ -8,7 +8,7 @@ from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock, NotFound
 from ...protocol.comet import validators
-from ...protocol.comet.chain_state import Head, check_signatures
+from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.merkle import EMPTY_HASH
 from .backend import ChainBackend
@@ -45,7 +45,7 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
     return checked
 
 
-def _before(backend: ChainBackend, height: int) -> Head:
+def _before(backend: ChainBackend, height: int) -> ChainState:
     """The head that the block at ``height`` must follow, as the backend tells it."""
     genesis = backend.genesis()
     block = backend.block(height)[1]
@@ -53,7 +53,7 @@ def _before(backend: ChainBackend, height: int) -> Head:
     first = height == genesis.initial_height
     if first:
         _check_first_sets(backend, height)
-    return Head(
+    return ChainState(
         chain_id=genesis.chain_id,
         initial_height=genesis.initial_height,
         height=height - 1,
@@ -80,7 +80,7 @@ def _check_first_sets(backend: ChainBackend, height: int) -> None:
         raise InvalidBlock(f"block {height}: the first validators are not in their order")
 
 
-def _check(backend: ChainBackend, head: Head, height: int) -> Head:
+def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), backend.results(height)
     block_id, size = head.check(block, commit, results)
@@ -99,7 +99,7 @@ def _check(backend: ChainBackend, head: Head, height: int) -> Head:
             found = None
         if found is None or found.tx != tx:
             raise InvalidBlock(f"block {height}: tx {tx_hash(tx).hex().upper()} is not indexed")
-    after = head.after(block_id, block.header.time, commit, results)
+    after = head.next_state(block_id, block.header.time, commit, results)
     if backend.validators(height + 2) != after.next_validators:
         raise InvalidBlock(f"block {height}: validators at {height + 2} do not follow from it")
     if backend.consensus_params(height + 1) != after.params:

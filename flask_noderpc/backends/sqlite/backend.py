@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ...concurrency import NativeThread
 from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
-from ...domain.answers import PendingCount, PendingTxs
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ...domain.ethereum import LogSearch
 from ...domain.genesis import Genesis
 from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
+from ...domain.rpc_results import PendingCount, PendingTxs
 from ...domain.search import FoundHeights, FoundTxs, Search, SearchLimits, TxRecord, Window
 from ...domain.validator import PublicKey, ValidatorSet
 from ...errors import (
@@ -33,7 +33,7 @@ from ...errors import (
     ValueNotAllowed,
 )
 from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
-from ...protocol.comet.chain_state import Head
+from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import evidence_hash_of
 from ..base.application import Application, AppState, Changes, InitChain, Room
 from ..base.evidence import check_evidence
@@ -509,7 +509,7 @@ class SQLiteBackend(ChainStore):
     def app_state(self) -> AppState:
         return self
 
-    def head(self) -> Head:
+    def head(self) -> ChainState:
         files = self._open()
         return files.writer.run(files.ledger.head)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...domain.answers import PendingCount
+from ...domain.rpc_results import PendingCount
 from ...protocol.comet.hashes import tx_hash
 
 

@@ -12,7 +12,7 @@ from ...domain.block import NO_BLOCK, NO_COMMIT, BlockID, Commit, PartSetHeader
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
-from ...protocol.comet.chain_state import Head
+from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import results_hash, tx_hash
 from ..base.application import Changes, InitChain
 from ..base.store import CommittedBlock
@@ -37,7 +37,7 @@ def init_chain(
     params = genesis.consensus_params
     if state_.consensus_params:
         params = params.updated(state_.consensus_params)
-    head = Head.at_genesis(genesis, state_.app_hash, state_.validators, params)
+    head = ChainState.at_genesis(genesis, state_.app_hash, state_.validators, params)
     connection.execute(
         "INSERT INTO chain (id, genesis, app_state, app_hash, application)"
         " VALUES (1, ?, ?, ?, ?)",
@@ -64,7 +64,7 @@ def stored_genesis(connection: Connection) -> Genesis | None:
     return replace(jsoncodec.decode(row[0], Genesis), app_state=row[1])
 
 
-def load_head(connection: Connection) -> Head:
+def load_head(connection: Connection) -> ChainState:
     """Where the stored chain stands."""
     row = connection.execute("SELECT genesis, app_hash FROM chain").fetchone()
     if row is None:
@@ -76,7 +76,7 @@ def load_head(connection: Connection) -> Head:
     start = genesis.initial_height
     height = last[6] if last else start - 1
     meta = rows.meta_from(last[1:], genesis.chain_id) if last else None
-    return Head(
+    return ChainState(
         chain_id=genesis.chain_id,
         initial_height=start,
         height=height,
@@ -98,11 +98,11 @@ def _known(value: T | None) -> T:
     return value
 
 
-def append(connection: Connection, head: Head, item: CommittedBlock) -> Head:
+def append(connection: Connection, head: ChainState, item: CommittedBlock) -> ChainState:
     """Write one block that follows ``head``; the new head."""
     block_id, size = head.check(item.block, item.commit, item.results)
     height = item.block.header.height
-    after = head.after(block_id, item.block.header.time, item.commit, item.results)
+    after = head.next_state(block_id, item.block.header.time, item.commit, item.results)
     _write_block(connection, block_id, size, item)
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
@@ -157,7 +157,9 @@ def _write_commit(connection: Connection, height: int, commit: Commit) -> None:
     )
 
 
-def _write_validators(connection: Connection, head: Head, after: Head, height: int) -> None:
+def _write_validators(
+    connection: Connection, head: ChainState, after: ChainState, height: int
+) -> None:
     since = state.members_since(connection, height + 1)
     if _members(after.next_validators) != _members(head.next_validators):
         since = height + 2
@@ -185,7 +187,7 @@ class Ledger:
     """Appends blocks, remembering the head between one and the next."""
 
     def __init__(self) -> None:
-        self._head: Head | None = None
+        self._head: ChainState | None = None
         self._seen = -1
 
     def append(self, connection: Connection, blocks: Iterable[CommittedBlock]) -> None:
@@ -198,7 +200,7 @@ class Ledger:
                 raise InvalidBlock(f"block {item.block.header.height}: {error}") from None
         self._head = head
 
-    def head(self, connection: Connection) -> Head:
+    def head(self, connection: Connection) -> ChainState:
         """The head, read anew when anyone else wrote, or when a write was undone."""
         seen = connection.execute("PRAGMA data_version").fetchone()[0]
         stored = connection.execute("SELECT max(height) FROM blocks").fetchone()[0]

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...domain.answers import PendingCount, PendingTxs
+from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ...protocol.comet.blocksize import tx_bytes
 from ...protocol.comet.hashes import tx_hash

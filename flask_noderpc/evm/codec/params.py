@@ -255,5 +255,5 @@ def _missing(place: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"missing value for required argument {place}")
 
 
-GETH_PARAMS = ParamRules(members=_members, words=_words, missing=_missing)
+GETH_PARAMS = ParamRules(members=_members, describe_error=_words, missing=_missing)
 """geth's rules: an array, by position; what is left out at its end has its default."""

@@ -18,7 +18,7 @@ from .limits import check_params
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainState:
     """What the next block must continue."""
 
     chain_id: str
@@ -47,7 +47,7 @@ class Head:
         app_hash: bytes = b"",
         updates: tuple[ValidatorUpdate, ...] = (),
         params: ConsensusParams | None = None,
-    ) -> Head:
+    ) -> ChainState:
         """The head before the first block.
 
         ``updates`` are the validators that the application gave instead of those of the
@@ -92,9 +92,9 @@ class Head:
         with _refused(f"block {self.height + 1}"):
             return blocktime.median_time(commit, self.last_validators)
 
-    def after(
+    def next_state(
         self, block_id: BlockID, time: int, commit: Commit, results: BlockResults
-    ) -> Head:
+    ) -> ChainState:
         """The head once a block is committed.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` for validator updates that can't be.

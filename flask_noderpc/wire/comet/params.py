@@ -309,7 +309,7 @@ def _missing(place: int, name: str, kind: ParamField) -> Any:
 COMET_PARAMS = ParamRules(
     reader=_reader,
     members=_members,
-    words=_words,
+    describe_error=_words,
     missing=_missing,
     uri_texts="Texts stand in double quotes, or as hex behind 0x",
     uri_prefix="error converting http params to arguments: ",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import common
 from ..fields import Base64OrNull, Hex, IntString, Number, Text, Timestamp
-from ..schema import ListOf, Shape, WireSchema
+from ..schema import ListOf, Nested, WireSchema
 
 
 class Vote(WireSchema):
@@ -13,7 +13,7 @@ class Vote(WireSchema):
     type = Number()
     height = IntString()
     round = Number()
-    block_id = Shape(common.BlockID)
+    block_id = Nested(common.BlockID)
     timestamp = Timestamp()
     validator_address = Hex()
     validator_index = Number()
@@ -50,7 +50,7 @@ class VersionParams(WireSchema):
 class ConsensusParams(WireSchema):
     """All consensus parameters at a height."""
 
-    block = Shape(BlockParams)
-    evidence = Shape(EvidenceParams)
-    validator = Shape(ValidatorParams)
-    version = Shape(VersionParams, get=lambda params: params)
+    block = Nested(BlockParams)
+    evidence = Nested(EvidenceParams)
+    validator = Nested(ValidatorParams)
+    version = Nested(VersionParams, get=lambda params: params)

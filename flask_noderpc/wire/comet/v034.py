@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...domain import answers
+from ...domain import rpc_results
 from ..event_page import event_page
 from ..schema_patch import SchemaPatch
 from . import shapes, v038_shapes
@@ -27,7 +27,7 @@ COMET_034 = replace(
     node_version="0.34.35",
     schemas={
         **REPLACED.results(COMET_037.schemas),
-        answers.EventPage: event_page(EVENT_SCHEMAS),
+        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     # CometBFT 0.34: rpc/core/routes.go.

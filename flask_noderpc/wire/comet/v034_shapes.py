@@ -7,7 +7,7 @@ parameters are left out everywhere.
 from __future__ import annotations
 
 from ..fields import Base64OrNull, Flag, IntString
-from ..schema import Shape, WireSchema
+from ..schema import Nested, WireSchema
 from .v038_shapes import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParamsUpdate
 
 
@@ -34,7 +34,7 @@ class BlockParams(BlockParamsUpdate):
 class ConsensusParams(WireSchema):
     """All consensus parameters at a height."""
 
-    block = Shape(BlockParams)
-    evidence = Shape(EvidenceParamsUpdate)
-    validator = Shape(ValidatorParamsUpdate)
-    version = Shape(VersionParams, get=lambda params: params)
+    block = Nested(BlockParams)
+    evidence = Nested(EvidenceParamsUpdate)
+    validator = Nested(ValidatorParamsUpdate)
+    version = Nested(VersionParams, get=lambda params: params)

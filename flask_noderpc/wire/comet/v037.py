@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...domain import abci, answers
-from ...domain import events as told
+from ...domain import abci, rpc_results
+from ...domain import events as event_data
 from ..consensus_shapes import consensus_dump
 from ..event_page import event_page
 from ..schema_patch import SchemaPatch
@@ -32,7 +32,7 @@ REPLACED = SchemaPatch(
 EVENT_SCHEMAS = {
     event: REPLACED(schema)
     for event, schema in COMET_038.events.items()
-    if event is not told.NewBlockEvents
+    if event is not event_data.NewBlockEvents
 }
 
 COMET_037 = replace(
@@ -43,8 +43,8 @@ COMET_037 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         abci.TxResult: CheckTx,
-        answers.ConsensusDump: consensus_dump(ValidatorSet, short_vote_repr),
-        answers.EventPage: event_page(EVENT_SCHEMAS),
+        rpc_results.ConsensusDump: consensus_dump(ValidatorSet, short_vote_repr),
+        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     rules=replace(COMET_038.rules, tells=as_of_037),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...domain import events as told
+from ...domain import events as event_data
 from ...events.messages import Message, keys_of
 from ..fields import IntString
-from ..schema import ListOf, Shape, WireSchema
+from ..schema import ListOf, Nested, WireSchema
 from .v038_shapes import (
     BareEvent,
     Block,
@@ -32,31 +32,31 @@ class EndBlock(WireSchema):
     """What ending a block gave."""
 
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
-    consensus_param_updates = Shape(ConsensusParamsUpdate, omit_empty=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
     events = ListOf(BareEvent, attribute="end_block_events", omit_empty=True)
 
 
 class NewBlock(WireSchema):
     """A block and its results."""
 
-    block = Shape(Block, get=lambda event: event.answer.block)
-    result_begin_block = Shape(BeginBlock, get=lambda event: event.results)
-    result_end_block = Shape(EndBlock, get=lambda event: event.results)
+    block = Nested(Block, get=lambda event: event.answer.block)
+    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
+    result_end_block = Nested(EndBlock, get=lambda event: event.results)
 
 
 class NewBlockHeader(WireSchema):
     """A header and its block's results."""
 
-    header = Shape(Header)
+    header = Nested(Header)
     tx_count = IntString(data_key="num_txs")
-    result_begin_block = Shape(BeginBlock, get=lambda event: event.results)
-    result_end_block = Shape(EndBlock, get=lambda event: event.results)
+    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
+    result_end_block = Nested(EndBlock, get=lambda event: event.results)
 
 
 class NewEvidence(WireSchema):
     """A piece of evidence."""
 
-    evidence = Shape(Evidence)
+    evidence = Nested(Evidence)
     height = IntString()
 
 
@@ -64,10 +64,10 @@ def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
     """A block's messages; CometBFT 0.37: types/event_bus.go, of the header."""
     for message in messages:
         match message.value:
-            case told.NewBlockEvents():
+            case event_data.NewBlockEvents():
                 # CometBFT 0.38 has brought these.
                 pass
-            case told.NewBlockHeader(results=results):
+            case event_data.NewBlockHeader(results=results):
                 keys = keys_of(results.begin_block_events + results.end_block_events)
                 yield message._replace(keys={**message.keys, **keys})
             case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..fields import IntString, Text
-from ..schema import ListOf, Shape, WireSchema
+from ..schema import ListOf, Nested, WireSchema
 from .v038_shapes import (
     BareEvent,
     BroadcastCommit,
@@ -27,8 +27,8 @@ class CheckTx(ExecTxResult):
 class CommitResult(BroadcastCommit):
     """Result of ``broadcast_tx_commit``; CometBFT 0.37: rpc/core/types/responses.go."""
 
-    check_tx = Shape(CheckTx)
-    tx_result = Shape(ExecTxResult, data_key="deliver_tx")
+    check_tx = Nested(CheckTx)
+    tx_result = Nested(ExecTxResult, data_key="deliver_tx")
 
 
 class BlockResults(WireSchema):
@@ -39,4 +39,4 @@ class BlockResults(WireSchema):
     begin_block_events = ListOf(BareEvent, null_when_empty=True)
     end_block_events = ListOf(BareEvent, null_when_empty=True)
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
-    consensus_param_updates = Shape(ConsensusParamsUpdate, nullable=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, nullable=True)

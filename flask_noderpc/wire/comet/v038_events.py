@@ -6,11 +6,11 @@ their zero fields out, but for those that a list points to.
 
 from __future__ import annotations
 
-from ...domain import events as told
+from ...domain import events as event_data
 from .. import common
 from ..fields import Base64, IntString, Number, Text
 from ..round_events import ROUND_SCHEMAS
-from ..schema import ListOf, Shape, WireSchema
+from ..schema import ListOf, Nested, WireSchema
 from .v038_shapes import (
     BareEvent,
     Block,
@@ -33,22 +33,22 @@ class FinalizeBlock(WireSchema):
     tx_results = ListOf(ExecTxResult, omit_empty=True)
     # CometBFT 0.38: an empty list from an application in the node's own process.
     validator_updates = ListOf(ValidatorUpdate)
-    consensus_param_updates = Shape(ConsensusParamsUpdate, omit_empty=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
     app_hash = Base64(omit_empty=True)
 
 
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Shape(Block, get=lambda event: event.answer.block)
-    block_id = Shape(common.BlockID, get=lambda event: event.answer.block_id)
-    result_finalize_block = Shape(FinalizeBlock, get=lambda event: event.results)
+    block = Nested(Block, get=lambda event: event.answer.block)
+    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
 
 
 class NewBlockHeader(WireSchema):
     """A header."""
 
-    header = Shape(Header)
+    header = Nested(Header)
 
 
 class NewBlockEvents(WireSchema):
@@ -63,7 +63,7 @@ class NewEvidence(WireSchema):
     """A piece of evidence."""
 
     height = IntString()
-    evidence = Shape(Evidence)
+    evidence = Nested(Evidence)
 
 
 class BareTxResult(WireSchema):
@@ -85,13 +85,13 @@ class TxResult(WireSchema):
     height = IntString(omit_empty=True)
     index = Number(omit_empty=True)
     tx = Base64(omit_empty=True)
-    result = Shape(BareTxResult)
+    result = Nested(BareTxResult)
 
 
 class Tx(WireSchema):
     """A transaction, in its wrapper."""
 
-    result = Shape(TxResult, data_key="TxResult", get=lambda event: event)
+    result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
 
 
 class ValidatorSetUpdates(WireSchema):
@@ -103,16 +103,16 @@ class ValidatorSetUpdates(WireSchema):
 class VoteCast(WireSchema):
     """A vote, in its wrapper."""
 
-    vote = Shape(Vote, data_key="Vote")
+    vote = Nested(Vote, data_key="Vote")
 
 
 EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
-    told.NewBlock: NewBlock,
-    told.NewBlockHeader: NewBlockHeader,
-    told.NewBlockEvents: NewBlockEvents,
-    told.NewEvidence: NewEvidence,
-    told.TxCommitted: Tx,
-    told.ValidatorSetUpdates: ValidatorSetUpdates,
+    event_data.NewBlock: NewBlock,
+    event_data.NewBlockHeader: NewBlockHeader,
+    event_data.NewBlockEvents: NewBlockEvents,
+    event_data.NewEvidence: NewEvidence,
+    event_data.TxCommitted: Tx,
+    event_data.ValidatorSetUpdates: ValidatorSetUpdates,
     **ROUND_SCHEMAS,
-    told.VoteCast: VoteCast,
+    event_data.VoteCast: VoteCast,
 }

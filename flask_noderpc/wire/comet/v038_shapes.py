@@ -21,7 +21,7 @@ from ..fields import (
     Timestamp,
     Utf8,
 )
-from ..schema import ListOf, OneOf, Shape, WireSchema
+from ..schema import ListOf, Nested, OneOf, WireSchema
 from . import shapes
 
 # CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
@@ -54,7 +54,7 @@ class Validator(WireSchema):
     """A member of a validator set."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     voting_power = IntString()
     proposer_priority = IntString()
 
@@ -63,7 +63,7 @@ class ValidatorSet(WireSchema):
     """A whole set, and whose turn it is."""
 
     validators = ListOf(Validator, null_when_empty=True)
-    proposer = Shape(Validator, nullable=True, get=lambda members: members.proposing)
+    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposing)
 
 
 class EventAttribute(WireSchema):
@@ -112,25 +112,25 @@ class Version(WireSchema):
 class Header(common.Header):
     """A header."""
 
-    version = Shape(Version)
+    version = Nested(Version)
 
 
 class HeaderAnswer(common.HeaderAnswer):
     """Result of ``header`` and ``header_by_hash``."""
 
-    header = Shape(Header, nullable=True)
+    header = Nested(Header, nullable=True)
 
 
 class SignedHeader(common.SignedHeader):
     """A header and its commit."""
 
-    header = Shape(Header)
+    header = Nested(Header)
 
 
 class CommitAnswer(common.CommitAnswer):
     """Result of ``commit``."""
 
-    signed_header = Shape(SignedHeader)
+    signed_header = Nested(SignedHeader)
 
 
 class Vote(shapes.Vote):
@@ -143,8 +143,8 @@ class Vote(shapes.Vote):
 class DuplicateVote(WireSchema):
     """Two votes of one validator, and the chain at their height."""
 
-    vote_a = Shape(Vote)
-    vote_b = Shape(Vote)
+    vote_a = Nested(Vote)
+    vote_b = Nested(Vote)
     total_voting_power = IntString(data_key="TotalVotingPower")
     validator_power = IntString(data_key="ValidatorPower")
     timestamp = Timestamp(data_key="Timestamp")
@@ -154,20 +154,20 @@ class LightValidatorSet(WireSchema):
     """The validators of a light block."""
 
     validators = ListOf(Validator)
-    proposer = Shape(Validator)
+    proposer = Nested(Validator)
 
 
 class LightBlock(WireSchema):
     """What a light client was given of a block."""
 
-    signed_header = Shape(SignedHeader)
-    validator_set = Shape(LightValidatorSet, get=lambda block: block)
+    signed_header = Nested(SignedHeader)
+    validator_set = Nested(LightValidatorSet, get=lambda block: block)
 
 
 class LightClientAttack(WireSchema):
     """A block that is not on the chain, and whoever is to blame for it."""
 
-    conflicting_block = Shape(LightBlock, data_key="ConflictingBlock")
+    conflicting_block = Nested(LightBlock, data_key="ConflictingBlock")
     common_height = IntString(data_key="CommonHeight")
     byzantine_validators = ListOf(
         Validator, data_key="ByzantineValidators", null_when_empty=True
@@ -204,25 +204,25 @@ class EvidenceData(WireSchema):
 class Block(WireSchema):
     """A whole block."""
 
-    header = Shape(Header)
-    data = Shape(Data, get=lambda block: block)
-    evidence = Shape(EvidenceData, get=lambda block: block)
-    last_commit = Shape(common.Commit)
+    header = Nested(Header)
+    data = Nested(Data, get=lambda block: block)
+    evidence = Nested(EvidenceData, get=lambda block: block)
+    last_commit = Nested(common.Commit)
 
 
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``; of no block, its id is empty."""
 
-    block_id = Shape(common.BlockID)
-    block = Shape(Block, nullable=True)
+    block_id = Nested(common.BlockID)
+    block = Nested(Block, nullable=True)
 
 
 class BlockMeta(WireSchema):
     """An element of BlockList.block_metas."""
 
-    block_id = Shape(common.BlockID)
+    block_id = Nested(common.BlockID)
     size = IntString(data_key="block_size")
-    header = Shape(Header)
+    header = Nested(Header)
     tx_count = IntString(data_key="num_txs")
 
 
@@ -248,19 +248,19 @@ class ProtoKeySum(WireSchema):
     """The one key that a protobuf key holds, behind the name of its type."""
 
     type = Text(get=lambda key: PROTO_KEY_TYPES.get(key.type, key.type))
-    value = Shape(ProtoKey, get=lambda key: key)
+    value = Nested(ProtoKey, get=lambda key: key)
 
 
 class ProtoPubKey(WireSchema):
     """ValidatorUpdate.pub_key."""
 
-    sum = Shape(ProtoKeySum, data_key="Sum", get=lambda key: key)
+    sum = Nested(ProtoKeySum, data_key="Sum", get=lambda key: key)
 
 
 class ValidatorUpdate(WireSchema):
     """A validator's new power, left out where it is 0."""
 
-    pub_key = Shape(ProtoPubKey)
+    pub_key = Nested(ProtoPubKey)
     power = IntString(omit_empty=True)
 
 
@@ -297,10 +297,10 @@ class ConsensusParamsUpdate(WireSchema):
     ``abci`` is never there: applications here don't change it.
     """
 
-    block = Shape(BlockParamsUpdate, omit_empty=True)
-    evidence = Shape(EvidenceParamsUpdate, omit_empty=True)
-    validator = Shape(ValidatorParamsUpdate, omit_empty=True)
-    version = Shape(
+    block = Nested(BlockParamsUpdate, omit_empty=True)
+    evidence = Nested(EvidenceParamsUpdate, omit_empty=True)
+    validator = Nested(ValidatorParamsUpdate, omit_empty=True)
+    version = Nested(
         VersionParamsUpdate,
         get=lambda update: None if update.app_version is None else update,
         omit_empty=True,
@@ -318,7 +318,7 @@ class BlockResults(WireSchema):
         null_when_empty=True,
     )
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
-    consensus_param_updates = Shape(ConsensusParamsUpdate, nullable=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, nullable=True)
     app_hash = Base64OrNull()
 
 
@@ -335,16 +335,16 @@ class ValidatorInfo(WireSchema):
     """Status.validator_info."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     voting_power = IntString()
 
 
 class Status(WireSchema):
     """Result of ``status``."""
 
-    node_info = Shape(common.NodeInfo)
-    sync_info = Shape(common.SyncInfo)
-    validator_info = Shape(ValidatorInfo)
+    node_info = Nested(common.NodeInfo)
+    sync_info = Nested(common.SyncInfo)
+    validator_info = Nested(ValidatorInfo)
 
 
 class NetInfo(common.NetInfo):
@@ -362,21 +362,21 @@ class ABCIParams(WireSchema):
 class ConsensusParams(shapes.ConsensusParams):
     """All consensus parameters at a height."""
 
-    abci = Shape(ABCIParams, get=lambda params: params)
+    abci = Nested(ABCIParams, get=lambda params: params)
 
 
 class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 
     block_height = IntString()
-    consensus_params = Shape(ConsensusParams)
+    consensus_params = Nested(ConsensusParams)
 
 
 class GenesisValidator(WireSchema):
     """An element of Genesis.validators."""
 
     address = Hex()
-    pub_key = Shape(PubKey)
+    pub_key = Nested(PubKey)
     power = IntString()
     name = Text()
 
@@ -387,7 +387,7 @@ class Genesis(WireSchema):
     genesis_time = Timestamp()
     chain_id = Text()
     initial_height = IntString()
-    consensus_params = Shape(ConsensusParams)
+    consensus_params = Nested(ConsensusParams)
     validators = ListOf(GenesisValidator, omit_empty=True)
     app_hash = Hex()
     app_state = RawJSON(omit_empty=True)
@@ -396,7 +396,7 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
-    genesis = Shape(Genesis)
+    genesis = Nested(Genesis)
 
 
 class GenesisChunk(WireSchema):
@@ -422,9 +422,9 @@ class TxAnswer(WireSchema):
     hash = Hex()
     height = IntString()
     index = Number()
-    tx_result = Shape(ExecTxResult)
+    tx_result = Nested(ExecTxResult)
     tx = Base64()
-    proof = Shape(common.TxProof, omit_empty=True)
+    proof = Nested(common.TxProof, omit_empty=True)
 
 
 class TxSearch(WireSchema):
@@ -454,8 +454,8 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``."""
 
-    check_tx = Shape(ExecTxResult)
-    tx_result = Shape(ExecTxResult)
+    check_tx = Nested(ExecTxResult)
+    tx_result = Nested(ExecTxResult)
     hash = Hex()
     height = IntString()
 
@@ -479,7 +479,7 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
-    response = Shape(AppInfo)
+    response = Nested(AppInfo)
 
 
 class ProofOp(WireSchema):
@@ -505,7 +505,7 @@ class QueryResult(WireSchema):
     index = IntString()
     key = Base64()
     value = Base64OrNull()
-    proof_ops = Shape(
+    proof_ops = Nested(
         ProofOps, data_key="proofOps", get=lambda r: r.proof_ops or None, nullable=True
     )
     height = IntString()
@@ -515,4 +515,4 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
-    response = Shape(QueryResult)
+    response = Nested(QueryResult)

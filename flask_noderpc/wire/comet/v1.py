@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...domain import answers
+from ...domain import rpc_results
 from ..consensus_shapes import consensus_dump
 from ..event_page import event_page
 from ..schema_patch import SchemaPatch
@@ -39,8 +39,8 @@ COMET_1 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         # CometBFT 1.0: consensus/types/round_state.go.
-        answers.ConsensusDump: consensus_dump(ValidatorSet, receive_time=True),
-        answers.EventPage: event_page(EVENT_SCHEMAS),
+        rpc_results.ConsensusDump: consensus_dump(ValidatorSet, receive_time=True),
+        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     params=with_evidence(COMET_038.params, EVIDENCE_1),

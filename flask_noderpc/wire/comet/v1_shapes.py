@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...domain.time import SECOND
 from .. import common
 from ..fields import Base64, IntString, Text, Timestamp
-from ..schema import ListOf, Shape, WireSchema
+from ..schema import ListOf, Nested, WireSchema
 from . import shapes, v038_shapes
 
 # CometBFT 1.0: version/version.go.
@@ -25,13 +25,13 @@ class ProtocolVersion(common.ProtocolVersion):
 class NodeInfo(common.NodeInfo):
     """NodeInfo of the node itself."""
 
-    protocol_version = Shape(ProtocolVersion)
+    protocol_version = Nested(ProtocolVersion)
 
 
 class Status(v038_shapes.Status):
     """Result of ``status``."""
 
-    node_info = Shape(NodeInfo)
+    node_info = Nested(NodeInfo)
 
 
 class DuplicateVote(v038_shapes.DuplicateVote):
@@ -45,7 +45,7 @@ class DuplicateVote(v038_shapes.DuplicateVote):
 class LightClientAttack(v038_shapes.LightClientAttack):
     """A block that is not on the chain; CometBFT 1.0 has named all of it."""
 
-    conflicting_block = Shape(v038_shapes.LightBlock)
+    conflicting_block = Nested(v038_shapes.LightBlock)
     common_height = IntString()
     byzantine_validators = ListOf(v038_shapes.Validator, null_when_empty=True)
     total_voting_power = IntString()
@@ -77,5 +77,5 @@ class FeatureParams(WireSchema):
 class ConsensusParams(shapes.ConsensusParams):
     """All consensus parameters at a height."""
 
-    synchrony = Shape(SynchronyParams, get=lambda params: params)
-    feature = Shape(FeatureParams, get=lambda params: params)
+    synchrony = Nested(SynchronyParams, get=lambda params: params)
+    feature = Nested(FeatureParams, get=lambda params: params)

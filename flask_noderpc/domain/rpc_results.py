@@ -60,7 +60,7 @@ class BlockList:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockAnswer:
+class ResultBlock:
     """A block, or ``None`` where no block is known."""
 
     block_id: BlockID
@@ -70,14 +70,14 @@ class BlockAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderAnswer:
+class ResultHeader:
     """A header, or ``None`` where no block is known."""
 
     header: Header | None
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAnswer:
+class ResultCommit:
     """A header with its commit."""
 
     signed_header: SignedHeader
@@ -110,14 +110,14 @@ class ConsensusDump:
 
 
 @dataclass(frozen=True, slots=True)
-class GenesisAnswer:
+class ResultGenesis:
     """The genesis document."""
 
     genesis: Genesis
 
 
 @dataclass(frozen=True, slots=True)
-class ParamsAnswer:
+class ResultConsensusParams:
     """The consensus parameters at a height."""
 
     block_height: int
@@ -142,7 +142,7 @@ class PendingCount:
 
 
 @dataclass(frozen=True, slots=True)
-class TxAnswer:
+class ResultTx:
     """A committed transaction."""
 
     hash: bytes
@@ -154,19 +154,19 @@ class TxAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class TxSearchAnswer:
+class ResultTxSearch:
     """A page of the transactions found, and how many there are."""
 
     total: int
-    txs: tuple[TxAnswer, ...]
+    txs: tuple[ResultTx, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BlockSearchAnswer:
+class ResultBlockSearch:
     """A page of the blocks found, and how many there are."""
 
     total: int
-    blocks: tuple[BlockAnswer, ...]
+    blocks: tuple[ResultBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastAnswer:
+class ResultBroadcastTx:
     """What the mempool said of a transaction."""
 
     code: int
@@ -200,7 +200,7 @@ class BroadcastAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastCommitAnswer:
+class ResultBroadcastTxCommit:
     """What the check and the execution of a transaction gave."""
 
     check_tx: TxResult
@@ -211,28 +211,28 @@ class BroadcastCommitAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceAnswer:
+class ResultBroadcastEvidence:
     """The hash by which a piece of evidence is known."""
 
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class DialAnswer:
+class ResultDial:
     """What was begun."""
 
     log: str
 
 
 @dataclass(frozen=True, slots=True)
-class InfoAnswer:
+class ResultABCIInfo:
     """The application's introduction."""
 
     response: AppInfo
 
 
 @dataclass(frozen=True, slots=True)
-class QueryAnswer:
+class ResultABCIQuery:
     """The application's answer to a query."""
 
     response: QueryResult
