@@ -89,7 +89,7 @@ class NodeRPC:
         if (
             isinstance(backend, EmbeddedChain)
             and settings.proof_blocks is None
-            and dialect.rules.proves_each_block
+            and dialect.behaviours.proves_each_block
         ):
             backend.prove_blocks()
         mount = Mount(backend, self._routes, settings, dialect, self._authorize, memory)

@@ -96,7 +96,7 @@ class Mount:
         context = Context(
             backend=backend,
             settings=settings,
-            rules=dialect.rules,
+            behaviours=dialect.behaviours,
             node_version=dialect.node_version,
             encode=dialect.encode,
             waiters=self._seats,
@@ -374,7 +374,9 @@ class Mount:
             session.close()
 
     def _publish(self, height: int) -> None:
-        self._hub.publish(self._dialect.rules.tells(messages_at(self.backend, height)))
+        self._hub.publish(
+            self._dialect.behaviours.filter_events(messages_at(self.backend, height))
+        )
 
     def _follow(self) -> None:
         # A subscription may be the first that this process is asked for.

@@ -66,7 +66,9 @@ NO_ANSWER = ResultBlock(NO_BLOCK, None)
 def _is_before_all(ctx: Context, wanted: int | None) -> bool:
     """Whether the latest block is asked for, there is none, and that is no error."""
     return (
-        ctx.rules.unknown_block_is_null and wanted is None and ctx.backend.latest_height() == 0
+        ctx.behaviours.unknown_block_is_null
+        and wanted is None
+        and ctx.backend.latest_height() == 0
     )
 
 
@@ -74,7 +76,7 @@ def _height_of(ctx: Context, block_hash: bytes) -> int | None:
     try:
         return ctx.backend.height_of(block_hash)
     except BlockNotFound:
-        if ctx.rules.unknown_block_is_null:
+        if ctx.behaviours.unknown_block_is_null:
             return None
         raise
 

@@ -181,7 +181,7 @@ def _told(ctx: Context, height: int) -> Iterator[Message]:
 
 
 def _messages(ctx: Context, height: int) -> Iterable[Message]:
-    return ctx.rules.tells(messages_at(ctx.backend, height))
+    return ctx.behaviours.filter_events(messages_at(ctx.backend, height))
 
 
 def _lowest(ctx: Context, latest: int) -> int:

@@ -56,7 +56,8 @@ def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
     """The transactions whose indexed events match a query."""
     query = _query(ctx, params.query)
     window = _window(
-        params, newest_first=_is_newest_first(params.order_by, "asc", ctx.rules.bad_tx_order)
+        params,
+        newest_first=_is_newest_first(params.order_by, "asc", ctx.behaviours.bad_tx_order),
     )
     by_hash = search.hash_in(query)
     if by_hash is not None:

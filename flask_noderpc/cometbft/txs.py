@@ -26,7 +26,7 @@ from ..errors import (
 )
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
-from ..jsonrpc.route import Begun
+from ..jsonrpc.route import StartedCall
 from ..jsonrpc.waiters import Waiter
 from ..protocol.comet.hashes import tx_hash, tx_proof
 from ..wire.params import Bytes, Flag, Hash, Int
@@ -92,7 +92,7 @@ class TxParams(Params):
 
 def _begin_submit(ctx: Context, tx: bytes) -> Submission:
     """Check a transaction, which is on its way to wait for a block if it passed."""
-    if ctx.rules.closed_while_catching_up and ctx.backend.catching_up():
+    if ctx.behaviours.closed_while_catching_up and ctx.backend.catching_up():
         raise TxRejected("endpoint is closed while node is catching up")
     return ctx.backend.begin_submit(tx)
 
@@ -102,7 +102,7 @@ _REFUSED = "broadcast error on transaction validation: "
 
 
 def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "") -> None:
-    if check.code != 0 and ctx.rules.failed_check_is_error:
+    if check.code != 0 and ctx.behaviours.failed_check_is_error:
         # CometBFT 1.0: mempool/errors.go.
         raise TxRejected(
             f"{prefix}tx {own.hex().upper()} is invalid: code={check.code},"
@@ -116,7 +116,7 @@ def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     return begin_broadcast_tx_sync(ctx, params).finish()
 
 
-def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[ResultBroadcastTx]:
+def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
     """The same, up to where it waits for the store."""
     submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
 
@@ -125,7 +125,7 @@ def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> Begun[ResultBroad
         _require_passed(ctx, check, own, _REFUSED)
         return ResultBroadcastTx(check.code, check.data, check.log, check.codespace, own)
 
-    return Begun(wait, submission.is_stored)
+    return StartedCall(wait, submission.is_stored)
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
@@ -136,10 +136,10 @@ def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     return ResultBroadcastTx(0, b"", "", "", own)
 
 
-def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> Begun[ResultBroadcastTx]:
+def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
     """The same, beside those that wait."""
     answer = broadcast_tx_async(ctx, params)
-    return Begun(lambda: answer)
+    return StartedCall(lambda: answer)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:

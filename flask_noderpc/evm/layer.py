@@ -34,7 +34,7 @@ class EvmLayer:
     def __init__(
         self, context: Context, start: Callable[[], None], guard: Guard = OPEN
     ) -> None:
-        ctx = replace(context, rules=EVM.rules, encode=EVM.encode, memo={})
+        ctx = replace(context, behaviours=EVM.behaviours, encode=EVM.encode, memo={})
         self.dispatcher = Dispatcher(
             with_discover(
                 routes_of(ctx.settings.evm_api, dev=ctx.settings.dev), EVM, guard.has

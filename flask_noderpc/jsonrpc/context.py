@@ -9,7 +9,7 @@ from typing import Any
 from ..backends.base.backend import ChainBackend
 from ..lru import CacheMemory
 from ..settings import Settings
-from ..wire.dialect import Rules
+from ..wire.dialect import Behaviours
 from .async_txs import AsyncTxs
 from .waiters import ScanLimit, WaiterLimit
 
@@ -33,7 +33,7 @@ class Context:
 
     backend: ChainBackend
     settings: Settings
-    rules: Rules
+    behaviours: Behaviours
     node_version: str
     encode: Callable[[object], bytes]
     """A result as the dialect's JSON; for documents that are served in slices."""

@@ -33,7 +33,7 @@ from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import Answer, Reply, Reproducible
 from .result_cache import CachedResult, ResultCache
-from .route import Begun, Route, RouteTable
+from .route import Route, RouteTable, StartedCall
 
 # Of a batch, before other requests are looked at.
 _CALLS_A_TURN = 20
@@ -91,7 +91,7 @@ class Dispatcher:
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
         self.envelope = dialect.envelope
-        self._posts_may_be_kept = dialect.http.posts_may_be_kept and not guard.asks
+        self._posts_cacheable = dialect.http.posts_cacheable and not guard.asks
         self._context = context
         self.backend = context.backend
         self._ready = ready
@@ -176,7 +176,7 @@ class Dispatcher:
             chain_view.invalidate()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
-        cacheable = self._posts_may_be_kept and all(answer.cacheable for answer in answers)
+        cacheable = self._posts_cacheable and all(answer.cacheable for answer in answers)
         if len(answers) == 1 and self.envelope.lone_reply_is_bare:
             return Reply(HTTPStatus.OK, answers[0].body, cacheable)
         replies = [answer.body for answer in answers]
@@ -189,11 +189,11 @@ class Dispatcher:
             self._notified(item, caller)
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, caller)
-        may_be_kept = answer.cacheable and self._posts_may_be_kept
+        cacheable = answer.cacheable and self._posts_cacheable
         reproducible = (
             Reproducible(self, answer.route, answer.encoded, "post") if answer.route else None
         )
-        return Reply(HTTPStatus.OK, answer.body, may_be_kept, reproducible=reproducible)
+        return Reply(HTTPStatus.OK, answer.body, cacheable, reproducible=reproducible)
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
@@ -258,13 +258,13 @@ class Dispatcher:
 
     def begin_over_websocket(
         self, call: Call, request_id: bytes, sender: Sender = ANONYMOUS
-    ) -> Begun[bytes]:
+    ) -> StartedCall[bytes]:
         """Do what can be done of a call at once; the reply comes later."""
         steps = self._in_two_steps(call, request_id, sender)
         first = next(steps)
         if isinstance(first, bytes):
-            return Begun(lambda: first)
-        return Begun(partial(next, steps), first)
+            return StartedCall(lambda: first)
+        return StartedCall(partial(next, steps), first)
 
     def _in_two_steps(self, call: Call, request_id: bytes, sender: Sender) -> Iterator[Any]:
         """Yield the ``is_ready`` of a call that has begun, and then its reply."""

@@ -42,7 +42,7 @@ WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Begun(Generic[T]):
+class StartedCall(Generic[T]):
     """A call that has begun, and waits for the store."""
 
     finish: Callable[[], T]
@@ -69,7 +69,7 @@ class Route(Generic[P]):
     """Whether its answer is the same at all times."""
     writes: bool = False
     """Whether it changes state, which not every caller may."""
-    begin: Callable[[Context, Any], Begun[Any]] | None = None
+    begin: Callable[[Context, Any], StartedCall[Any]] | None = None
     """The handler in two steps, where it waits for the store: a websocket is read on in
     between."""
     signs: bool = False

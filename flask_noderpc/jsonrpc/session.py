@@ -16,7 +16,7 @@ from .client_subscriptions import ClientSubscriptions, Subscription
 from .context import ANONYMOUS, Sender
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
-from .route import Begun
+from .route import StartedCall
 from .subscriptions import QueryHub
 
 # CometBFT: the code of a notice that a subscription has ended.
@@ -80,7 +80,7 @@ class Session:
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
         self._held = ClientSubscriptions[Query](hub, wake, dispatcher.backend)
-        self._begun: list[Begun[bytes]] = []
+        self._begun: list[StartedCall[bytes]] = []
         """Calls that are not answered yet."""
         self._begun_bytes = 0
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)

@@ -38,10 +38,10 @@ SchemaChoice = type[WireSchema] | Choice
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Behaviours:
     """The few behaviours, beside shapes, in which dialects differ."""
 
-    tells: Callable[[Iterable[Message]], Iterable[Message]] = iter
+    filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
     """What is told of a block's messages: of which, and with which keys."""
     unknown_block_is_null: bool = False
     """CometBFT: a block that is not there is an answer without a block, not an error."""
@@ -62,7 +62,7 @@ class HttpProfile:
 
     any_method: bool = False
     """Whether a route answers every method, and reads its parameters from a form too."""
-    posts_may_be_kept: bool = False
+    posts_cacheable: bool = False
     """Whether ``Cache-Control`` is also on answers to POST, where all their calls allow it."""
     server_time: bool = False
     """Whether answers carry ``X-Server-Time``, in seconds."""
@@ -90,7 +90,7 @@ class Dialect:
     """The status of a GET that failed so; the nearest kind counts, 500 is of all others."""
     error_member: tuple[type, ...] = ()
     """Results whose envelope also carries an empty ``error``."""
-    rules: Rules = field(default_factory=Rules)
+    behaviours: Behaviours = field(default_factory=Behaviours)
     params: ParamRules = field(default_factory=ParamRules)
     omits_routes: frozenset[str] = frozenset()
     """The routes that this kind of node does not have."""

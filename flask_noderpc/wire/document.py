@@ -11,7 +11,7 @@ from ..domain import abci, genesis, network, rpc_results
 from ..errors import Forbidden, InvalidParams, MethodNotFound, NotFound, Refused
 from . import common
 from .consensus_shapes import ConsensusState, consensus_dump
-from .dialect import Dialect, Rules
+from .dialect import Behaviours, Dialect
 from .document_events import EVENT_SCHEMAS
 from .document_peers import NetInfo
 from .document_shapes import (
@@ -88,5 +88,5 @@ DOCUMENT = Dialect(
     events=EVENT_SCHEMAS,
     statuses=STATUSES,
     error_member=ERROR_MEMBER,
-    rules=Rules(),
+    behaviours=Behaviours(),
 )

@@ -39,7 +39,7 @@ def context(dialect: Dialect) -> Context:
     return Context(
         backend,
         Settings(),
-        dialect.rules,
+        dialect.behaviours,
         dialect.node_version,
         dialect.encode,
         WaiterLimit(1, "NODERPC_X"),

@@ -50,7 +50,7 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         backend,
         Settings(),
         # What a check refuses has a shape, also where it is an error.
-        replace(dialect.rules, failed_check_is_error=False),
+        replace(dialect.behaviours, failed_check_is_error=False),
         dialect.node_version,
         dialect.encode,
         WaiterLimit(1, "NODERPC_X"),

@@ -85,7 +85,7 @@ def test_an_event_is_what_the_node_sent(golden: Golden, data: Any, keys: Any) ->
     category = keys["tm.event"][0]
     made = Message(1, 0, category, value, {"tm.event": [category], **keys_of_value(value)})
 
-    (message,) = golden.dialect.rules.tells([made])
+    (message,) = golden.dialect.behaviours.filter_events([made])
     encoded = json.loads(b'{"data":' + golden.dialect.encode_event(message) + b"}")
 
     assert same(encoded["data"], data)

@@ -54,7 +54,7 @@ def test_every_event_is_dumped_as_its_schema_says(
 ) -> None:
     seen = set()
     for height in range(1, chain.LATEST + 1):
-        for message in dialect.rules.tells(messages_at(backend, height)):
+        for message in dialect.behaviours.filter_events(messages_at(backend, height)):
             schema = dialect.events[type(message.value)]
             assert compiled(schema)(message.value) == schema().dump(message.value)
             seen.add(type(message.value))

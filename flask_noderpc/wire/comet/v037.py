@@ -47,5 +47,5 @@ COMET_037 = replace(
         rpc_results.EventPage: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
-    rules=replace(COMET_038.rules, tells=as_of_037),
+    behaviours=replace(COMET_038.behaviours, filter_events=as_of_037),
 )

@@ -8,7 +8,7 @@ from ...domain import abci, genesis, network, rpc_results
 from ...errors import Forbidden, MethodNotFound
 from .. import common
 from ..consensus_shapes import ConsensusState, consensus_dump
-from ..dialect import Dialect, HttpProfile, Rules
+from ..dialect import Behaviours, Dialect, HttpProfile
 from ..event_page import event_page
 from .envelope import CometEnvelope
 from .evidence import EVIDENCE_038, with_evidence
@@ -83,11 +83,11 @@ COMET_038 = Dialect(
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,
-    rules=Rules(unknown_block_is_null=True, proves_each_block=True),
+    behaviours=Behaviours(unknown_block_is_null=True, proves_each_block=True),
     envelope=CometEnvelope(),
     http=HttpProfile(
         any_method=True,
-        posts_may_be_kept=True,
+        posts_cacheable=True,
         server_time=True,
         websocket_routes=True,
         # gorilla/websocket: server.go.

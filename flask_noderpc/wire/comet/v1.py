@@ -44,8 +44,8 @@ COMET_1 = replace(
     },
     events=EVENT_SCHEMAS,
     params=with_evidence(COMET_038.params, EVIDENCE_1),
-    rules=replace(
-        COMET_038.rules,
+    behaviours=replace(
+        COMET_038.behaviours,
         failed_check_is_error=True,
         closed_while_catching_up=True,
         bad_tx_order="invalid order_by: expected `asc`, `desc` or ``, but got {}",
