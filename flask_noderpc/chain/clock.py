@@ -9,7 +9,7 @@ from ..domain.time import SECOND
 from ..errors import ValueNotAllowed
 
 # Go: UnixNano has 64 bits, as has the store. What is left is for the blocks to come.
-LAST_TIME = (1 << 63) - 365 * 86_400 * SECOND
+MAX_TIME = (1 << 63) - 365 * 86_400 * SECOND
 
 
 class Clock(Protocol):
@@ -49,10 +49,10 @@ class ShiftedClock:
 
     def _move(self, offset: int) -> None:
         time_ns = self._clock.now() + offset
-        if time_ns > LAST_TIME:
+        if time_ns > MAX_TIME:
             raise ValueNotAllowed(
                 f"timestamp {time_ns // SECOND} is too far ahead: the last is"
-                f" {LAST_TIME // SECOND}"
+                f" {MAX_TIME // SECOND}"
             )
         self.offset = offset
 

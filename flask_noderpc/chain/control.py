@@ -43,7 +43,7 @@ class DevControl(Control):
     def _block_scheduler(self) -> BlockScheduler:
         """What one process says to its own, another's never hears of."""
         found = self._chain.block_scheduler()
-        found.producer.lead()
+        found.producer.acquire_lease()
         return found
 
     def _producer(self) -> Producer:
@@ -124,20 +124,20 @@ class DevControl(Control):
         self._chain.block_scheduler().producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:
-        self._set(by_hand=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)
+        self._set(manual=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)
 
     def set_automine(self, on: bool) -> None:
-        self._set(by_hand=not on, empty_blocks=False, interval_s=AT_ONCE_S)
+        self._set(manual=not on, empty_blocks=False, interval_s=AT_ONCE_S)
 
-    def _set(self, *, by_hand: bool, empty_blocks: bool, interval_s: float) -> None:
+    def _set(self, *, manual: bool, empty_blocks: bool, interval_s: float) -> None:
         block_scheduler = self._block_scheduler()
-        pace = replace(
-            block_scheduler.pace,
-            by_hand=by_hand,
+        schedule = replace(
+            block_scheduler.schedule,
+            manual=manual,
             empty_blocks=empty_blocks,
             interval_s=interval_s,
         )
-        block_scheduler.reschedule(pace)
+        block_scheduler.reschedule(schedule)
 
     def automines(self) -> bool:
         # Each sender asks, and is not to wait for a block that is being made.

@@ -21,7 +21,7 @@ from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import ConfigurationError, NotReady, StoreError
-from . import home as homes
+from . import home as node_home
 from .applications.kvstore import KVStore
 from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
@@ -61,7 +61,7 @@ class EmbeddedChain(SQLiteBackend):
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
         clock: Clock | None = None,
-        pace: BlockSchedule | None = None,
+        schedule: BlockSchedule | None = None,
         produce: bool = True,
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
@@ -82,13 +82,13 @@ class EmbeddedChain(SQLiteBackend):
         if dev:
             self.clock = shifted = ShiftedClock(self.clock)
             self._control = DevControl(self, self, shifted)
-        self._chain_id_wanted = chain_id
-        self._app_state_wanted = app_state
+        self._genesis_chain_id = chain_id
+        self._genesis_app_state = app_state
         self._began = began
         self._moniker = moniker
         self.rpc_address = rpc_address
         """What ``status`` shows as the address of the RPC."""
-        self._block_schedule = pace or BlockSchedule()
+        self._block_schedule = schedule or BlockSchedule()
         least = self.application.needs_blocks if self.application else 1
         if retain_blocks is not None and retain_blocks < least:
             raise ConfigurationError(
@@ -122,10 +122,10 @@ class EmbeddedChain(SQLiteBackend):
                 " with gunicorn --preload in its configuration file"
             )
         self._check_identity()
-        self._is_copy = self._only_serves()
+        self._is_copy = self._is_read_only_copy()
         if self._is_copy:
-            if homes.exists(self.home):
-                self._set_node_info(homes.load(self.home, self.clock.now()))
+            if node_home.exists(self.home):
+                self._set_node_info(node_home.load(self.home, self.clock.now()))
             return
         home = self.open_home()
         self.init_chain(home.genesis, self._initial_state(home.genesis))
@@ -149,13 +149,13 @@ class EmbeddedChain(SQLiteBackend):
     def _check_identity(self) -> None:
         stored = self.identity()
         if stored is not None:
-            check_identity(stored, self._store.shown, self._app().name, self._chain_id_wanted)
+            check_identity(stored, self._store.shown, self._app().name, self._genesis_chain_id)
 
-    def _only_serves(self) -> bool:
+    def _is_read_only_copy(self) -> bool:
         """Whether this is a copy to read from, which needs no keys."""
         if self._store.read_only:
             return True
-        return not self._produces and self.has_chain() and not homes.exists(self.home)
+        return not self._produces and self.has_chain() and not node_home.exists(self.home)
 
     def _initial_state(self, genesis: Genesis) -> InitChain:
         # ABCI: an application that has kept blocks is not told of the genesis again.
@@ -167,20 +167,20 @@ class EmbeddedChain(SQLiteBackend):
         """Have each new hash of the application's state in a block, from :meth:`start` on."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
-    def open_home(self) -> homes.Home:
+    def open_home(self) -> node_home.Home:
         """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""
         # In this order: another process may be making both, the home before the chain.
-        if self.has_chain() and not homes.exists(self.home):
+        if self.has_chain() and not node_home.exists(self.home):
             raise ConfigurationError(
                 f"{self._store.shown} holds a chain, and its keys are not in"
                 f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
                 " new file"
             )
-        return homes.create(
-            self.home, self._chain_id_wanted, self.clock.now(), self._app_state_wanted
+        return node_home.create(
+            self.home, self._genesis_chain_id, self.clock.now(), self._genesis_app_state
         )
 
-    def _set_node_info(self, home: homes.Home) -> None:
+    def _set_node_info(self, home: node_home.Home) -> None:
         """Fill in the node's card from its keys and its application."""
         self.own_key = home.validator_keys[0].public
         self.node = NodeInfo(

@@ -92,18 +92,20 @@ def _dev(settings: Settings) -> dict[str, Any]:
         )
     from .applications.evm import dev
 
-    return {"app_state": dev.app_state(), "began": dev.announce, "dev": True}
+    return {"app_state": dev.app_state(), "began": dev.log_accounts, "dev": True}
 
 
 def _block_schedule(settings: Settings) -> BlockSchedule:
-    pace = BlockSchedule(
+    schedule = BlockSchedule(
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
         proof_blocks=bool(settings.proof_blocks),
         lease_s=settings.lease_seconds,
     )
-    # As after evm_setAutomine: a transaction does not wait for the interval.
-    return replace(pace, interval_s=AT_ONCE_S) if settings.dev and pace.at_once else pace
+    if settings.dev and schedule.at_once:
+        # The same as after evm_setAutomine: a transaction does not wait for the interval.
+        return replace(schedule, interval_s=AT_ONCE_S)
+    return schedule
 
 
 def chain_path(settings: Settings, folder: Path) -> Path:
@@ -127,7 +129,7 @@ def chain_from_settings(
         chain_id=settings.chain_id,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,
-        pace=_block_schedule(settings),
+        schedule=_block_schedule(settings),
         produce=settings.produce,
         limits=MempoolLimits(
             settings.max_tx_bytes,

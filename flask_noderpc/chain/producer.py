@@ -63,17 +63,17 @@ class Producer:
         self._app = application
         self._keys = {key.address: key for key in keys}
         self._clock = clock
-        self._tenure = ProducerLease(store, lease_s)
+        self._producer_lease = ProducerLease(store, lease_s)
         # Whether the last block took nothing of what waited, and what that was.
-        self._in_step_at = -1
+        self._synced_height = -1
         # One at a time makes a block or touches the lease, by hand or from the thread.
-        self._at_work = threading.Lock()
-        self._busy_since: float | None = None
+        self._lock = threading.Lock()
+        self._block_started_at: float | None = None
 
     @property
     def owner(self) -> str:
         """Its name on the lease."""
-        return self._tenure.owner
+        return self._producer_lease.owner
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
         """Make one block now; its height.
@@ -81,16 +81,16 @@ class Producer:
         Raise :exc:`~flask_noderpc.errors.LeaseLost` when another producer is at work,
         and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
         """
-        with self._at_work:
-            self._tenure.claim()
-            self._busy_since = time.monotonic()
+        with self._lock:
+            self._producer_lease.acquire()
+            self._block_started_at = time.monotonic()
             try:
                 height = self._produce(evidence)
             except LeaseLost:
-                self._tenure.lease = None
+                self._producer_lease.lease = None
                 raise
             finally:
-                self._busy_since = None
+                self._block_started_at = None
         tell(block_committed, self._store, height=height)
         self._prune(height)
         return height
@@ -111,8 +111,8 @@ class Producer:
         head = self._store.head()
         self._sync_application(head)
         if self._timely and not head.is_genesis:
-            head = self._retimed(head)
-        round_number, proposer = proposal.first_own_round(head.validators, self._keys)
+            head = self._with_block_time(head)
+        round_number, proposer = proposal.first_signable_round(head.validators, self._keys)
         evidence = self._evidence(head, evidence)
         room = _room(head, evidence)
         reaped = self._store.reap(_ALL if self._app.chooses else room)
@@ -133,62 +133,62 @@ class Producer:
                 commit,
                 proposal.results(height, execution),
                 execution.changes,
-                taken=proposal.left_behind(reaped, txs),
+                taken=proposal.consumed_txs(reaped, txs),
             ),
-            lease=self._tenure.lease,
+            lease=self._producer_lease.lease,
         )
         self._needed = self._app.commit(height)
-        self._in_step_at = height
+        self._synced_height = height
         if self._app.rechecks:
             self._recheck()
         return height
 
-    def would_take_any(self) -> bool:
+    def has_includable_txs(self) -> bool:
         """Whether the next block would have any of what waits."""
         if not self._app.chooses:
             return True
-        with self._at_work:
+        with self._lock:
             head = self._store.head()
             self._sync_application(head)
             evidence = self._evidence(head, ())
             room = _room(head, evidence)
             return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
 
-    def _retimed(self, head: ChainState) -> ChainState:
+    def _with_block_time(self, head: ChainState) -> ChainState:
         time, self.next_time = self.next_time, None
         if time is None:
             soonest = (head.time // SECOND + (self.step or 1)) * SECOND
             time = soonest if self.step else max(self._clock.now(), soonest)
-        return replace(head, commit=proposal.signed_again(head, self._keys, time))
+        return replace(head, commit=proposal.commit_at_time(head, self._keys, time))
 
-    def lead(self) -> None:
+    def acquire_lease(self) -> None:
         """Be the one that makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
-        with self._at_work:
-            self._tenure.claim()
+        with self._lock:
+            self._producer_lease.acquire()
 
-    def hold_lease(self) -> bool:
+    def acquire_or_renew_lease(self) -> bool:
         """Whether this one makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost` once
         where it no longer does."""
-        with self._at_work:
-            return self._tenure.hold()
+        with self._lock:
+            return self._producer_lease.acquire_or_renew()
 
-    def keep_lease(self) -> None:
+    def renew_lease(self) -> None:
         """Renew the lease beside a block that takes long, though not beside one that hangs."""
-        since = self._busy_since
+        since = self._block_started_at
         if since is not None and time.monotonic() - since < _MAX_BLOCK_S:
-            self._tenure.renew()
+            self._producer_lease.renew()
 
-    def release_lease_and_stop(self, complaint: str) -> None:
+    def release_lease(self, complaint: str) -> None:
         """Finish the block at hand, and let another process make the next."""
-        with self._at_work:
-            self._tenure.release(complaint)
+        with self._lock:
+            self._producer_lease.release(complaint)
 
     def rewind(self, height: int) -> None:
         """Take back the blocks above a height; raise as :meth:`produce` does."""
-        with self._at_work:
-            lease = self._tenure.claim()
+        with self._lock:
+            lease = self._producer_lease.acquire()
             self._store.rewind(height, self._app.undo_changes(height), lease)
-            self._in_step_at = -1
+            self._synced_height = -1
             # The block that it was for is none of this past's.
             self.next_time = None
             self._recheck()
@@ -205,10 +205,10 @@ class Producer:
 
     def _sync_application(self, head: ChainState) -> None:
         # Another process made blocks meanwhile, or the application failed to keep one.
-        if self._in_step_at != head.height:
+        if self._synced_height != head.height:
             replay(self._store, self._app)
             self._check_state(head)
-            self._in_step_at = head.height
+            self._synced_height = head.height
 
     def _check_state(self, head: ChainState) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` where the application has another

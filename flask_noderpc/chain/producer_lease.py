@@ -25,17 +25,17 @@ class ProducerLease:
         """``None`` while another may have it."""
         self._until = 0.0
 
-    def claim(self) -> Lease:
+    def acquire(self) -> Lease:
         """The lease, now; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
-        if self.lease is None and not self._take():
+        if self.lease is None and not self._try_acquire():
             raise LeaseLost("another process produces blocks; it holds the lease")
         assert self.lease is not None
         return self.lease
 
-    def hold(self) -> bool:
+    def acquire_or_renew(self) -> bool:
         """Whether the lease is ours, taken or renewed when a third of it is gone."""
         if self.lease is None:
-            return self._take()
+            return self._try_acquire()
         if time.monotonic() > self._until - self._lease_s * 2 / 3:
             if not self._store.renew_lease(self.lease, self._lease_s):
                 self.lease = None
@@ -59,7 +59,7 @@ class ProducerLease:
         except BackendError as error:
             log.warning("the lease is not given back, it lapses by itself: %s", error)
 
-    def _take(self) -> bool:
+    def _try_acquire(self) -> bool:
         self.lease = self._store.acquire_lease(self.owner, self._lease_s)
         self._until = time.monotonic() + self._lease_s
         return self.lease is not None

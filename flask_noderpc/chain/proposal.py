@@ -31,7 +31,7 @@ Keys = Mapping[bytes, PrivateKey]
 """The validator keys at hand, by address."""
 
 
-def left_behind(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
+def consumed_txs(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
     """The reaped transactions that need not wait for another block.
 
     An application that brought in others has put them in the place of those that it left
@@ -47,7 +47,7 @@ def check_size(txs: Sequence[bytes], room: int) -> None:
         raise InvalidBlock(f"the application proposes {size} bytes, a block takes {room}")
 
 
-def first_own_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
+def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
     """The first round whose proposer's key is at hand, and that proposer.
 
     Raise :exc:`~flask_noderpc.errors.ChainHalted` when the keys hold two thirds of the
@@ -121,7 +121,7 @@ def precommits(
     return Commit(header.height, round_number, block_id, tuple(signatures))
 
 
-def signed_again(head: ChainState, keys: Keys, now: int) -> Commit:
+def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
     """The commit of the head with the votes of the keys at hand at another time.
 
     The time of the next block is theirs.

@@ -84,7 +84,7 @@ class ChainMaker:
     def block(self, *txs: bytes, evidence: Sequence[Evidence] = ()) -> CommittedBlock:
         """The next block, with these transactions as they are."""
         head, by_address = self.head, {key.address: key for key in self.keys}
-        round_number, proposer = proposal.first_own_round(head.validators, by_address)
+        round_number, proposer = proposal.first_signable_round(head.validators, by_address)
         block = proposal.next_block(head, txs, proposer, 1, evidence)
         block_id, _ = hashes.block_id(block)
         execution = self._app.finalize_block(

@@ -115,7 +115,7 @@ import os, sys
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 
-chain = EmbeddedChain(sys.argv[1], pace=BlockSchedule(0.001, empty_blocks=True, lease_s=2))
+chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.001, empty_blocks=True, lease_s=2))
 chain.start()
 chain.wait_for_height(2, 30)
 for number in range(12):

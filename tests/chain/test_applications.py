@@ -231,7 +231,7 @@ def test_an_application_is_told_the_time_and_the_proposer(open_chain: Open) -> N
             asked.append(block)
             return super().finalize_block(block)
 
-    chain = open_chain(application=Curious(), pace=BlockSchedule(0.01))
+    chain = open_chain(application=Curious(), schedule=BlockSchedule(0.01))
     chain.produce()
     chain.produce()
 

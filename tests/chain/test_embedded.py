@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 
 def test_nothing_is_opened_before_the_start(unstarted: Open, tmp_path: Path) -> None:
-    unstarted(produce=True, pace=BlockSchedule(0.01, empty_blocks=True))
+    unstarted(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -208,7 +208,9 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
     writer.produce()
     before = sorted(path.name for path in (tmp_path / "config").iterdir())
 
-    reader = EmbeddedChain(f"file:{tmp_path}/chain.db?mode=ro", pace=BlockSchedule(0.01, True))
+    reader = EmbeddedChain(
+        f"file:{tmp_path}/chain.db?mode=ro", schedule=BlockSchedule(0.01, True)
+    )
     try:
         reader.start()
 
@@ -230,7 +232,7 @@ def test_processes_that_start_one_chain_at_once_share_it(tmp_path: Path) -> None
 import sys
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
-chain = EmbeddedChain(sys.argv[1], pace=BlockSchedule(0.02, True, lease_s=1.0))
+chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.02, True, lease_s=1.0))
 sys.stdin.readline()
 chain.start()
 chain.submit(b"from=" + sys.argv[2].encode())

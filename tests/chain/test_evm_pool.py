@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from flask_noderpc.backends.base.application import Room
-from flask_noderpc.chain.applications.evm.pool import choose
+from flask_noderpc.chain.applications.evm.pool import select_txs
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.domain.evm import Account
 from flask_noderpc.protocol.comet.blocksize import tx_bytes
@@ -80,7 +80,7 @@ def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
 def test_those_that_pay_most_and_each_senders_in_order(
     txs: list[Transaction], room: Room
 ) -> None:
-    chosen = choose(txs, lambda sender: RICH, BASE_FEE, room)
+    chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, room)
     assert chosen == tuple(tx.raw for tx in plainly(txs, room))
 
 
@@ -92,7 +92,7 @@ def test_what_may_leave_nothing_for_the_next_holds_it_up() -> None:
 
     def chosen(balance: int) -> tuple[bytes, ...]:
         account = Account(NEXT_NONCE, balance)
-        return choose([first, second, third, other], lambda _: account, BASE_FEE, anywhere)
+        return select_txs([first, second, third, other], lambda _: account, BASE_FEE, anywhere)
 
     assert chosen(2 * cost) == (first.raw, second.raw, other.raw)
     assert chosen(2 * cost - 1) == (first.raw, other.raw)

@@ -29,7 +29,7 @@ def nearly_full(tmp_path: Path) -> Iterator[EmbeddedChain]:
         chain.start()
     with closing(sqlite3.connect(path)) as store:
         (pages,) = store.execute("PRAGMA page_count").fetchone()
-    made = EmbeddedChain(path, max_pages=pages + SPARE_PAGES, pace=BlockSchedule(0.2))
+    made = EmbeddedChain(path, max_pages=pages + SPARE_PAGES, schedule=BlockSchedule(0.2))
     with closing(made) as chain:
         yield chain
 

@@ -30,9 +30,9 @@ class Slow(KVStore):
 
 
 def test_a_block_that_takes_longer_than_the_lease_keeps_it(unstarted: Open) -> None:
-    pace = BlockSchedule(0.01, empty_blocks=True, lease_s=0.2)
+    schedule = BlockSchedule(0.01, empty_blocks=True, lease_s=0.2)
     for _ in range(2):
-        unstarted(application=Slow, produce=True, pace=pace).start()
+        unstarted(application=Slow, produce=True, schedule=schedule).start()
     reader = unstarted()
 
     assert reader.wait_for_height(2, PATIENCE) >= 3
@@ -53,7 +53,7 @@ def test_a_lease_from_a_clock_that_ran_ahead_lapses(
 def test_a_chain_that_was_closed_produces_again_when_it_is_started_again(
     open_chain: Open,
 ) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
     seen = chain.wait_for_height(1, PATIENCE)
     chain.close()
 
@@ -63,7 +63,7 @@ def test_a_chain_that_was_closed_produces_again_when_it_is_started_again(
 
 
 def test_starting_and_closing_at_once_leaves_no_producer_behind(unstarted: Open) -> None:
-    chain = unstarted(produce=True, pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = unstarted(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
     before = set(threading.enumerate())
     for _ in range(20):
         threads = [threading.Thread(target=work) for work in (chain.start, chain.close)]

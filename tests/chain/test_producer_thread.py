@@ -19,7 +19,7 @@ PATIENCE = 90.0
 
 
 def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
 
     assert chain.wait_for_height(4, PATIENCE) >= 5
     assert chain.block(2)[1].txs == ()
@@ -28,7 +28,7 @@ def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
 def test_without_empty_blocks_a_block_is_made_when_a_transaction_waits(
     open_chain: Open,
 ) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01, empty_blocks=False))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=False))
     for number in range(1, 4):
         chain.submit(b"key%d=value" % number)
 
@@ -38,13 +38,13 @@ def test_without_empty_blocks_a_block_is_made_when_a_transaction_waits(
 
 
 def test_without_empty_blocks_nothing_is_made_for_nothing(open_chain: Open) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.001, empty_blocks=False))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=False))
 
     assert chain.wait_for_height(0, 0.3) == 0
 
 
 def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01, proof_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, proof_blocks=True))
     # CometBFT: the first block carries the state of the genesis.
     assert chain.wait_for_height(0, PATIENCE) == 1
 
@@ -58,7 +58,7 @@ def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
 
 def test_blocks_are_an_interval_apart(open_chain: Open) -> None:
     began = time.monotonic()
-    chain = open_chain(produce=True, pace=BlockSchedule(0.2, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.2, empty_blocks=True))
 
     chain.wait_for_height(3, PATIENCE)
 
@@ -68,7 +68,7 @@ def test_blocks_are_an_interval_apart(open_chain: Open) -> None:
 def test_an_interval_longer_than_the_lease_keeps_the_lease(
     open_chain: Open, unstarted: Open
 ) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(60, empty_blocks=True, lease_s=0.3))
+    chain = open_chain(produce=True, schedule=BlockSchedule(60, empty_blocks=True, lease_s=0.3))
     chain.wait_for_height(0, PATIENCE)
     rival = unstarted()
     first = rival.lease_state()
@@ -82,7 +82,7 @@ def test_an_interval_longer_than_the_lease_keeps_the_lease(
 
 
 def test_the_thread_and_the_hand_make_blocks_together(open_chain: Open) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.001, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=True))
 
     made = [chain.produce() for _ in range(30)]
 
@@ -122,7 +122,7 @@ def test_an_application_that_raises_does_not_end_the_producer(
     open_chain: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     moody = Moody()
-    chain = open_chain(application=moody, produce=True, pace=BlockSchedule(0.01))
+    chain = open_chain(application=moody, produce=True, schedule=BlockSchedule(0.01))
     chain.submit(b"7")
     _until(lambda: "not today" in caplog.text)
 
@@ -135,14 +135,14 @@ def test_an_application_that_raises_does_not_end_the_producer(
 def test_a_producer_that_can_not_make_a_block_lets_another_try(
     open_chain: Open, unstarted: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pace = BlockSchedule(0.01, lease_s=0.3)
-    failing = open_chain(application=Moody(), produce=True, pace=pace)
+    schedule = BlockSchedule(0.01, lease_s=0.3)
+    failing = open_chain(application=Moody(), produce=True, schedule=schedule)
     failing.submit(b"7")
     _until(lambda: "not today" in caplog.text)
     healthy = Moody()
     healthy.raises = False
 
-    other = unstarted(application=healthy, produce=True, pace=pace)
+    other = unstarted(application=healthy, produce=True, schedule=schedule)
     other.start()
 
     assert other.wait_for_height(0, PATIENCE) == 1
@@ -159,7 +159,7 @@ def test_a_halt_is_said_once(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [1])
-    chain = open_chain(produce=True, pace=BlockSchedule(0.001, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=True))
     _until(lambda: "two thirds are needed" in caplog.text)
 
     chain.wait_for_height(0, 0.2)
@@ -169,7 +169,7 @@ def test_a_halt_is_said_once(
 
 def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path: Path) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [1])
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01))
 
     assert chain.submit(b"a=b").code == 0
     assert chain.pending(10).txs == (b"a=b",)
@@ -177,7 +177,9 @@ def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path:
 
 
 def test_a_stop_gives_the_lease_back(open_chain: Open) -> None:
-    first = open_chain(produce=True, pace=BlockSchedule(0.01, empty_blocks=True, lease_s=3600))
+    first = open_chain(
+        produce=True, schedule=BlockSchedule(0.01, empty_blocks=True, lease_s=3600)
+    )
     first.wait_for_height(0, PATIENCE)
     first.close()
 
@@ -187,7 +189,7 @@ def test_a_stop_gives_the_lease_back(open_chain: Open) -> None:
 
 
 def test_a_stop_does_not_wait_for_a_long_lease(open_chain: Open) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(3600, lease_s=3600))
+    chain = open_chain(produce=True, schedule=BlockSchedule(3600, lease_s=3600))
     closing = threading.Thread(target=chain.close)
 
     closing.start()
@@ -211,7 +213,7 @@ def test_a_stop_is_not_held_up_by_a_store_that_is_gone(
 def test_the_thread_says_what_is_wrong_with_the_store_and_goes_on(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    chain = open_chain(produce=True, pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.wait_for_height(0, PATIENCE)
     (tmp_path / "chain.db").rename(tmp_path / "elsewhere.db")
     _until(lambda: "removed or replaced" in caplog.text)

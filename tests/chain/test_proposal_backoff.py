@@ -47,7 +47,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     chain = EmbeddedChain(
         path,
         produce=False,
-        pace=BlockSchedule(interval_s=0.01, lease_s=0.2),
+        schedule=BlockSchedule(interval_s=0.01, lease_s=0.2),
         application=lambda state: EvmApplication(
             state, EvmRuntime(state, str(path), limits), CHAIN_ID
         ),

@@ -196,7 +196,7 @@ def test_noderpc_prunes_a_store(database: Path) -> None:
 
 def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     database, target = tmp_path / "chain.db", tmp_path / "copy.db"
-    chain = EmbeddedChain(database, pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = EmbeddedChain(database, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.start()
     try:
         before = chain.wait_for_height(20, 30)

@@ -39,7 +39,7 @@ def node() -> str:
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    made = EmbeddedChain(tmp_path / "noderpc.db", pace=BlockSchedule(0.1), poll_s=0.02)
+    made = EmbeddedChain(tmp_path / "noderpc.db", schedule=BlockSchedule(0.1), poll_s=0.02)
     yield made
     made.close()
 

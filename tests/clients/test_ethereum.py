@@ -37,7 +37,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made = EmbeddedChain(
         tmp_path / "noderpc.db",
         application=EthermintDouble,
-        pace=BlockSchedule(0.1),
+        schedule=BlockSchedule(0.1),
         poll_s=0.02,
     )
     made.start()

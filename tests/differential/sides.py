@@ -150,7 +150,7 @@ def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
         home=folder,
         application=version.application,
         moniker=MONIKER,
-        pace=BlockSchedule(interval_s=0.05),
+        schedule=BlockSchedule(interval_s=0.05),
         poll_s=0.02,
     )
     # Without our own method, which would be on the index page too.

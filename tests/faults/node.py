@@ -19,12 +19,14 @@ def main(
 ) -> None:
     """Serve until a line or the end of the input comes; say the address first."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    pace = BlockSchedule(float(interval), empty_blocks=empty == "empty", lease_s=float(lease))
+    schedule = BlockSchedule(
+        float(interval), empty_blocks=empty == "empty", lease_s=float(lease)
+    )
     chain = EmbeddedChain(
         database,
         application=application_of(application, Path(database)),
         app_state=EVM_GENESIS if application == "evm" else b"",
-        pace=pace,
+        schedule=schedule,
         retain_blocks=int(retain) or None,
     )
     chain.start()

@@ -128,8 +128,8 @@ def test_a_clean_stop_lets_the_next_in_long_before_the_lease_lapses(tmp_path: Pa
 
 def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
     # A lease so short that it lapses in the middle of blocks.
-    pace = BlockSchedule(0.001, empty_blocks=True, lease_s=0.002)
-    chains = [EmbeddedChain(tmp_path / "chain.db", pace=pace) for _ in range(3)]
+    schedule = BlockSchedule(0.001, empty_blocks=True, lease_s=0.002)
+    chains = [EmbeddedChain(tmp_path / "chain.db", schedule=schedule) for _ in range(3)]
     try:
         for chain in chains:
             chain.start()

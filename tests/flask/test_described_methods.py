@@ -132,7 +132,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
     with (
         closing(chain.backend(tmp_path)) as backend,
         closing(
-            EmbeddedChain(tmp_path / "making.db", pace=BlockSchedule(interval_s=0.05))
+            EmbeddedChain(tmp_path / "making.db", schedule=BlockSchedule(interval_s=0.05))
         ) as making,
     ):
         client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()

@@ -37,7 +37,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 def make_halted(folder: Path) -> EmbeddedChain:
     write_home(folder, {1: 10, 2: 6}, [1])
-    return EmbeddedChain(folder / "chain.db", pace=BlockSchedule(0.01, empty_blocks=True))
+    return EmbeddedChain(folder / "chain.db", schedule=BlockSchedule(0.01, empty_blocks=True))
 
 
 def test_a_node_that_answers_and_makes_blocks_is_ready(tmp_path: Path) -> None:
@@ -48,8 +48,10 @@ def test_a_node_that_answers_and_makes_blocks_is_ready(tmp_path: Path) -> None:
 
 
 def test_a_chain_whose_blocks_are_made_by_hand_stays_ready(tmp_path: Path) -> None:
-    pace = BlockSchedule(lease_s=0.001)
-    with closing(EmbeddedChain(tmp_path / "chain.db", produce=False, pace=pace)) as chain:
+    schedule = BlockSchedule(lease_s=0.001)
+    with closing(
+        EmbeddedChain(tmp_path / "chain.db", produce=False, schedule=schedule)
+    ) as chain:
         chain.produce()
         expire(tmp_path / "chain.db", seconds=100)
 

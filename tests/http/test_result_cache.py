@@ -250,7 +250,7 @@ def test_a_search_in_a_batch_sees_what_is_there_by_now(chain: EmbeddedChain) -> 
 
 
 def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -> None:
-    made = EmbeddedChain(tmp_path / "chain.db", pace=BlockSchedule(interval_s=0.01))
+    made = EmbeddedChain(tmp_path / "chain.db", schedule=BlockSchedule(interval_s=0.01))
     client = app_for(made).test_client()
     calls = [
         {"jsonrpc": "2.0", "id": 1, "method": "status"},
@@ -263,8 +263,8 @@ def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -
 
 
 def test_a_call_sees_what_one_before_it_in_its_batch_waited_for(tmp_path: Path) -> None:
-    pace = BlockSchedule(interval_s=0.2, empty_blocks=True)
-    made = EmbeddedChain(tmp_path / "chain.db", pace=pace)
+    schedule = BlockSchedule(interval_s=0.2, empty_blocks=True)
+    made = EmbeddedChain(tmp_path / "chain.db", schedule=schedule)
     client = app_for(made).test_client()
     for _ in range(3):
         newest = answer(client, f"/events?waitTime={text('10s')}")["result"]["newest"]

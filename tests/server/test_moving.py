@@ -77,7 +77,9 @@ def test_a_call_waits_for_the_first_block(tmp_path: Path) -> None:
     with started(tmp_path, *flags, "--broadcast-timeout", str(2 * PATIENCE)) as node:
         asking.start()
         until(lambda: _has_chain(database), "the store")
-        chain = EmbeddedChain(database, home=tmp_path, pace=BlockSchedule(empty_blocks=True))
+        chain = EmbeddedChain(
+            database, home=tmp_path, schedule=BlockSchedule(empty_blocks=True)
+        )
         try:
             chain.start()
             asking.join(PATIENCE)

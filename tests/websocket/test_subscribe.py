@@ -188,7 +188,9 @@ def test_a_notification_gets_no_answer(connect: Connect) -> None:
 
 
 def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: Path) -> None:
-    chain = EmbeddedChain(tmp_path / "chain.db", pace=BlockSchedule(0.01, empty_blocks=True))
+    chain = EmbeddedChain(
+        tmp_path / "chain.db", schedule=BlockSchedule(0.01, empty_blocks=True)
+    )
     with (
         closing(chain),
         serve(app_for(chain)) as url,

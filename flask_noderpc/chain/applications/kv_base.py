@@ -54,7 +54,9 @@ class KeyValueApplication(Application):
     def init_chain(self, genesis: Genesis) -> InitChain:
         app_hash, changes = self._begin(genesis.initial_height - 1)
         updates = [ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators]
-        return InitChain(app_hash=app_hash, changes={**changes, **self._records(updates)})
+        return InitChain(
+            app_hash=app_hash, changes={**changes, **self._validator_records(updates)}
+        )
 
     def check_tx(self, tx: bytes) -> TxResult:
         if tx.startswith(validator_txs.PREFIX):
@@ -68,7 +70,7 @@ class KeyValueApplication(Application):
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         members = Members(block.next_validators)
-        for update in validator_txs.punishments(block):
+        for update in validator_txs.power_penalties(block):
             members.refusal(update)
         pairs: dict[bytes, bytes] = {}
         results = []
@@ -83,7 +85,7 @@ class KeyValueApplication(Application):
             validator_updates=updates,
             changes={
                 **changes,
-                **self._records(updates),
+                **self._validator_records(updates),
                 _HEIGHT: str(block.height).encode(),
             },
         )
@@ -94,7 +96,7 @@ class KeyValueApplication(Application):
     def _height(self) -> int:
         return self._number(_HEIGHT)
 
-    def _records(self, updates: Sequence[ValidatorUpdate]) -> Changes:
+    def _validator_records(self, updates: Sequence[ValidatorUpdate]) -> Changes:
         return {
             _VALIDATOR + update.pub_key.value: self._record(update) if update.power else None
             for update in updates

@@ -14,7 +14,7 @@ from .kv_base import KeyValueApplication
 from .tree import Leaf, NodeGone, TreeState, TreeUpdate, find, node_key
 
 CODE_UNKNOWN_PATH = 4
-CODE_HEIGHT_NOT_KEPT = 5
+CODE_HEIGHT_PRUNED = 5
 
 STORE = "main"
 """The name of the store, the first part of a proof's path."""
@@ -101,7 +101,7 @@ class MerkleKVStore(KeyValueApplication):
             # Blocks were made meanwhile, and this state is past what is kept.
             pass
         log = f"the state at height {wanted} is not kept: ask for {oldest} to {latest}"
-        return QueryResult(code=CODE_HEIGHT_NOT_KEPT, log=log, key=data, height=latest)
+        return QueryResult(code=CODE_HEIGHT_PRUNED, log=log, key=data, height=latest)
 
     def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
         place = self._place(key)

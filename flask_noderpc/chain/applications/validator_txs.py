@@ -70,7 +70,7 @@ def _power(text: bytes) -> int | None:
     return None if text.startswith(b"-") and digits != b"0" else int(digits)
 
 
-def punishments(block: BlockRequest) -> Iterator[ValidatorUpdate]:
+def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
     """One power less for whoever voted twice and is still in the set."""
     for piece in block.evidence:
         # CometBFT 0.38: attacks on light clients go unpunished by the kvstore.

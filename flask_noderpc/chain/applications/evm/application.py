@@ -41,8 +41,8 @@ from ....protocol.ethereum.ethermint_events import Layout, Run, event, tx_events
 from ....protocol.ethereum.transactions import decode
 from . import genesis as documents
 from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, undo_changes, written
-from .patches import OfLaterBlocks, change_of, is_patch
-from .pool import choose
+from .patches import LaterBlockChanges, change_of, is_patch
+from .pool import select_txs
 from .proposal_backoff import Backoff
 from .runtime import EvmRuntime
 
@@ -53,7 +53,7 @@ CODE_REFUSED = 1
 CODESPACE = "evm"
 
 # Also of those that are refused, which may have a megabyte each.
-_KEPT_DECODED, _KEPT_DECODED_BYTES = 10_000, 32 << 20
+_DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 # What a transaction weighs beside its bytes, about.
 _TX_BYTES = 2048
 
@@ -70,20 +70,20 @@ class EvmApplication(Application):
     needs_blocks = BLOCKS_NEEDED
 
     def __init__(
-        self, state: AppState, machine: EvmRuntime, chain_id: int, *, dev: bool = False
+        self, state: AppState, runtime: EvmRuntime, chain_id: int, *, dev: bool = False
     ) -> None:
-        self._state, self._machine, self._chain_id = state, machine, chain_id
+        self._state, self._runtime, self._chain_id = state, runtime, chain_id
         self._dev = dev
         self._decoded = LRUCache[bytes, Transaction](
-            _KEPT_DECODED, _KEPT_DECODED_BYTES, _weight, machine.memory
+            _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
-        self._caution = Backoff()
+        self._backoff = Backoff()
 
     def evm(self) -> Evm:
-        return self._machine
+        return self._runtime
 
     def close(self) -> None:
-        self._machine.close()
+        self._runtime.close()
 
     def info(self) -> AppInfo:
         own = head(self._state)
@@ -99,7 +99,7 @@ class EvmApplication(Application):
         overrides = documents.accounts(genesis.app_state)
         change = StateChange(NO_STORAGE)
         if overrides:
-            change = self._machine.execute(Patch(NO_STORAGE, overrides))
+            change = self._runtime.execute(Patch(NO_STORAGE, overrides))
         limit = genesis.consensus_params.block.max_gas
         update = None
         if limit < 0:
@@ -130,7 +130,7 @@ class EvmApplication(Application):
         return self._check(tx, unsigned=self._dev)
 
     def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
-        if self._caution.is_poison(tx):
+        if self._backoff.is_poison(tx):
             return _refusal("the transaction takes longer than a block may")
         try:
             found = self._decode(tx)
@@ -160,24 +160,24 @@ class EvmApplication(Application):
 
     def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
         own = self._head()
-        txs = [tx for tx in txs if not self._caution.is_poison(tx)]
+        txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
         patches = tuple(filter(is_patch, txs))
         if self._dev and patches:
             # Alone: a block's Ethereum transactions run again on the state before it.
-            return self._caution.fewer(patches[:1])
+            return self._backoff.limit(patches[:1])
         waiting = (self._decode(tx) for tx in txs if not is_patch(tx))
-        chosen = choose(
+        chosen = select_txs(
             # A chain that was one for development may still have unsigned ones.
             (tx for tx in waiting if self._dev or tx.is_signed),
             lambda sender: self._account(own, sender),
             own.next_base_fee,
             room,
         )
-        return self._caution.fewer(chosen)
+        return self._backoff.limit(chosen)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         own = self._head()
-        patched = OfLaterBlocks(own.next_base_fee)
+        patched = LaterBlockChanges(own.next_base_fee)
         txs: list[bytes | Overrides] = []
         for tx in block.txs:
             if self._dev and is_patch(tx):
@@ -216,22 +216,22 @@ class EvmApplication(Application):
         )
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
-        if not block.txs and not self._caution.has_suspects():
+        if not block.txs and not self._backoff.has_suspects():
             # It has no system calls, rewards or withdrawals: the state stays as it is.
-            self._caution.done(block.txs)
+            self._backoff.done(block.txs)
             return Executed(StateChange(job.root), ())
         try:
-            executed = self._machine.execute(job)
+            executed = self._runtime.execute(job)
         except Exception as error:
             if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
                 raise
             # The engine is foreign code: what it can't run is left out as well.
-            self._caution.failed(block.txs)
+            self._backoff.failed(block.txs)
             if not block.txs:
                 raise
             text = error.text if isinstance(error, ExecutionFailed) else repr(error)
             raise BlockNotExecuted(block.height, len(block.txs), text) from None
-        self._caution.done(block.txs)
+        self._backoff.done(block.txs)
         return executed
 
     def undo_changes(self, height: int) -> Changes:
@@ -249,7 +249,7 @@ class EvmApplication(Application):
         return own
 
     def _account(self, own: EvmHead, address: bytes) -> Account:
-        return accounts.account(self._machine.record, own.root, address)
+        return accounts.account(self._runtime.record, own.root, address)
 
     def _decode(self, raw: bytes) -> Transaction:
         """A transaction; what waits is looked at for every block."""

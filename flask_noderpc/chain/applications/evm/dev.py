@@ -21,7 +21,7 @@ def app_state() -> bytes:
     return documents.app_state({key.address: _BALANCE for key in DEV_KEYS})
 
 
-def announce(genesis: Genesis) -> None:
+def log_accounts(genesis: Genesis) -> None:
     """Tell of them, or why there are none."""
     known = documents.accounts(genesis.app_state)
     if not all(key.address in known for key in DEV_KEYS):

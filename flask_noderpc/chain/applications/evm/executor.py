@@ -17,7 +17,7 @@ from ....lru import CacheMemory
 from .node_store import CachedNodeStore
 
 
-class StoredNodeStore(CachedNodeStore):
+class SQLiteNodeStore(CachedNodeStore):
     """What a store keeps of the state and of its blocks."""
 
     def __init__(self, store: SQLiteBackend, cache_bytes: int) -> None:
@@ -35,5 +35,5 @@ class StoredNodeStore(CachedNodeStore):
 if __name__ == "__main__":
     store, cache_bytes, niceness, descriptor = sys.argv[1:]
     os.nice(int(niceness))
-    records = StoredNodeStore(SQLiteBackend(store), int(cache_bytes))
-    serve(PyEvm(records), int(descriptor))
+    node_store = SQLiteNodeStore(SQLiteBackend(store), int(cache_bytes))
+    serve(PyEvm(node_store), int(descriptor))

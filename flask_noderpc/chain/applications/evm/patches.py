@@ -34,7 +34,7 @@ class Change:
     """Of the whole state, which it replaces."""
 
 
-class _OfBlocks(jsoncodec.Struct):
+class _BlockMembers(jsoncodec.Struct):
     """The members of a change beside accounts."""
 
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
@@ -84,7 +84,7 @@ def change_of(raw: bytes) -> Change:
     """What a transaction changes; raise :exc:`~flask_noderpc.errors.InvalidTransaction`."""
     document = raw[len(_MARK) :]
     try:
-        said = jsoncodec.decode(document, _OfBlocks)
+        said = jsoncodec.decode(document, _BlockMembers)
         return Change(
             overrides=accounts(document),
             next_base_fee=None if said.nextBaseFee is None else int(said.nextBaseFee, 0),
@@ -96,7 +96,7 @@ def change_of(raw: bytes) -> Change:
         raise InvalidTransaction(str(error)) from None
 
 
-class OfLaterBlocks:
+class LaterBlockChanges:
     """The changes in a block that concern later blocks; the last counts."""
 
     def __init__(self, next_base_fee: int) -> None:

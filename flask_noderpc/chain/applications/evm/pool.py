@@ -15,7 +15,7 @@ from ....protocol.ethereum.validity import most_cost
 _Queue = list[Transaction]
 
 
-def choose(
+def select_txs(
     txs: Iterable[Transaction], account: Callable[[bytes], Account], base_fee: int, room: Room
 ) -> tuple[bytes, ...]:
     """The bytes of a block's transactions, out of those that wait.

@@ -62,7 +62,7 @@ class EvmRuntime(Evm):
             (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
         )
         self._blocks = Executors((*command, "0"), 1, 1)
-        self._records = CachedNodeStore(state.get, self.memory)
+        self._node_store = CachedNodeStore(state.get, self.memory)
 
     def root(self, height: int) -> bytes:
         found = head_at(self._state, height)
@@ -71,7 +71,7 @@ class EvmRuntime(Evm):
         return found.root
 
     def record(self, digest: bytes) -> bytes | None:
-        return self._records.record(digest)
+        return self._node_store.record(digest)
 
     def run(self, job: Job[T], client: str = "") -> T:
         return self._calls.run(job, self._limits.call_s, client)
