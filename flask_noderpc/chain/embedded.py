@@ -224,7 +224,7 @@ class EmbeddedChain(SQLiteBackend):
         if self._is_copy:
             return
         own = self._block_scheduler.complaint if self._block_scheduler else ""
-        complaint = own or self.lease_state().complaint
+        complaint = own or self.lease_state().last_error
         if complaint.startswith(FULL):
             raise StoreError(complaint, self.path)
         # The producer of another process may have no room to write why it makes no block.

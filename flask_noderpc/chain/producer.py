@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..backends.base.application import Application, Room
+from ..backends.base.application import Application, BlockLimits
 from ..backends.base.store import ChainStore, CommittedBlock
 from ..domain.block import Evidence
 from ..domain.time import SECOND
@@ -28,7 +28,7 @@ log = logging.getLogger("flask_noderpc.producer")
 # How long a block may take before its producer counts as hung.
 _MAX_BLOCK_S = 60.0
 
-_ALL = Room(-1, -1)
+_ALL = BlockLimits(-1, -1)
 
 # How many waiting transactions are looked at in one go.
 _RECHECK_SLICE = 20
@@ -115,7 +115,7 @@ class Producer:
         round_number, proposer = proposal.first_signable_round(head.validators, self._keys)
         evidence = self._evidence(head, evidence)
         room = _room(head, evidence)
-        reaped = self._store.reap(_ALL if self._app.chooses else room)
+        reaped = self._store.reap(_ALL if self._app.selects_txs else room)
         txs = self._app.prepare_proposal(reaped, room)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
@@ -133,7 +133,7 @@ class Producer:
                 commit,
                 proposal.results(height, execution),
                 execution.changes,
-                taken=proposal.consumed_txs(reaped, txs),
+                consumed=proposal.consumed_txs(reaped, txs),
             ),
             lease=self._producer_lease.lease,
         )
@@ -145,7 +145,7 @@ class Producer:
 
     def has_includable_txs(self) -> bool:
         """Whether the next block would have any of what waits."""
-        if not self._app.chooses:
+        if not self._app.selects_txs:
             return True
         with self._lock:
             head = self._store.head()
@@ -233,8 +233,8 @@ class Producer:
             log.exception("the block is made; waiting transactions could not be checked again")
 
 
-def _room(head: ChainState, evidence: Sequence[Evidence]) -> Room:
+def _room(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:
     """What a block has room for beside the evidence."""
     limits = head.params.block
     size = max_data_bytes(limits, len(head.validators.validators), evidence)
-    return Room(size, limits.max_gas)
+    return BlockLimits(size, limits.max_gas)

@@ -23,7 +23,7 @@ def not_producing_reason(
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""
-    complaint = (block_scheduler.complaint if block_scheduler else "") or state.complaint
+    complaint = (block_scheduler.complaint if block_scheduler else "") or state.last_error
     if complaint:
         return f"no block is made: {complaint}"
     late_s = (now - state.expires) // SECOND

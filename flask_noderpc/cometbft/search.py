@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..domain.rpc_results import ResultBlockSearch, ResultTxSearch
-from ..domain.search import HIGHEST, FoundHeights, FoundTxs, SearchLimits, Window
+from ..domain.search import HIGHEST, FoundHeights, FoundTxs, Page, SearchLimits
 from ..errors import HeightNotAvailable, SearchTooCostly, TxNotFound, ValueNotAllowed
 from ..events import search
 from ..events.query import Query, check_length, parse
@@ -124,11 +124,11 @@ def _is_newest_first(order: str, default: str, refusal: str) -> bool:
     return (order or default) == "desc"
 
 
-def _window(params: TxQuery | BlockQuery, *, newest_first: bool) -> Window:
+def _window(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
     size = per_page(params.per_page)
     page = max(1, params.page or 1)
     # A page far beyond the last is refused once it is known which one that is.
-    return Window(min((page - 1) * size, HIGHEST), size, newest_first)
+    return Page(min((page - 1) * size, HIGHEST), size, newest_first)
 
 
 def _effort(ctx: Context) -> SearchLimits:

@@ -95,8 +95,8 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Which of the found are wanted, in the order of heights and positions."""
+class Page:
+    """Offset, limit and order of the results to return, by height and position."""
 
     offset: int
     limit: int
@@ -127,7 +127,7 @@ class TxRecord:
 
 @dataclass(frozen=True, slots=True)
 class FoundTxs:
-    """How many transactions there are, and those of the window."""
+    """How many transactions there are, and those of the page."""
 
     total: int
     txs: tuple[TxRecord, ...]
@@ -135,7 +135,7 @@ class FoundTxs:
 
 @dataclass(frozen=True, slots=True)
 class FoundHeights:
-    """How many blocks there are, and the heights of those in the window."""
+    """How many blocks there are, and the heights of those on the page."""
 
     total: int
     heights: tuple[int, ...]

@@ -19,7 +19,7 @@ class SearchBudget:
         self._rows = settings.search_max_rows
 
     @property
-    def effort(self) -> SearchLimits:
+    def limits(self) -> SearchLimits:
         """What the backend's own search may cost."""
         settings = self._settings
         return SearchLimits(

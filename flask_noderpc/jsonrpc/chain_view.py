@@ -45,7 +45,7 @@ class BatchView(ChainView):
         self._moment = ExitStack()
 
     def _look(self) -> ChainVersion | None:
-        version = self._moment.enter_context(self._backend.moment())
+        version = self._moment.enter_context(self._backend.read_view())
         self.is_held = True
         return version
 

@@ -22,7 +22,7 @@ from ..backends.base.search import scan_blocks, scan_txs
 from ..backends.base.verify import verify_chain
 from ..domain.ethereum import LogSearch
 from ..domain.filters import FilterKind, PolledFilter
-from ..domain.search import Bound, Search, SearchLimits, Term, Window
+from ..domain.search import Bound, Page, Search, SearchLimits, Term
 from ..domain.time import SECOND
 from ..errors import (
     BlockNotFound,
@@ -131,9 +131,9 @@ class ChainBackendContract(ABC):
                 assert (found.tx, found.result) == (tx, item.results.tx_results[index])
 
     @pytest.mark.parametrize("search", SEARCHES)
-    @pytest.mark.parametrize("window", [Window(0, 100), Window(1, 2, newest_first=True)])
+    @pytest.mark.parametrize("window", [Page(0, 100), Page(1, 2, newest_first=True)])
     def test_a_search_finds_what_looking_at_every_block_finds(
-        self, backend: ChainBackend, search: Search, window: Window
+        self, backend: ChainBackend, search: Search, window: Page
     ) -> None:
         """An index of the backend's own finds neither more nor less, in the same order."""
         for prove in (False, True):
@@ -191,7 +191,7 @@ class ChainBackendContract(ABC):
     def test_a_moment_has_the_version_of_the_chain(self, backend: ChainBackend) -> None:
         """A moment is one of this chain."""
         latest = backend.latest_height()
-        with backend.moment() as version:
+        with backend.read_view() as version:
             assert version == backend.version()
             assert backend.latest_height() == latest
 

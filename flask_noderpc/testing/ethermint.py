@@ -10,10 +10,10 @@ from ..backends.base.application import (
     Application,
     AppState,
     BlockExecution,
+    BlockLimits,
     BlockRequest,
     Changes,
     InitChain,
-    Room,
 )
 from ..domain.abci import AppInfo, Event, QueryResult, TxResult
 from ..domain.ethereum import Transaction
@@ -89,7 +89,7 @@ class EthermintDouble(Application):
             return refused.result
         return TxResult(gas_wanted=sum(each.gas for each in transactions))
 
-    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         """Those whose turn it is, each sender's in the order of its nonces; others wait."""
         known = [
             (found, tx) for tx in txs if (found := ethereum_transactions(tx, unsigned=False))

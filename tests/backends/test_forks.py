@@ -227,7 +227,7 @@ def test_a_child_that_was_forked_beside_an_endless_read_says_so(path: Path) -> N
 CROWDED = """
 import os, signal, sys, threading
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.domain.search import SearchLimits, Search, Term, Window
+from flask_noderpc.domain.search import SearchLimits, Search, Term, Page
 from flask_noderpc.testing.chains import ChainMaker
 
 maker = ChainMaker((10,))
@@ -239,7 +239,7 @@ wanted = Search((Term("app.key", contains="p"),))
 
 def search():
     while True:
-        backend.search_txs(wanted, Window(0, 1), SearchLimits())
+        backend.search_txs(wanted, Page(0, 1), SearchLimits())
 
 def read():
     while True:
@@ -251,7 +251,7 @@ for number in range(int(sys.argv[2])):
     pid = os.fork()
     if pid == 0:
         signal.alarm(30)
-        found = backend.search_txs(wanted, Window(0, 1), SearchLimits()).total
+        found = backend.search_txs(wanted, Page(0, 1), SearchLimits()).total
         os._exit(0 if found == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0, number
 print("done", flush=True)

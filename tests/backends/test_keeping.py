@@ -22,10 +22,10 @@ def test_a_moment_is_of_one_thread_and_has_an_end(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
     store.append_block(maker.block())
-    with store.moment() as then:
+    with store.read_view() as then:
         store.append_block(maker.block())
         assert (store.latest_height(), store.block_metas(1, 9)[0].header.height) == (1, 1)
-        with store.moment() as again:
+        with store.read_view() as again:
             assert again == then
         assert store.latest_height() == 1
         assert store.version() != then

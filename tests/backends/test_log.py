@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.domain.search import Search, SearchLimits, Window
+from flask_noderpc.domain.search import Page, Search, SearchLimits
 from flask_noderpc.testing.chains import ChainMaker
 
 from .conftest import OpenStore
@@ -78,7 +78,7 @@ def test_the_log_stays_small_while_the_store_is_read_and_searched(
     def read() -> None:
         while not stop.is_set():
             other.block_metas(1, other.latest_height())
-            other.search_txs(Search(), Window(0, 5, True), SearchLimits())
+            other.search_txs(Search(), Page(0, 5, True), SearchLimits())
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.base.application import Room
+from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.backends.base.store import CommittedBlock
 from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.applications.kvstore import KVStore
@@ -48,7 +48,7 @@ def test_transactions_wait_in_the_order_they_came(pool: SQLiteBackend) -> None:
     assert waiting.txs == txs[:2]
     assert (waiting.total, waiting.total_bytes) == (3, sum(map(len, txs)))
     assert (pool.pending_count().total, pool.pending_count().total_bytes) == (3, 30)
-    assert pool.reap(Room(-1, -1)) == txs
+    assert pool.reap(BlockLimits(-1, -1)) == txs
 
 
 def test_a_repeated_transaction_is_refused(pool: SQLiteBackend) -> None:

@@ -23,10 +23,10 @@ from flask_noderpc.domain.search import (
     Bound,
     FoundHeights,
     FoundTxs,
+    Page,
     Search,
     SearchLimits,
     Term,
-    Window,
 )
 from flask_noderpc.errors import SearchTooCostly, StoreError
 from flask_noderpc.testing.chains import ChainMaker
@@ -34,7 +34,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from .conftest import OpenStore
 from .test_mempool import failing
 
-ALL = Window(0, 1000)
+ALL = Page(0, 1000)
 
 numbers = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**40)) | st.integers(
     -30, 30
@@ -84,7 +84,7 @@ searches = st.builds(
     st.integers(0, 4),
     st.integers(1, 6) | st.just(HIGHEST),
 )
-windows = st.builds(Window, st.integers(0, 4), st.integers(1, 4), st.booleans())
+windows = st.builds(Page, st.integers(0, 4), st.integers(1, 4), st.booleans())
 
 
 def with_events(
@@ -119,7 +119,7 @@ def both(
 @given(contents, st.lists(st.tuples(searches, windows), min_size=1, max_size=12))
 def test_what_the_index_finds_is_what_a_scan_finds(
     parts: list[tuple[tuple[Event, ...], list[tuple[Event, ...]]]],
-    asked: list[tuple[Search, Window]],
+    asked: list[tuple[Search, Page]],
 ) -> None:
     maker = ChainMaker()
     blocks = [
@@ -181,7 +181,7 @@ def test_a_scan_keeps_to_its_effort_too(maker: ChainMaker) -> None:
 
 
 def test_proofs_are_of_the_block(long: SQLiteBackend) -> None:
-    found = long.search_txs(CONTAINS, Window(0, 100), SearchLimits(), prove=True)
+    found = long.search_txs(CONTAINS, Page(0, 100), SearchLimits(), prove=True)
 
     assert len(found.txs) == 100
     for record in found.txs:

@@ -59,7 +59,7 @@ class Counter(Application):
             changes=changes,
         )
 
-    def prepare_proposal(self, txs: Sequence[bytes], room: object) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], limits: object) -> tuple[bytes, ...]:
         return tuple(txs[:1])
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backends.base.application import BlockExecution, BlockRequest, Room
+from flask_noderpc.backends.base.application import BlockExecution, BlockLimits, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.params import BlockParams, ConsensusParams, ConsensusParamsUpdate
 from flask_noderpc.errors import InvalidBlock, TxRejected
@@ -147,9 +147,9 @@ def test_what_fits_no_block_does_not_hold_up_the_rest(open_chain: Open, tmp_path
     for tx in (b"55", b"2"):
         chain.submit(tx)
 
-    assert chain.reap(Room(-1, 50)) == (b"2",)
-    assert chain.reap(Room(tx_bytes(b"2"), -1)) == (b"2",)
-    assert chain.reap(Room(0, 0)) == ()
+    assert chain.reap(BlockLimits(-1, 50)) == (b"2",)
+    assert chain.reap(BlockLimits(tx_bytes(b"2"), -1)) == (b"2",)
+    assert chain.reap(BlockLimits(0, 0)) == ()
 
 
 def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> None:
@@ -166,7 +166,7 @@ def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> No
 
 def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Path) -> None:
     class Greedy(KVStore):
-        def prepare_proposal(self, txs: object, room: object) -> tuple[bytes, ...]:
+        def prepare_proposal(self, txs: object, limits: object) -> tuple[bytes, ...]:
             return (b"k=" + b"v" * 5000,)
 
     write_home(tmp_path, {1: 10}, [1], ConsensusParams(BlockParams(max_bytes=4000)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as some
 
-from flask_noderpc.backends.base.application import Room
+from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.chain.applications.evm.pool import select_txs
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.domain.evm import Account
@@ -48,11 +48,11 @@ TXS = some.lists(
     unique_by=lambda tx: (tx.sender, tx.nonce),
 )
 ROOMS = some.builds(
-    Room, some.integers(-1, 1000) | some.just(-1), some.integers(-1, 500) | some.just(-1)
+    BlockLimits, some.integers(-1, 1000) | some.just(-1), some.integers(-1, 500) | some.just(-1)
 )
 
 
-def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
+def plainly(txs: list[Transaction], limits: BlockLimits) -> list[Transaction]:
     """Of those whose turn it is take the one that pays most; who came first, if two do."""
     senders = list(dict.fromkeys(tx.sender for tx in txs))
     turns = dict.fromkeys(senders, NEXT_NONCE)
@@ -69,7 +69,7 @@ def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
             return taken
         best = max(ready, key=lambda tx: tx.gas_price_at(BASE_FEE))
         size = sum(tx_bytes(tx.raw) for tx in (*taken, best))
-        if room.fits(size, sum(tx.gas for tx in (*taken, best))):
+        if limits.fits(size, sum(tx.gas for tx in (*taken, best))):
             taken.append(best)
             turns[best.sender] += 1
         else:
@@ -78,17 +78,17 @@ def plainly(txs: list[Transaction], room: Room) -> list[Transaction]:
 
 @given(TXS, ROOMS)
 def test_those_that_pay_most_and_each_senders_in_order(
-    txs: list[Transaction], room: Room
+    txs: list[Transaction], limits: BlockLimits
 ) -> None:
-    chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, room)
-    assert chosen == tuple(tx.raw for tx in plainly(txs, room))
+    chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, limits)
+    assert chosen == tuple(tx.raw for tx in plainly(txs, limits))
 
 
 def test_what_may_leave_nothing_for_the_next_holds_it_up() -> None:
     first, second, third = (waiting(1, NEXT_NONCE + n, 30, 30, 10, 2) for n in range(3))
     other = waiting(2, NEXT_NONCE, 20, 20, 10, 2)
     cost = 10 * 30 + TEMPLATE.value
-    anywhere = Room(-1, -1)
+    anywhere = BlockLimits(-1, -1)
 
     def chosen(balance: int) -> tuple[bytes, ...]:
         account = Account(NEXT_NONCE, balance)

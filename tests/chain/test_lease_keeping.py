@@ -90,7 +90,7 @@ def test_a_recheck_that_fails_does_not_undo_the_block(
                 raise OSError("gone")
             return super().check_tx(tx)
 
-        def prepare_proposal(self, txs: object, room: object) -> tuple[bytes, ...]:
+        def prepare_proposal(self, txs: object, limits: object) -> tuple[bytes, ...]:
             return ()
 
     chain = open_chain(application=Fragile)
@@ -112,7 +112,7 @@ def test_a_recheck_sees_every_transaction_that_waits(open_chain: Open) -> None:
         def check_tx(self, tx: bytes) -> TxResult:
             return TxResult(code=1 if self.tired else 0)
 
-        def prepare_proposal(self, txs: object, room: object) -> tuple[bytes, ...]:
+        def prepare_proposal(self, txs: object, limits: object) -> tuple[bytes, ...]:
             return ()
 
     chain = open_chain(application=Fickle)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backends.base.application import Application, AppState, Room
+from flask_noderpc.backends.base.application import Application, AppState, BlockLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, TxResult
@@ -154,7 +154,11 @@ def test_a_check_lets_later_nonces_wait() -> None:
 def test_a_proposal_has_each_senders_in_their_turn() -> None:
     double = EthermintDouble(DictState())
     txs = [transfer(2), transfer(0), transfer(1, OTHER), b"key=value", transfer(1)]
-    assert double.prepare_proposal(txs, Room(-1, -1)) == (transfer(0), transfer(1), transfer(2))
+    assert double.prepare_proposal(txs, BlockLimits(-1, -1)) == (
+        transfer(0),
+        transfer(1),
+        transfer(2),
+    )
 
 
 def test_without_a_base_fee_there_is_no_fee_market() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.backends.base.application import Slot
+from flask_noderpc.backends.base.application import SenderNonce
 from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.protocol.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
@@ -249,16 +249,16 @@ def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
         node.send(tx(nonce))
     application = node.chain.application
     assert application is not None
-    look = application.slot
+    look = application.sender_nonce
 
-    def late(raw: bytes) -> Slot | None:
+    def late(raw: bytes) -> SenderNonce | None:
         seen = look(raw)
-        monkeypatch.setattr(application, "slot", look)
+        monkeypatch.setattr(application, "sender_nonce", look)
         node.mine()
         for nonce in range(3, 68):
             node.send(tx(nonce))
         return seen
 
-    monkeypatch.setattr(application, "slot", late)
+    monkeypatch.setattr(application, "sender_nonce", late)
     node.send(tx(68))
     assert pool(node) == (66, 0)

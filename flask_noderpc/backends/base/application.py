@@ -69,29 +69,29 @@ class BlockExecution:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a block has room for; -1 is no limit."""
+class BlockLimits:
+    """Maximum bytes and gas of a block's transactions; -1 is no limit."""
 
     max_bytes: int
     max_gas: int
 
     def fits(self, size: int, gas: int) -> bool:
-        """Whether so many bytes and so much gas do."""
+        """Return true if so many bytes and so much gas fit."""
         return not 0 <= self.max_bytes < size and not 0 <= self.max_gas < gas
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """The place of a transaction that its sender can use once: another there replaces it."""
+class SenderNonce:
+    """Sender and nonce of a transaction: another one with the same replaces it."""
 
     hash: bytes
-    """What Ethereum's clients know the transaction by."""
+    """The transaction's Ethereum hash."""
     sender: bytes
     nonce: int
     next_nonce: int
-    """The first that the sender has not used."""
+    """The sender's first unused nonce."""
     fee_cap: int
-    """The most that a unit of gas may cost."""
+    """Maximum price of a unit of gas."""
     tip: int
 
 
@@ -109,10 +109,12 @@ class Application(EvmState, ABC):
     rechecks = True
     """Whether waiting transactions are checked again after each block."""
 
-    chooses = False
-    """Whether it is shown all that wait and chooses, and not what is oldest and fits.
+    selects_txs = False
+    """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
+    false if it gets the oldest that fit the block.
 
-    What is sent to it is checked before it is looked for room, which a :meth:`slot` may have.
+    If true, a transaction is checked before the mempool's limits are: it may replace another
+    of its :meth:`sender_nonce`.
     """
 
     is_chain_only = False
@@ -146,11 +148,12 @@ class Application(EvmState, ABC):
         """The same of one that waits already, or that this node made by itself."""
         return self.check_tx(tx)
 
-    def slot(self, tx: bytes) -> Slot | None:
-        """The place of a transaction that :meth:`check_tx` takes, where there are places."""
+    def sender_nonce(self, tx: bytes) -> SenderNonce | None:
+        """Return sender and nonce of a transaction that :meth:`check_tx` accepted; ``None``
+        where the application has no nonces."""
         return None
 
-    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         """The transactions of a block that is about to be proposed.
 
         Those that are left out wait for another block, unless others are brought in:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...domain.ethereum import LogSearch
-from ...domain.search import Search, SearchLimits, Term, Window
+from ...domain.search import Page, Search, SearchLimits, Term
 from .search import EventIndex
 
 # One that did not fit its block may be in a later one again.
@@ -20,14 +20,14 @@ class EvmIndex(EventIndex):
     own does better.
     """
 
-    def ethereum_tx_heights(self, tx_hash: bytes, effort: SearchLimits) -> Sequence[int]:
+    def ethereum_tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
         """Where a transaction of this Ethereum hash may be, newest first; raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
         # Ethermint: the hash stands in the event in small letters.
         term = Term("ethereum_tx.ethereumTxHash", equals=f"0x{tx_hash.hex()}")
-        found = self.search_txs(Search((term,)), Window(0, _MAX_PLACES, True), effort)
+        found = self.search_txs(Search((term,)), Page(0, _MAX_PLACES, True), limits)
         return tuple(dict.fromkeys(record.height for record in found.txs))
 
-    def log_heights(self, wanted: LogSearch, effort: SearchLimits) -> Sequence[int]:
+    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
         """Where such logs may be, lowest first; raise ``SearchTooCostly``."""
         return range(wanted.low, wanted.high + 1)

@@ -76,7 +76,7 @@ class BlockStore(ABC):
         where that is unknown, and everything is worked out anew."""
         return None
 
-    def moment(self) -> AbstractContextManager[ChainVersion | None]:
+    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
         """Let what this thread reads within be of one moment, where the store can; the
         version of then. It is short, and :meth:`version` tells of now all the same."""
         return nullcontext(self.version())

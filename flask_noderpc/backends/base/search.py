@@ -1,4 +1,4 @@
-"""Searching, without an index: one block after another, within the effort allowed."""
+"""Searching, without an index: one block after another, within the limits allowed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ...domain.abci import BlockResults
-from ...domain.search import FoundHeights, FoundTxs, Search, SearchLimits, TxRecord, Window
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
 from ...errors import SearchTooCostly, TxNotFound
 from ...protocol.comet.hashes import tx_hash, tx_proof
 from ...protocol.ethereum.aliases import searchable
@@ -24,71 +24,69 @@ class EventIndex(BlockStore, TxIndex):
     """
 
     def search_txs(
-        self, search: Search, window: Window, effort: SearchLimits, prove: bool = False
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
     ) -> FoundTxs:
         """The transactions found, with proofs where asked for; raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
-        return scan_txs(self, search, window, effort, prove)
+        return scan_txs(self, search, page, limits, prove)
 
-    def search_blocks(
-        self, search: Search, window: Window, effort: SearchLimits
-    ) -> FoundHeights:
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
         """The heights of the blocks found; raise ``SearchTooCostly``."""
-        return scan_blocks(self, search, window, effort)
+        return scan_blocks(self, search, page, limits)
 
 
 def scan_txs(
-    blocks: EventIndex, search: Search, window: Window, effort: SearchLimits, prove: bool
+    blocks: EventIndex, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """The transactions found in a window."""
+    """The transactions found in a page."""
     found = [
         (height, index)
-        for height, results in _results(blocks, search, effort)
+        for height, results in _results(blocks, search, limits)
         for index, result in enumerate(results.tx_results)
         if search.matches(searchable(result.events)) and not _is_repeat(blocks, height, index)
     ]
-    places = _cut(found, window)
-    room = effort.size
+    places = _cut(found, page)
+    remaining_bytes = limits.size
     records = []
     for height, index in places:
         records.append(_record(blocks, height, index, prove))
-        room -= len(records[-1].tx)
-        if room < 0:
-            raise SearchTooCostly.by_size(effort.size)
+        remaining_bytes -= len(records[-1].tx)
+        if remaining_bytes < 0:
+            raise SearchTooCostly.by_size(limits.size)
     return FoundTxs(len(found), tuple(records))
 
 
 def scan_blocks(
-    blocks: EventIndex, search: Search, window: Window, effort: SearchLimits
+    blocks: EventIndex, search: Search, page: Page, limits: SearchLimits
 ) -> FoundHeights:
-    """The heights of blocks found in a window."""
+    """The heights of blocks found in a page."""
     found = [
         height
-        for height, results in _results(blocks, search, effort)
+        for height, results in _results(blocks, search, limits)
         if search.matches(results.begin_block_events + results.end_block_events)
     ]
-    return FoundHeights(len(found), tuple(_cut(found, window)))
+    return FoundHeights(len(found), tuple(_cut(found, page)))
 
 
 def _results(
-    blocks: EventIndex, search: Search, effort: SearchLimits
+    blocks: EventIndex, search: Search, limits: SearchLimits
 ) -> Iterator[tuple[int, BlockResults]]:
-    deadline = time.monotonic() + effort.seconds
-    rows = effort.rows
+    deadline = time.monotonic() + limits.seconds
+    rows = limits.rows
     low, high = max(search.low, blocks.base_height()), min(search.high, blocks.latest_height())
     for height in range(max(low, 1), high + 1):
         results = blocks.results(height)
         rows -= 1 + len(results.tx_results)
         if rows < 0:
-            raise SearchTooCostly.by_rows(effort.rows)
+            raise SearchTooCostly.by_rows(limits.rows)
         if time.monotonic() > deadline:
-            raise SearchTooCostly.by_time(effort.seconds)
+            raise SearchTooCostly.by_time(limits.seconds)
         yield height, results
 
 
-def _cut(found: list[T], window: Window) -> Sequence[T]:
-    ordered = found[::-1] if window.newest_first else found
-    return ordered[window.offset : window.offset + window.limit]
+def _cut(found: list[T], page: Page) -> Sequence[T]:
+    ordered = found[::-1] if page.newest_first else found
+    return ordered[page.offset : page.offset + page.limit]
 
 
 def _is_repeat(blocks: EventIndex, height: int, index: int) -> bool:

@@ -10,7 +10,7 @@ from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit, Evidence
 from ...domain.genesis import Genesis
 from ...protocol.comet.chain_state import ChainState
-from .application import AppState, Changes, InitChain, Room
+from .application import AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
 
 FULL = "the disk or the page limit is full, nothing was written"
@@ -27,7 +27,7 @@ class CommittedBlock:
     results: BlockResults
     changes: Changes = field(default_factory=dict)
     """What it writes into the application's state."""
-    taken: tuple[bytes, ...] = ()
+    consumed: tuple[bytes, ...] = ()
     """Waiting transactions that are in the block in another form, or not worth keeping."""
 
 
@@ -45,7 +45,7 @@ class LeaseState:
 
     owner: str = ""
     expires: int = 0
-    complaint: str = ""
+    last_error: str = ""
 
 
 class BlockWriter(ABC):
@@ -85,7 +85,7 @@ class BlockWriter(ABC):
         """The application's committed state."""
 
     @abstractmethod
-    def reap(self, room: Room) -> tuple[bytes, ...]:
+    def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
         """Waiting transactions that fit a block, oldest first."""
 
     @abstractmethod
@@ -110,8 +110,8 @@ class BlockWriter(ABC):
         """Whether the lease still holds; it does for ``seconds`` more."""
 
     @abstractmethod
-    def release_lease(self, lease: Lease, complaint: str = "") -> None:
-        """Give the lease back; the complaint is why no block could be made."""
+    def release_lease(self, lease: Lease, last_error: str = "") -> None:
+        """Give the lease back; ``last_error`` is why no block could be made."""
 
     @abstractmethod
     def lease_state(self) -> LeaseState:

@@ -19,7 +19,7 @@ from ...domain.genesis import Genesis
 from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
 from ...domain.rpc_results import PendingCount, PendingTxs
-from ...domain.search import FoundHeights, FoundTxs, Search, SearchLimits, TxRecord, Window
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
 from ...domain.validator import PublicKey, ValidatorSet
 from ...errors import (
     BlockNotFound,
@@ -35,7 +35,7 @@ from ...errors import (
 from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
 from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import evidence_hash_of
-from ..base.application import Application, AppState, Changes, InitChain, Room
+from ..base.application import Application, AppState, BlockLimits, Changes, InitChain
 from ..base.evidence import check_evidence
 from ..base.evm_state import Evm
 from ..base.filters import Filters
@@ -44,12 +44,9 @@ from ..base.roles import Submission
 from ..base.store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..base.verify import verify_chain
 from ..base.version import ChainVersion
-from . import blocks as reading
-from . import evidence, evm_search, ledger, mempool, state
+from . import blocks, evidence, evm_search, ledger, mempool, prune, rewind, state
 from . import lease as leases
-from . import prune as pruning
-from . import rewind as rewinding
-from . import search as searching
+from . import search as index_search
 from .connection import Store
 from .filters import SQLiteFilters
 from .identity import read_identity
@@ -145,7 +142,7 @@ class SQLiteBackend(ChainStore):
     def base_meta(self) -> BlockMeta:
         chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
-            found = reading.lowest_meta(at, chain_id)
+            found = blocks.lowest_meta(at, chain_id)
         if found is None:
             raise self._missing(0)
         return found
@@ -153,8 +150,8 @@ class SQLiteBackend(ChainStore):
     def version(self) -> ChainVersion | None:
         return self._open().readers.version()
 
-    def moment(self) -> AbstractContextManager[ChainVersion | None]:
-        return self._open().readers.together()
+    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
+        return self._open().readers.shared_read_view()
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
@@ -162,7 +159,7 @@ class SQLiteBackend(ChainStore):
     def block(self, height: int) -> tuple[BlockID, Block]:
         chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
-            found = reading.block(at, height, chain_id)
+            found = blocks.block(at, height, chain_id)
         if found is None:
             raise self._missing(height)
         return found
@@ -175,7 +172,7 @@ class SQLiteBackend(ChainStore):
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.genesis().chain_id
         with self._open().readers.snapshot() as at:
-            return reading.metas(at, low, high, chain_id)
+            return blocks.metas(at, low, high, chain_id)
 
     def hash_at(self, height: int) -> bytes:
         row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
@@ -191,7 +188,7 @@ class SQLiteBackend(ChainStore):
 
     def commit(self, height: int) -> Commit:
         with self._open().readers.snapshot() as at:
-            if not reading.is_there(at, height):
+            if not blocks.is_there(at, height):
                 raise self._missing(height)
             commit = state.commit(at, height)
         if commit is None:
@@ -200,54 +197,54 @@ class SQLiteBackend(ChainStore):
 
     def results(self, height: int) -> BlockResults:
         with self._open().readers.snapshot() as at:
-            found = reading.results(at, height)
+            found = blocks.results(at, height)
         if found is None:
             raise self._missing(height)
         return found
 
     def tx(self, tx_hash: bytes) -> TxRecord:
         with self._open().readers.snapshot() as at:
-            found = reading.tx(at, tx_hash)
+            found = blocks.tx(at, tx_hash)
         if found is None:
             raise TxNotFound(tx_hash)
         return found
 
     def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
         with self._open().readers.snapshot() as at:
-            return reading.latest_txs(at, limit)
+            return blocks.latest_txs(at, limit)
 
     # Searching.
 
     def search_txs(
-        self, search: Search, window: Window, effort: SearchLimits, prove: bool = False
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
     ) -> FoundTxs:
         files = self._open()
         if search.is_one_height:
             with files.readers.snapshot() as at:
-                return searching.txs(at, search, window, effort, prove)
-        return files.searchers.run(
-            lambda at: searching.txs(at, search, window, effort, prove), effort
+                return index_search.txs(at, search, page, limits, prove)
+        return files.search_pool.run(
+            lambda at: index_search.txs(at, search, page, limits, prove), limits
         )
 
-    def search_blocks(
-        self, search: Search, window: Window, effort: SearchLimits
-    ) -> FoundHeights:
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
         files = self._open()
         if search.is_one_height:
             with files.readers.snapshot() as at:
-                return searching.heights(at, search, window)
-        return files.searchers.run(lambda at: searching.heights(at, search, window), effort)
+                return index_search.heights(at, search, page)
+        return files.search_pool.run(lambda at: index_search.heights(at, search, page), limits)
 
-    def ethereum_tx_heights(self, tx_hash: bytes, effort: SearchLimits) -> Sequence[int]:
+    def ethereum_tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
         with self._open().readers.snapshot() as at:
             found = evm_search.tx_heights(at, tx_hash)
             complete = evm_search.is_complete(at)
-        return found if complete else (*found, *super().ethereum_tx_heights(tx_hash, effort))
+        return found if complete else (*found, *super().ethereum_tx_heights(tx_hash, limits))
 
-    def log_heights(self, wanted: LogSearch, effort: SearchLimits) -> Sequence[int]:
+    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
         if wanted.low == wanted.high:
-            return super().log_heights(wanted, effort)
-        return self._open().searchers.run(lambda at: evm_search.log_heights(at, wanted), effort)
+            return super().log_heights(wanted, limits)
+        return self._open().search_pool.run(
+            lambda at: evm_search.log_heights(at, wanted), limits
+        )
 
     # State.
 
@@ -331,15 +328,15 @@ class SQLiteBackend(ChainStore):
     ) -> Submission:
         files = self._open()
         # One that may replace another finds room where there is none for more.
-        if not self._app().chooses:
+        if not self._app().selects_txs:
             with files.readers.snapshot() as at:
                 mempool.refuse_unfit(at, tx, limits, files.incoming)
         result = check(tx)
         if result.code != 0:
             return Submission(result, lambda: result)
-        gas, slot = result.gas_wanted, self._app().slot(tx)
+        gas, sender_nonce = result.gas_wanted, self._app().sender_nonce(tx)
         write = files.writer.begin(
-            lambda at: mempool.add(at, tx, gas, limits, slot, replaces=replaces)
+            lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
         )
         forget = files.incoming.add(tx, write.result)
 
@@ -347,7 +344,7 @@ class SQLiteBackend(ChainStore):
             try:
                 write.result()
             except TxRejected:
-                if self._app().slot(tx) == slot:
+                if self._app().sender_nonce(tx) == sender_nonce:
                     raise
                 # A block came in between, and took those that this one is to follow.
                 return self._submit(tx, check, limits, replaces=replaces).wait()
@@ -380,9 +377,9 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.count(at)
 
-    def reap(self, room: Room) -> tuple[bytes, ...]:
+    def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
-            return mempool.reap(at, room)
+            return mempool.reap(at, limits)
 
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
@@ -494,7 +491,7 @@ class SQLiteBackend(ChainStore):
 
         def work(at: sqlite3.Connection) -> None:
             leases.fence(at, lease)
-            rewinding.rewind(at, height, changes)
+            rewind.rewind(at, height, changes)
 
         files.writer.run(work)
         files.changes.notify()
@@ -519,8 +516,8 @@ class SQLiteBackend(ChainStore):
     def renew_lease(self, lease: Lease, seconds: float) -> bool:
         return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
 
-    def release_lease(self, lease: Lease, complaint: str = "") -> None:
-        self._open().writer.run(lambda at: leases.release(at, lease, complaint))
+    def release_lease(self, lease: Lease, last_error: str = "") -> None:
+        self._open().writer.run(lambda at: leases.release(at, lease, last_error))
 
     def lease_state(self) -> LeaseState:
         row = self._open().readers.one("SELECT owner, expires, complaint FROM lease")
@@ -529,7 +526,7 @@ class SQLiteBackend(ChainStore):
     # Keeping.
 
     def prune_some(self, base: int) -> int:
-        return self._open().writer.run(lambda at: pruning.prune_some(at, base))
+        return self._open().writer.run(lambda at: prune.prune_some(at, base))
 
     def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
         """Keep the latest blocks, so many, and forget those before; how many these were.

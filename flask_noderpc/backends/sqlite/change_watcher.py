@@ -15,7 +15,7 @@ from contextlib import suppress
 from .connection import Store, sqlite_errors
 
 
-class Changes:
+class ChangeWatcher:
     """Wakes those who wait for the store to change."""
 
     def __init__(self, store: Store, poll_s: float) -> None:
@@ -83,7 +83,7 @@ class Changes:
             self._version = self._connection.execute("PRAGMA data_version").fetchone()[0]
             return self._version != before
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         """Close the file, and do not ask meanwhile."""
         self._asking.acquire()
         self._close()

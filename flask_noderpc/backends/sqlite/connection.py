@@ -202,7 +202,7 @@ class Store(Location):
             try:
                 with (
                     closing(sqlite3.connect(draft)) as copy,
-                    closing(self._held_reader()) as source,
+                    closing(self._snapshot_reader()) as source,
                 ):
                     source.backup(copy, pages=_COPIED_PAGES, progress=told)
                     leases.free(copy)
@@ -213,7 +213,7 @@ class Store(Location):
             finally:
                 draft.unlink(missing_ok=True)
 
-    def _held_reader(self) -> Reader:
+    def _snapshot_reader(self) -> Reader:
         """A reader of what is there now: of another a copy begins anew whenever somebody
         writes."""
         with sqlite_errors(self.shown):
@@ -265,17 +265,17 @@ class Readers:
         self._closed = False
         self._gate = threading.Condition(threading.Lock())
         self._busy = 0
-        self._held = False
-        self._mine = threading.local()
+        self._suspended = False
+        self._local = threading.local()
 
     def _take(self) -> Reader:
-        nested = getattr(self._mine, "depth", 0)
+        nested = getattr(self._local, "depth", 0)
         with self._gate:
             # One who holds a connection already must get another, or it ends never.
-            while self._held and not nested:
+            while self._suspended and not nested:
                 self._gate.wait()
             self._busy += 1
-        self._mine.depth = nested + 1
+        self._local.depth = nested + 1
         try:
             with suppress(IndexError):
                 return self._idle.pop()
@@ -287,9 +287,9 @@ class Readers:
     def one(self, sql: str, *args: object) -> Any:
         """The first row, or ``None``."""
         with sqlite_errors(self._store.shown):
-            moment = self._moment()
-            if moment is not None:
-                return moment.execute(sql, args).fetchone()
+            view = self._read_view()
+            if view is not None:
+                return view.execute(sql, args).fetchone()
             connection = self._take()
             try:
                 return connection.execute(sql, args).fetchone()
@@ -302,7 +302,7 @@ class Readers:
         # for an error.
         try:
             with self._gate:
-                if self._idle and not self._held:
+                if self._idle and not self._suspended:
                     connection = self._idle.pop()
                     try:
                         return connection.version()
@@ -321,9 +321,9 @@ class Readers:
     def snapshot(self) -> Iterator[Reader]:
         """A connection on which every query sees the same moment."""
         with sqlite_errors(self._store.shown):
-            moment = self._moment()
-            if moment is not None:
-                yield moment
+            view = self._read_view()
+            if view is not None:
+                yield view
                 return
             connection = self._take()
             try:
@@ -335,25 +335,25 @@ class Readers:
                 self._give_back(connection)
 
     @contextmanager
-    def together(self) -> Iterator[ChainVersion | None]:
+    def shared_read_view(self) -> Iterator[ChainVersion | None]:
         """Within, every query of this thread sees the same moment; the chain's version then."""
-        around = self._moment()
+        around = self._read_view()
         # A batch begins with it: to nest the contexts takes longer than to read.
         with sqlite_errors(self._store.shown):
             connection = around or self._take()
             try:
                 if around is None:
                     connection.execute("BEGIN")
-                self._mine.moment = connection
+                self._local.read_view = connection
                 yield connection.version()
             finally:
-                self._mine.moment = around
+                self._local.read_view = around
                 if around is None:
                     connection.rollback()
                     self._give_back(connection)
 
-    def _moment(self) -> Reader | None:
-        found: Reader | None = getattr(self._mine, "moment", None)
+    def _read_view(self) -> Reader | None:
+        found: Reader | None = getattr(self._local, "read_view", None)
         return found
 
     def _give_back(self, connection: Reader) -> None:
@@ -363,16 +363,16 @@ class Readers:
         self._leave()
 
     def _leave(self) -> None:
-        self._mine.depth -= 1
+        self._local.depth -= 1
         with self._gate:
             self._busy -= 1
-            if self._held:
+            if self._suspended:
                 self._gate.notify_all()
 
-    def hold(self, patience_s: float) -> bool:
+    def suspend(self, patience_s: float) -> bool:
         """Let no read begin, and close everything; whether all that were under way ended."""
         with self._gate:
-            self._held = True
+            self._suspended = True
             quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)
         self._close_idle()
         return quiet
@@ -380,7 +380,7 @@ class Readers:
     def resume(self) -> None:
         """Let reads begin again."""
         with self._gate:
-            self._held = False
+            self._suspended = False
             self._gate.notify_all()
 
     def close(self) -> None:

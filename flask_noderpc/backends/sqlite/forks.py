@@ -17,7 +17,7 @@ from weakref import WeakSet
 class OpenFiles(Protocol):
     """The files of one backend."""
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         """Close everything, and let nothing begin."""
 
     def resume(self) -> None:
@@ -26,7 +26,7 @@ class OpenFiles(Protocol):
 
 _one_at_a_time = threading.Lock()
 _watched: WeakSet[OpenFiles] = WeakSet()
-_held: list[OpenFiles] = []
+_suspended: list[OpenFiles] = []
 
 
 def watch(files: OpenFiles) -> None:
@@ -37,14 +37,14 @@ def watch(files: OpenFiles) -> None:
 
 def _before() -> None:
     _one_at_a_time.acquire()
-    _held.extend(_watched)
-    for files in _held:
-        files.hold()
+    _suspended.extend(_watched)
+    for files in _suspended:
+        files.suspend()
 
 
 def _after() -> None:
-    while _held:
-        _held.pop().resume()
+    while _suspended:
+        _suspended.pop().resume()
     _one_at_a_time.release()
 
 
@@ -52,7 +52,7 @@ def _in_child() -> None:
     # They are the parent's; the child makes its own. Nor are they to go on: a thread of the
     # parent may have had one of their locks in hand at this moment, for ever.
     _watched.clear()
-    _held.clear()
+    _suspended.clear()
     _one_at_a_time.release()
 
 

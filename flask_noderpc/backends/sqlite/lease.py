@@ -44,11 +44,11 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
     return changed.rowcount == 1
 
 
-def release(connection: Connection, lease: Lease, complaint: str) -> None:
+def release(connection: Connection, lease: Lease, last_error: str) -> None:
     """Leave the lease to whoever comes next; the epoch stays."""
     connection.execute(
         "UPDATE lease SET owner = '', expires = 0, complaint = ? WHERE epoch = ? AND owner = ?",
-        (complaint, lease.epoch, lease.owner),
+        (last_error, lease.epoch, lease.owner),
     )
 
 

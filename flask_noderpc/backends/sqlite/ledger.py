@@ -218,7 +218,7 @@ def forget(connection: Connection, blocks: Sequence[CommittedBlock], cache_size:
     """Take the blocks' transactions out of the mempool, and remember them."""
     for item in blocks:
         codes = [result.code for result in item.results.tx_results]
-        gone = [(tx_hash(tx),) for tx in (*item.block.txs, *item.taken)]
+        gone = [(tx_hash(tx),) for tx in (*item.block.txs, *item.consumed)]
         connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
         # CometBFT: a transaction that failed in its block may be sent again.
         failed = {row for row, code in zip(gone, codes, strict=False) if code}

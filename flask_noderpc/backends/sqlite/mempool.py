@@ -14,7 +14,7 @@ from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ...protocol.comet.blocksize import tx_bytes
 from ...protocol.comet.hashes import tx_hash
-from ..base.application import Room, Slot
+from ..base.application import BlockLimits, SenderNonce
 from . import state
 from .incoming import Incoming
 
@@ -86,16 +86,17 @@ def add(
     tx: bytes,
     gas_wanted: int,
     limits: MempoolLimits,
-    slot: Slot | None = None,
+    key: SenderNonce | None = None,
     *,
     replaces: bool = True,
 ) -> None:
     """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
 
-    One that is in the same slot makes room for it, where it pays enough more and ``replaces``.
+    With ``replaces`` it replaces a transaction of the same sender and nonce if it pays enough
+    more.
     """
-    if slot is not None:
-        _make_room(connection, slot, tx, replaces)
+    if key is not None:
+        _make_room(connection, key, tx, replaces)
     refuse_unfit(connection, tx, limits)
     _, max_gas = state.block_room(connection)
     if _over(gas_wanted, max_gas):
@@ -105,38 +106,38 @@ def add(
         "INSERT INTO mempool"
         " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (own, len(tx), gas_wanted, tx, *_columns(slot)),
+        (own, len(tx), gas_wanted, tx, *_columns(key)),
     )
     connection.execute(
         "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (own,)
     )
 
 
-def _columns(slot: Slot | None) -> tuple[bytes | int | None, ...]:
-    if slot is None:
+def _columns(key: SenderNonce | None) -> tuple[bytes | int | None, ...]:
+    if key is None:
         return (None,) * 5
     # Up to 256 bits, and SQLite's integers have 64.
-    prices = slot.fee_cap.to_bytes(32), slot.tip.to_bytes(32)
-    return slot.hash, slot.sender, slot.nonce, *prices
+    prices = key.fee_cap.to_bytes(32), key.tip.to_bytes(32)
+    return key.hash, key.sender, key.nonce, *prices
 
 
-def _make_room(connection: Connection, slot: Slot, new: bytes, replaces: bool) -> None:
-    """Forget what the slot's new transaction replaces; raise why it can't wait, if so."""
-    if slot.nonce > _LAST_NONCE:
+def _make_room(connection: Connection, key: SenderNonce, new: bytes, replaces: bool) -> None:
+    """Remove the transaction that the new one replaces; raise if it may not replace it."""
+    if key.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
     row = connection.execute(
         "SELECT tx, fee_cap, tip FROM mempool WHERE sender = ? AND nonce = ?",
-        (slot.sender, slot.nonce),
+        (key.sender, key.nonce),
     ).fetchone()
     if row is None:
-        _refuse_gap(connection, slot)
+        _refuse_gap(connection, key)
         return
     if row[0] == new:
         raise TxInCache
     if not replaces:
         raise PlaceTaken
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
-    if slot.fee_cap < _raised(fee_cap) or slot.tip < _raised(tip):
+    if key.fee_cap < _raised(fee_cap) or key.tip < _raised(tip):
         raise TxRejected("replacement transaction underpriced")
     drop(connection, [tx])
 
@@ -146,18 +147,18 @@ def _raised(price: int) -> int:
     return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
 
 
-def _refuse_gap(connection: Connection, slot: Slot) -> None:
+def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
     """Refuse one more behind a gap where enough wait there already."""
-    if slot.nonce <= slot.next_nonce + _MAX_QUEUED:
+    if key.nonce <= key.next_nonce + _MAX_QUEUED:
         return
     found = connection.execute(
         "SELECT nonce FROM mempool WHERE sender = ? AND nonce >= ? ORDER BY nonce",
-        (slot.sender, slot.next_nonce),
+        (key.sender, key.next_nonce),
     ).fetchall()
-    ready = sum(1 for at, (nonce,) in enumerate(found, slot.next_nonce) if nonce == at)
-    if slot.nonce > slot.next_nonce + ready and len(found) - ready >= _MAX_QUEUED:
+    ready = sum(1 for at, (nonce,) in enumerate(found, key.next_nonce) if nonce == at)
+    if key.nonce > key.next_nonce + ready and len(found) - ready >= _MAX_QUEUED:
         raise TxRejected(
-            f"nonce too high: the sender's next is {slot.next_nonce + ready}, and"
+            f"nonce too high: the sender's next is {key.next_nonce + ready}, and"
             f" {_MAX_QUEUED} transactions wait behind it already"
         )
 
@@ -178,17 +179,17 @@ def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes,
     return tuple(tx for (tx,) in found)
 
 
-def reap(connection: Connection, room: Room) -> tuple[bytes, ...]:
+def reap(connection: Connection, limits: BlockLimits) -> tuple[bytes, ...]:
     """The oldest transactions that fit a block."""
     taken: list[bytes] = []
     size = gas = 0
     for tx, wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
-        if not room.fits(tx_bytes(tx), wanted):
+        if not limits.fits(tx_bytes(tx), wanted):
             # No block takes this one, since the limits sank: it must not hold up the rest.
             continue
         size += tx_bytes(tx)
         gas += wanted
-        if not room.fits(size, gas):
+        if not limits.fits(size, gas):
             break
         taken.append(tx)
     return tuple(taken)

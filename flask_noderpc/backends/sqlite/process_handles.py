@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from . import forks, ledger
-from .change_watcher import Changes
+from .change_watcher import ChangeWatcher
 from .connection import Readers, Store
 from .incoming import Incoming
 from .search_pool import SearchPool
@@ -24,30 +24,30 @@ class ProcessHandles:
         self.writer = Writer(store)
         self.incoming = Incoming()
         self.ledger = ledger.Ledger()
-        self.searchers = SearchPool(store)
-        self.changes = Changes(store, poll_s)
+        self.search_pool = SearchPool(store)
+        self.changes = ChangeWatcher(store, poll_s)
         self.quiet = True
         """Whether nothing was open at the last fork."""
         forks.watch(self)
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         """Close everything, and let nothing begin: the process is about to fork."""
         self.writer.between_writes.__enter__()
         self.writer.disconnect()
-        self.changes.hold()
-        searched = self.searchers.hold(_FORK_PATIENCE_S)
-        self.quiet = self.readers.hold(_FORK_PATIENCE_S) and searched
+        self.changes.suspend()
+        searched = self.search_pool.suspend(_FORK_PATIENCE_S)
+        self.quiet = self.readers.suspend(_FORK_PATIENCE_S) and searched
 
     def resume(self) -> None:
         """Let reads and writes begin again; they open what they need."""
         self.readers.resume()
-        self.searchers.resume()
+        self.search_pool.resume()
         self.changes.resume()
         self.writer.between_writes.__exit__(None, None, None)
 
     def close(self) -> None:
         """Close everything."""
         self.readers.close()
-        self.searchers.close()
+        self.search_pool.close()
         self.changes.close()
         self.writer.close()

@@ -49,11 +49,11 @@ def _oldest(at: Connection, base: int) -> list[int]:
         (base, _MOST_BLOCKS),
     )
     heights: list[int] = []
-    room = _MOST_TXS
+    remaining_txs = _MOST_TXS
     for height, tx_count in found.fetchall():
-        room -= tx_count
+        remaining_txs -= tx_count
         # One that is larger than that goes alone.
-        if heights and room < 0:
+        if heights and remaining_txs < 0:
             break
         heights.append(height)
     return heights

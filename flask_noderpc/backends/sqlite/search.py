@@ -17,11 +17,11 @@ from ...domain.block import TxProof
 from ...domain.search import (
     FoundHeights,
     FoundTxs,
+    Page,
     Search,
     SearchLimits,
     Term,
     TxRecord,
-    Window,
 )
 from ...errors import SearchTooCostly
 from ...protocol.comet import merkle
@@ -43,9 +43,9 @@ class _SQL(NamedTuple):
 
 
 @contextmanager
-def bounded(at: Connection, effort: SearchLimits, deadline: float) -> Iterator[None]:
+def bounded(at: Connection, limits: SearchLimits, deadline: float) -> Iterator[None]:
     """Raise :exc:`SearchTooCostly` for whatever takes more steps or time than allowed."""
-    allowed = effort.rows * _STEPS_A_ROW
+    allowed = limits.rows * _STEPS_A_ROW
     interval = min(allowed, _STEPS_A_LOOK)
     steps = 0
 
@@ -61,33 +61,33 @@ def bounded(at: Connection, effort: SearchLimits, deadline: float) -> Iterator[N
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
         if steps > allowed:
-            raise SearchTooCostly.by_rows(effort.rows) from None
+            raise SearchTooCostly.by_rows(limits.rows) from None
     finally:
         at.set_progress_handler(None, 0)
     if time.monotonic() > deadline:
-        raise SearchTooCostly.by_time(effort.seconds)
+        raise SearchTooCostly.by_time(limits.seconds)
 
 
 def txs(
-    at: Connection, search: Search, window: Window, effort: SearchLimits, prove: bool
+    at: Connection, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """The transactions found in a window."""
+    """The transactions found in a page."""
     low, high = _numbers(at, search)
-    total, numbers = _found(at, index.TX, search, low, high, window)
-    records = _records(at, numbers, effort.size)
+    total, numbers = _found(at, index.TX, search, low, high, page)
+    records = _records(at, numbers, limits.size)
     if prove:
         records = _proven(at, records)
     return FoundTxs(total, tuple(records))
 
 
-def heights(at: Connection, search: Search, window: Window) -> FoundHeights:
-    """The heights found in a window."""
+def heights(at: Connection, search: Search, page: Page) -> FoundHeights:
+    """The heights found in a page."""
     # In one SELECT without others in it, SQLite would look at each block.
     first, last = at.execute(
         "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks)"
     ).fetchone()
     low, high = max(search.low, first or 0), min(search.high, last or -1)
-    total, found = _found(at, index.BLOCK, search, low, high, window)
+    total, found = _found(at, index.BLOCK, search, low, high, page)
     return FoundHeights(total, tuple(found))
 
 
@@ -107,35 +107,35 @@ def _numbers(at: Connection, search: Search) -> tuple[int, int]:
 
 
 def _found(
-    at: Connection, kind: str, search: Search, low: int, high: int, window: Window
+    at: Connection, kind: str, search: Search, low: int, high: int, page: Page
 ) -> tuple[int, Sequence[int]]:
-    """How many places are found, and those of the window."""
+    """How many places are found, and those of the page."""
     terms = search.terms
     if low > high:
         return 0, ()
     if not terms:
         # Places have no gaps.
         every = range(low, high + 1)
-        ordered = every[::-1] if window.newest_first else every
-        return len(every), ordered[window.offset : window.offset + window.limit]
+        ordered = every[::-1] if page.newest_first else every
+        return len(every), ordered[page.offset : page.offset + page.limit]
     known = {term: _value(at, kind, term) for term in terms if term.equals is not None}
     if None in known.values():
         return 0, ()
     plan = _Plan(kind, low, high, {term: row for term, row in known.items() if row})
     if len(terms) == 1 and plan.values and search.is_of_all_heights:
-        return _all_of(at, kind, *plan.values[terms[0]], window)
-    return _run(at, plan, terms, window)
+        return _all_of(at, kind, *plan.values[terms[0]], page)
+    return _run(at, plan, terms, page)
 
 
 def _all_of(
-    at: Connection, kind: str, value_id: int, total: int, window: Window
+    at: Connection, kind: str, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
     """All places of one value, which are counted as they are written."""
-    order = "DESC" if window.newest_first else "ASC"
+    order = "DESC" if page.newest_first else "ASC"
     found = at.execute(
         f"SELECT DISTINCT place FROM {kind}_hits WHERE value_id = ?"
         f" ORDER BY place {order} LIMIT ? OFFSET ?",
-        (value_id, window.limit, window.offset),
+        (value_id, page.limit, page.offset),
     ).fetchall()
     return total, [place for (place,) in found]
 
@@ -214,20 +214,20 @@ def _demand(term: Term, name: str) -> _SQL:
 
 
 def _run(
-    at: Connection, plan: _Plan, terms: Sequence[Term], window: Window
+    at: Connection, plan: _Plan, terms: Sequence[Term], page: Page
 ) -> tuple[int, Sequence[int]]:
     first = plan.first(terms, at)
     begin = plan.begin(first)
     rest = [plan.also(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)
-    order = "DESC" if window.newest_first else "ASC"
+    order = "DESC" if page.newest_first else "ASC"
     # The count comes first: both are of one look at the index.
     found = at.execute(
         f"WITH found AS MATERIALIZED (SELECT DISTINCT d.place FROM {text})"
         " SELECT count(*) FROM found UNION ALL SELECT place FROM"
         f" (SELECT place FROM found ORDER BY place {order} LIMIT ? OFFSET ?)",
-        (*args, window.limit, window.offset),
+        (*args, page.limit, page.offset),
     ).fetchall()
     total, *places = (row[0] for row in found)
     return total, places
@@ -235,14 +235,14 @@ def _run(
 
 def _records(at: Connection, numbers: Sequence[int], size: int) -> list[TxRecord]:
     records = []
-    room = size
+    remaining_bytes = size
     for number in numbers:
         row = at.execute(
             f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs WHERE seq = ?",
             (number,),
         ).fetchone()
-        room -= sum(len(cell) for cell in row if isinstance(cell, bytes | str))
-        if room < 0:
+        remaining_bytes -= sum(len(cell) for cell in row if isinstance(cell, bytes | str))
+        if remaining_bytes < 0:
             raise SearchTooCostly.by_size(size)
         records.append(rows.tx_record_from(row))
     return records

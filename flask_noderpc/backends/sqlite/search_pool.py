@@ -1,7 +1,7 @@
 """Native threads that search, each with a connection of its own.
 
 A search looks at many rows, and SQLite never yields: on a gevent hub nobody else would get
-a turn. There are few such threads, so that many searches take turns among themselves and
+a ticket. There are few such threads, so that many searches take turns among themselves and
 leave the processor to the rest; whoever waits too long for a turn is refused.
 """
 
@@ -31,115 +31,115 @@ class SearchPool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._turns = _Turns([_Searcher(store, number) for number in range(_THREADS)])
-        self._held: list[_Searcher] = []
+        self._queue = _ThreadQueue([_SearchThread(store, number) for number in range(_THREADS)])
+        self._suspended: list[_SearchThread] = []
         self._closed = False
 
-    def run(self, work: Callable[[Connection], T], effort: SearchLimits) -> T:
+    def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
         """What ``work`` finds in one snapshot; raise :exc:`SearchTooCostly`."""
-        deadline = time.monotonic() + effort.seconds
-        searcher = self._turns.take(effort.seconds)
-        if searcher is None:
-            raise SearchTooCostly.by_time(effort.seconds)
+        deadline = time.monotonic() + limits.seconds
+        thread = self._queue.acquire(limits.seconds)
+        if thread is None:
+            raise SearchTooCostly.by_time(limits.seconds)
         try:
             with sqlite_errors(self._store.shown):
-                return searcher.run(work, effort, deadline)
+                return thread.run(work, limits, deadline)
         finally:
             if self._closed:
-                searcher.close()
-            self._turns.give(searcher)
+                thread.close()
+            self._queue.release(thread)
 
-    def hold(self, patience_s: float) -> bool:
+    def suspend(self, patience_s: float) -> bool:
         """Let no search begin, and close everything; whether all under way have ended."""
         deadline = time.monotonic() + patience_s
         for _ in range(_THREADS):
-            searcher = self._turns.take(max(0.0, deadline - time.monotonic()))
-            if searcher is None:
+            thread = self._queue.acquire(max(0.0, deadline - time.monotonic()))
+            if thread is None:
                 return False
-            searcher.disconnect()
-            self._held.append(searcher)
+            thread.disconnect()
+            self._suspended.append(thread)
         return True
 
     def resume(self) -> None:
         """Let searches begin again."""
-        while self._held:
-            self._turns.give(self._held.pop())
+        while self._suspended:
+            self._queue.release(self._suspended.pop())
 
     def close(self) -> None:
         """Close what is idle now, and what is in use when it is done."""
         self._closed = True
-        for searcher in self._turns.idle():
-            searcher.close()
+        for thread in self._queue.idle():
+            thread.close()
 
 
-class _Turns:
-    """Hands the searchers on in the order in which they were asked for.
+class _ThreadQueue:
+    """Hands the search_pool on in the order in which they were asked for.
 
     A queue would let whoever has just had one take it again before those who wait.
     """
 
-    def __init__(self, searchers: list[_Searcher]) -> None:
+    def __init__(self, threads: list[_SearchThread]) -> None:
         # The last one used comes first: an idle node has but one of them open.
-        self._idle = searchers
-        self._waiting: deque[Ticket] = deque()
+        self._idle = threads
+        self._waiting: deque[_Ticket] = deque()
         self._lock = threading.Lock()
 
-    def take(self, timeout: float) -> _Searcher | None:
-        """A searcher; ``None`` when there is none in time."""
+    def acquire(self, timeout: float) -> _SearchThread | None:
+        """A thread; ``None`` when there is none in time."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-            turn = Ticket()
-            self._waiting.append(turn)
-        if not turn.has_come.wait(timeout):
+            ticket = _Ticket()
+            self._waiting.append(ticket)
+        if not ticket.ready.wait(timeout):
             with self._lock:
                 # It may have come in this very moment.
-                if turn.searcher is None:
-                    self._waiting.remove(turn)
-        return turn.searcher
+                if ticket.thread is None:
+                    self._waiting.remove(ticket)
+        return ticket.thread
 
-    def give(self, searcher: _Searcher) -> None:
+    def release(self, thread: _SearchThread) -> None:
         """Hand it to whoever has waited longest."""
         with self._lock:
             if self._waiting:
-                turn = self._waiting.popleft()
-                turn.searcher = searcher
-                turn.has_come.set()
+                ticket = self._waiting.popleft()
+                ticket.thread = thread
+                ticket.ready.set()
             else:
-                self._idle.append(searcher)
+                self._idle.append(thread)
 
-    def idle(self) -> tuple[_Searcher, ...]:
+    def idle(self) -> tuple[_SearchThread, ...]:
         """Those that nobody uses."""
         with self._lock:
             return tuple(self._idle)
 
 
-class Ticket:
+class _Ticket:
     """One who waits, and what it is given."""
 
     def __init__(self) -> None:
-        self.has_come = threading.Event()
-        self.searcher: _Searcher | None = None
+        self.ready = threading.Event()
+        self.thread: _SearchThread | None = None
 
 
-class _Searcher:
+class _SearchThread:
     def __init__(self, store: Store, number: int) -> None:
         self._store = store
         self._thread = NativeThread(f"noderpc-search-{number}")
         self._connection: Connection | None = None
 
-    def run(self, work: Callable[[Connection], T], effort: SearchLimits, deadline: float) -> T:
-        return self._thread.run(lambda: self._search(work, effort, deadline))
+    def run(self, work: Callable[[Connection], T], limits: SearchLimits, deadline: float) -> T:
+        return self._thread.run(lambda: self._search(work, limits, deadline))
 
     def _search(
-        self, work: Callable[[Connection], T], effort: SearchLimits, deadline: float
+        self, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
     ) -> T:
         if self._connection is None:
             self._connection = self._store.open_reader()
         at = self._connection
         at.execute("BEGIN")
         try:
-            with bounded(at, effort, deadline):
+            with bounded(at, limits, deadline):
                 return work(at)
         finally:
             at.rollback()

@@ -10,10 +10,10 @@ from ...backends.base.application import (
     Application,
     AppState,
     BlockExecution,
+    BlockLimits,
     BlockRequest,
     Changes,
     InitChain,
-    Room,
 )
 from ...domain.abci import Event, EventAttribute, QueryResult, TxResult
 from ...domain.genesis import Genesis
@@ -65,7 +65,7 @@ class KeyValueApplication(Application):
             valid = _is_pair(tx)
         return TxResult(gas_wanted=1) if valid else TxResult(code=CODE_INVALID_FORMAT)
 
-    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:

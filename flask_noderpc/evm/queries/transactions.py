@@ -61,7 +61,7 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     it run once, and elsewhere it did not fit the block.
     """
     newest = None
-    for height in ctx.backend.ethereum_tx_heights(tx_hash, SearchBudget(ctx.settings).effort):
+    for height in ctx.backend.ethereum_tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.transaction.hash == tx_hash:

@@ -12,11 +12,11 @@ from ....backends.base.application import (
     Application,
     AppState,
     BlockExecution,
+    BlockLimits,
     BlockRequest,
     Changes,
     InitChain,
-    Room,
-    Slot,
+    SenderNonce,
 )
 from ....backends.base.evm_state import Evm
 from ....domain.abci import AppInfo, Event, QueryResult, TxResult
@@ -65,7 +65,7 @@ class EvmApplication(Application):
     """
 
     name = "evm"
-    chooses = True
+    selects_txs = True
 
     needs_blocks = BLOCKS_NEEDED
 
@@ -145,11 +145,11 @@ class EvmApplication(Application):
             return _refusal(str(error))
         return TxResult(gas_wanted=found.gas)
 
-    def slot(self, tx: bytes) -> Slot | None:
+    def sender_nonce(self, tx: bytes) -> SenderNonce | None:
         if is_patch(tx):
             return None
         found = self._decode(tx)
-        return Slot(
+        return SenderNonce(
             hash=found.hash,
             sender=found.sender,
             nonce=found.nonce,
@@ -158,7 +158,7 @@ class EvmApplication(Application):
             tip=found.tip_cap,
         )
 
-    def prepare_proposal(self, txs: Sequence[bytes], room: Room) -> tuple[bytes, ...]:
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         own = self._head()
         txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
         patches = tuple(filter(is_patch, txs))
@@ -171,7 +171,7 @@ class EvmApplication(Application):
             (tx for tx in waiting if self._dev or tx.is_signed),
             lambda sender: self._account(own, sender),
             own.next_base_fee,
-            room,
+            limits,
         )
         return self._backoff.limit(chosen)
 

@@ -6,7 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from ....backends.base.application import Room
+from ....backends.base.application import BlockLimits
 from ....domain.ethereum import Transaction
 from ....domain.evm import Account
 from ....protocol.comet.blocksize import tx_bytes
@@ -16,7 +16,10 @@ _Queue = list[Transaction]
 
 
 def select_txs(
-    txs: Iterable[Transaction], account: Callable[[bytes], Account], base_fee: int, room: Room
+    txs: Iterable[Transaction],
+    account: Callable[[bytes], Account],
+    base_fee: int,
+    limits: BlockLimits,
 ) -> tuple[bytes, ...]:
     """The bytes of a block's transactions, out of those that wait.
 
@@ -34,7 +37,7 @@ def select_txs(
     while heads:
         _, order, queue = heapq.heappop(heads)
         tx = queue.pop()
-        if not room.fits(size + tx_bytes(tx.raw), gas + tx.gas):
+        if not limits.fits(size + tx_bytes(tx.raw), gas + tx.gas):
             continue
         size, gas = size + tx_bytes(tx.raw), gas + tx.gas
         chosen.append(tx.raw)
