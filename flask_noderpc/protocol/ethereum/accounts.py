@@ -1,4 +1,4 @@
-"""Accounts and their storage as the state has them: by a root, and by the hashes of nodes."""
+"""Accounts and their storage in a state, read by state root and node hashes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .trie import NodeMissing, Record, find, load, walk
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
-    """What is known of an address; raise :exc:`~.trie.NodeMissing`."""
+    """Return the account at an address; raise :exc:`~.trie.NodeMissing`."""
     value, _ = find(record, root, address)
     return _decoded(value)
 
@@ -24,7 +24,7 @@ def _decoded(value: bytes) -> Account:
 
 
 def code(record: Record, root: bytes, address: bytes) -> bytes:
-    """The code at an address."""
+    """Return the contract code at an address."""
     digest = account(record, root, address).code_hash
     if digest == NO_CODE:
         return b""
@@ -35,7 +35,7 @@ def code(record: Record, root: bytes, address: bytes) -> bytes:
 
 
 def _checked(value: bytes) -> Account:
-    """Decode an account; raise :exc:`ValueError` for one that the protocol can't have."""
+    """Decode an account; raise :exc:`ValueError` for one that the protocol does not allow."""
     found = _decoded(value)
     fields = (found.nonce, found.balance, found.storage_root, found.code_hash)
     is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
@@ -51,9 +51,10 @@ def _check_word(value: bytes) -> None:
 
 
 def records(record: Record, root: bytes) -> Iterator[bytes]:
-    """All that a state is made of, each once: nodes of its trees, and codes; raise
-    :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for what is not encoded as the protocol
-    has it."""
+    """Yield each record of a state once: the nodes of its tries, and contract codes.
+
+    Raise :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for an encoding that the protocol
+    does not allow."""
     known: list[Account] = []
     seen = {NO_CODE}
     yield from walk(record, root, seen, lambda value: known.append(_checked(value)))
@@ -65,7 +66,7 @@ def records(record: Record, root: bytes) -> Iterator[bytes]:
 
 
 def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
-    """A word of an account's storage."""
+    """Return a word of an account's storage."""
     value, _ = find(record, storage_root, slot)
     return _word(value)
 
@@ -75,7 +76,7 @@ def _word(value: bytes) -> int:
 
 
 def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -> AccountProof:
-    """An account and slots of its storage, with the nodes that prove them."""
+    """Return an account and slots of its storage, with their Merkle proofs."""
     value, nodes = find(record, root, address)
     known = _decoded(value)
     found = []

@@ -61,8 +61,8 @@ def comparable(key: str, value: str) -> str:
 
 
 def has_addresses(key: str) -> bool:
-    """Whether values of the key may be addresses that compare in any letters."""
-    # Most keys are told apart by how they begin.
+    """True if values of the key may be addresses, which compare without case."""
+    # Most keys are distinguished by their prefix.
     return key.startswith(ALIAS) and _KEY.match(key) is not None
 
 
@@ -73,7 +73,7 @@ def _with_sender(event: Event, senders: tuple[EventAttribute, ...]) -> Event:
 
 
 def _evm_senders(event: Event) -> tuple[EventAttribute, ...]:
-    """Of a ``message`` of the EVM; those of other modules have senders too."""
+    """True for a ``message`` of the EVM; those of other modules have senders too."""
     if all((a.key, a.value) != _MODULE for a in event.attributes):
         return ()
     return tuple(a for a in event.attributes if a.key == _SENDER)

@@ -1,4 +1,4 @@
-"""Blob transactions as they travel, with their blobs behind them (EIP-4844, EIP-7594)."""
+"""Network encoding of blob transactions with their sidecars (EIP-4844, EIP-7594)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HASH_VERSION = b"\x01"
 
 
 def without_blobs(raw: bytes) -> bytes:
-    """The canonical bytes of a transaction that may travel with its blobs, which are dropped.
+    """Return the canonical bytes of a transaction, without its blobs if it has them.
 
-    The blobs' commitments must be those that the transaction names; their proofs, which are
-    for those who keep blobs, are not verified. Raise
+    The blobs' commitments must match the transaction's versioned hashes; the proofs are not
+    verified, as the blobs are not stored. Raise
     :exc:`~flask_noderpc.errors.InvalidTransaction`.
     """
     if raw[:1] != bytes((BLOB,)):

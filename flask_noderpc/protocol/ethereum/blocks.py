@@ -1,6 +1,6 @@
-"""A node's block as an Ethereum block: the one place that makes a header.
+"""Conversion of a node's block to an Ethereum block.
 
-Whatever shows a block, a header or a hash of one has it from here.
+Every Ethereum header and block hash is made here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ethereum_block(
     params: ConsensusParams,
     genesis_hash: bytes = ZERO_HASH,
 ) -> Block:
-    """A committed block, its results, and the parameters that were in force at its height.
+    """Return a committed block as an Ethereum block, by the consensus parameters of its height.
 
     ``genesis_hash`` is that of :func:`genesis_block`, the parent of the first block.
     """
@@ -73,7 +73,7 @@ def genesis_block(
     state_root: bytes = b"",
     base_fee: int | None = None,
 ) -> Block:
-    """Block 0, which no node has: the state in front of the first block.
+    """Return block 0, which CometBFT lacks: the state before the first block.
 
     Its hash is that of its RLP, so two chains do not share it. What the application made of
     the genesis may be given: parameters, the root of its state, and a base fee.
@@ -96,7 +96,7 @@ def genesis_block(
 
 
 def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int) -> Block:
-    """The block after ``latest``, with transactions that wait; in seconds.
+    """Return the pending block after ``latest``; ``timestamp`` is in seconds.
 
     It has no hash, nonce or miner yet, and nothing in it has run.
     """
@@ -118,7 +118,7 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
 
 
 def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
-    """A block that is in no chain: its hash is that of its RLP, as with Ethereum."""
+    """Return a simulated block, whose hash is that of its RLP, as in Ethereum."""
     where = Place(ZERO_HASH, header.number, header.timestamp, 0)
     unplaced = numbered(executed, where, header.base_fee)
     made = replace(
@@ -142,24 +142,24 @@ def _placed(executed: tuple[Receipt, ...]) -> tuple[PlacedTransaction, ...]:
 
 
 def fee_after(header: Header) -> int | None:
-    """The base fee of the block after one, by EIP-1559."""
+    """Return the base fee of the next block (EIP-1559)."""
     if header.base_fee is None:
         return None
     return next_base_fee(header.base_fee, header.gas_used, header.gas_limit)
 
 
 def pending_transaction(tx: Transaction) -> PlacedTransaction:
-    """A transaction that waits, at the most that its sender pays."""
+    """Return a pending transaction, whose effective gas price is its fee cap."""
     return PlacedTransaction(tx, None, tx.fee_cap)
 
 
 def raw_block(block: Block) -> bytes:
-    """The block's RLP."""
+    """Return the block's RLP."""
     return encode_block(block.header, [tx.transaction.raw for tx in block.transactions])
 
 
 def decode_block(raw: bytes) -> tuple[Header, tuple[bytes, ...]]:
-    """What :func:`raw_block` encodes, but for its hash; transactions are not looked into.
+    """Decode the header, without its hash, and the encoded transactions of a raw block.
 
     Later members of headers are skipped. Raise :exc:`.rlp.Malformed`.
     """
@@ -219,7 +219,7 @@ def _transactions_root(txs: Sequence[Transaction]) -> bytes:
 
 
 def _seconds(time_ns: int) -> int:
-    """Ethereum's time, which begins in 1970."""
+    """Convert nanoseconds to seconds since 1970, at least 0."""
     return max(0, time_ns // SECOND)
 
 
@@ -233,5 +233,5 @@ def _miner(proposer: bytes) -> bytes:
 
 
 def _word(app_hash: bytes) -> bytes:
-    """An application's hash, which has any length, as a root of 32 bytes."""
+    """Convert an app hash of any length to a root of 32 bytes."""
     return app_hash.rjust(32, b"\0")[-32:]

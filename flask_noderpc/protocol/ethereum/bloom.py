@@ -32,7 +32,7 @@ def union(blooms: Iterable[bytes]) -> bytes:
 def may_have(
     bloom: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes]]
 ) -> bool:
-    """Whether logs of one of the addresses, with one topic of each position, may be there.
+    """True if a bloom may contain logs of one of the addresses with one topic per position.
 
     Nothing given, of addresses or at a position, is anything.
     """

@@ -22,7 +22,7 @@ _MESSAGE = ".MsgEthereumTx"
 _MAX_DIGITS = 78
 
 FIRST_BYTE = 0x0A
-"""Of every ``TxRaw``: its body comes first. As a type of transaction it is nobody's."""
+"""First byte of every ``TxRaw``, the tag of its body; no transaction type has it."""
 
 
 def raw_transactions(tx: bytes) -> tuple[bytes, ...]:
@@ -77,7 +77,7 @@ def _dynamic_fee(tx: Message) -> bytes:
 
 
 def _typed(kind: int, tx: Message, fees: list[rlp.Item], gas: int) -> bytes:
-    """What both types have in common; ``gas`` is the number of that field."""
+    """Fields that both types share; ``gas`` is the number of that field."""
     items: list[rlp.Item] = [
         _amount(tx, 1),
         tx.integer(2),

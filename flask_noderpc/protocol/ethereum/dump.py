@@ -1,4 +1,4 @@
-"""A whole state as bytes: its root, and all nodes and codes that it is made of."""
+"""Dump of a complete state: its root, all trie nodes and all contract codes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .keccak import keccak
 from .trie import NodeMissing
 
 FRAME_BYTES = 64
-"""At most, around the records of a dump that is unpacked."""
+"""Maximum bytes around the records of a decompressed dump."""
 RECORD_FRAME_BYTES = 4
-"""At most, in front of each of them."""
+"""Maximum bytes in front of each record."""
 
 
 def encode(root: bytes, made_of: Iterable[bytes]) -> bytes:
-    """The dump of a state."""
+    """Encode a state as a dump."""
     return zlib.compress(rlp.encode([root, list(made_of)]))
 
 
 def decode(dump: bytes, max_bytes: int) -> StateChange:
-    """The state in a dump; raise :exc:`ValueError` for what is none, or not whole."""
+    """Decode the state in a dump; raise :exc:`ValueError` if it is malformed or incomplete."""
     document = _unpacked(dump, max_bytes)
     try:
         found = _read(document)

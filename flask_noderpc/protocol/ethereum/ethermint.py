@@ -1,4 +1,4 @@
-"""What Ethermint's events say of the Ethereum transactions in one node transaction.
+"""Outcomes of the Ethereum transactions in one node transaction, from Ethermint's events.
 
 Ethermint: x/evm/keeper/msg_server.go emits them, rpc/types/events.go reads them. What can't
 be read is passed over: events are whatever a foreign chain wrote.
@@ -32,7 +32,7 @@ Attributes = dict[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one transaction; ``None`` where no event says it."""
+    """Outcome of one transaction; a field is ``None`` if no event has it."""
 
     hash: bytes | None = None
     gas_used: int | None = None
@@ -59,22 +59,22 @@ class _LogText(jsoncodec.Struct):
 
 
 def was_charged(result: TxResult) -> bool:
-    """Whether a node transaction counts: it ran, or paid although it did not."""
+    """True if a node transaction counts: it ran, or it paid its fee without running."""
     # Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
     return result.code == 0 or _BLOCK_FULL in result.log or _NOT_WRITTEN in result.log
 
 
 def outcomes(events: Iterable[Event]) -> list[Outcome]:
-    """What became of each transaction, in their order.
+    """Return the outcome of each transaction, in order.
 
     Ethermint until 0.20 emits one event each. Later ones emit an event of hash and index for
     each before execution, and a full one after, whose hash counts (ethermint issue 1175).
     """
-    told = [_attributes(event) for event in events if event.type == TX]
-    if told and len(told[0]) > 2:
-        return [_outcome(attributes) for attributes in told]
-    announced = [_outcome(attributes) for attributes in told if len(attributes) == 2]
-    full = [_outcome(attributes) for attributes in told if len(attributes) != 2]
+    tx_events = [_attributes(event) for event in events if event.type == TX]
+    if tx_events and len(tx_events[0]) > 2:
+        return [_outcome(attributes) for attributes in tx_events]
+    announced = [_outcome(attributes) for attributes in tx_events if len(attributes) == 2]
+    full = [_outcome(attributes) for attributes in tx_events if len(attributes) != 2]
     return [
         replace(after, hash=after.hash or before.hash)
         # One that did not fit the block was announced alone.

@@ -15,7 +15,7 @@ from .hexadecimal import to_checksum
 
 
 class Layout(Enum):
-    """The two ways in which Ethermint has told of a transaction."""
+    """The two formats of Ethermint's transaction events."""
 
     SINGLE = "one event with everything"
     """Ethermint until 0.20."""
@@ -24,7 +24,7 @@ class Layout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What running a transaction gave; ``error`` is the EVM's, and empty for success."""
+    """Result of an executed transaction; ``error`` is the EVM's, empty on success."""
 
     tx: Transaction
     gas_used: int
@@ -65,7 +65,7 @@ def _place(run: Run, index: int) -> dict[str, str]:
 
 
 def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
-    told = {
+    tx_attributes = {
         "amount": str(run.tx.value),
         **_place(run, index),
         "txGasUsed": str(run.gas_used),
@@ -74,10 +74,10 @@ def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
         "sender": to_checksum(run.tx.sender),
     }
     if run.tx.to is not None:
-        told["recipient"] = to_checksum(run.tx.to)
+        tx_attributes["recipient"] = to_checksum(run.tx.to)
     if run.error:
-        told["ethereumTxFailed"] = run.error
-    return told
+        tx_attributes["ethereumTxFailed"] = run.error
+    return tx_attributes
 
 
 def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:

@@ -169,5 +169,5 @@ def _receipt(
 
 
 def created_address(sender: bytes, nonce: int) -> bytes:
-    """Where the contract goes that a transaction creates."""
+    """Return the address of the contract that a transaction creates."""
     return keccak(encode([sender, nonce]))[12:]

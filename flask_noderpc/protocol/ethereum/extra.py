@@ -1,4 +1,4 @@
-"""The libraries of the extra ``evm``, and what is said where they are not installed."""
+"""Import guard for the libraries of the extra ``evm``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def of_the_extra() -> Iterator[None]:
-    """Around their imports: a ``ModuleNotFoundError`` names the cure."""
+    """Add the ``pip install`` command to a ``ModuleNotFoundError`` of the imports inside."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,14 +1,14 @@
-"""EIP-1559: what the base fee becomes."""
+"""EIP-1559 base fee of the next block."""
 
 from __future__ import annotations
 
-# How much a block may have above its target, and by how much the fee may change.
+# Ratio of a block's gas limit to its gas target, and divisor of the largest change of the fee.
 ELASTICITY = 2
 CHANGE_DENOMINATOR = 8
 
 
 def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
-    """The base fee after a block; a chain without one stays without."""
+    """Return the base fee of the block after this one; 0 on a chain without base fees."""
     target = gas_limit // ELASTICITY
     if not fee or not target:
         return fee
@@ -19,6 +19,6 @@ def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
 
 
 def fee_of_empty_block_before(fee: int) -> int:
-    """The base fee of a block without any gas, after which the next has this one."""
+    """Return the base fee of an empty block whose successor has the base fee ``fee``."""
     whole, rest = divmod(fee, CHANGE_DENOMINATOR - 1)
     return CHANGE_DENOMINATOR * whole + rest

@@ -1,4 +1,4 @@
-"""What a transaction costs before anything runs (Prague)."""
+"""Intrinsic gas of a transaction (Prague)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of Ethereum's accounts, and what they sign."""
+"""Private keys of Ethereum accounts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class Key:
 
     @cached_property
     def address(self) -> bytes:
-        """Of its account."""
+        """Address of the key's account."""
         return address_of(self._key.public_key)
 
     def sign(self, digest: bytes) -> tuple[int, int, int]:
-        """Parity, R and S; the same for the same digest (RFC 6979)."""
+        """Return parity, R and S of the deterministic signature (RFC 6979)."""
         signature = self._key.sign_recoverable(digest, hasher=None)
         return signature[64], int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
 
     def sign_digest(self, digest: bytes) -> bytes:
-        """R, S and 27 or 28 behind them, as wallets sign what is no transaction."""
+        """Return R, S and 27 or 28, the format of wallets for messages."""
         parity, r, s = self.sign(digest)
         return r.to_bytes(32) + s.to_bytes(32) + bytes((27 + parity,))
 
 
 def personal_digest(message: bytes) -> bytes:
-    """What is signed of a message (EIP-191): nothing that could be a transaction."""
+    """Return the signing hash of a message (EIP-191), which no transaction can have."""
     return keccak(b"\x19Ethereum Signed Message:\n%d%b" % (len(message), message))
 
 
@@ -56,4 +56,4 @@ DEV_KEYS = tuple(
         "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
     )
 )
-"""The accounts that every development chain has, and that anybody can sign for."""
+"""Publicly known keys of the accounts of every development chain."""

@@ -1,7 +1,7 @@
 """Recursive Length Prefix, the encoding of all that Ethereum hashes.
 
-The reader is told what must come next, as geth's is, and words what it finds instead as
-geth does: it never looks deeper than what it was told, and reads nothing twice.
+Callers of the reader name the type that they expect next, as in geth, and a mismatch has
+geth's error text. The reader never descends deeper than asked, and reads nothing twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Malformed(Exception):
         super().__init__(reason)
 
     def at(self, step: str) -> Malformed:
-        """The same, one step further from the root."""
+        """Prepend a step to the path and return this error."""
         self.path = step + self.path
         return self
 
@@ -39,7 +39,7 @@ class Malformed(Exception):
 
 
 def encode(item: Item) -> bytes:
-    """The encoding of bytes, of a number without leading zeros, or of a list of these."""
+    """Encode bytes, a number without leading zeros, or a list of these."""
     if isinstance(item, bytes):
         if len(item) == 1 and item[0] < _STRING:
             return item
@@ -50,7 +50,7 @@ def encode(item: Item) -> bytes:
 
 
 def listed(body: bytes) -> bytes:
-    """The list whose items are encoded in ``body``."""
+    """Encode a list from the encodings of its items in ``body``."""
     return _prefix(_LIST, len(body)) + body
 
 
@@ -62,7 +62,7 @@ def _prefix(kind: int, size: int) -> bytes:
 
 
 class Reader:
-    """Reads values one after the other."""
+    """Sequential reader of RLP values."""
 
     __slots__ = ("_at", "_data", "_end", "_overrun")
 
@@ -72,16 +72,16 @@ class Reader:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """True if all values have been read."""
         return self._at >= self._end
 
     def peek(self, kind: str = "") -> tuple[bool, int]:
-        """Whether a list comes next, and the bytes of its content or of the string's."""
+        """Return if the next value is a list, and the size of its content in bytes."""
         is_list, start, stop = self._header(kind)
         return is_list, stop - start
 
     def string(self, kind: str) -> bytes:
-        """The next value, which must be a string."""
+        """Return the next value, which must be a string."""
         is_list, start, stop = self._header(kind)
         if is_list:
             raise Malformed("expected input string or byte", kind)
@@ -92,7 +92,7 @@ class Reader:
         return value
 
     def list(self, kind: str) -> Reader:
-        """A reader of the next value's items; it must be a list."""
+        """Return a reader of the items of the next value, which must be a list."""
         is_list, start, stop = self._header(kind)
         if not is_list:
             raise Malformed("expected input list", kind)
@@ -103,12 +103,12 @@ class Reader:
         return inner
 
     def encoded(self, kind: str) -> bytes:
-        """The next value as it stands, whatever it is."""
+        """Return the encoding of the next value, a string or a list."""
         start, (_, _, self._at) = self._at, self._header(kind)
         return self._data[start : self._at]
 
     def _header(self, kind: str) -> tuple[bool, int, int]:
-        """Whether a list comes next, and where its content begins and ends."""
+        """Return if the next value is a list, and the start and end of its content."""
         at = self._at
         if at >= self._end:
             raise Malformed(self._overrun)

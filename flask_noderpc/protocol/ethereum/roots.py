@@ -1,6 +1,6 @@
 """Roots of the Merkle Patricia trees over a block's transactions and receipts.
 
-The tree is made at once from all its leaves, and nothing of it is kept.
+The trie is built from all its leaves at once, and no node is stored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _reference(leaves: list[_Leaf], depth: int) -> bytes:
 
 
 def _shared(first: str, last: str, depth: int) -> int:
-    """How many digits the first and the last of sorted keys share, and so all between."""
+    """Return the number of leading digits that all of the sorted keys share."""
     while first[depth] == last[depth]:
         depth += 1
     return depth

@@ -1,4 +1,4 @@
-"""Who signed a transaction."""
+"""Recovery of a transaction's sender from its signature."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def signed(tx: Transaction, key: Key) -> bytes:
 
 
 def _digest(tx: Transaction) -> bytes:
-    """What is signed of the fields, for the transaction's chain alone."""
+    """Return the encoding to sign, which includes the chain id."""
     items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
     if tx.type == LEGACY:
         return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
@@ -114,7 +114,7 @@ def _refuse_beyond_words(values: dict[str, Any]) -> None:
 
 
 def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int, int | None]:
-    """What was signed, the signature's parity, and the chain it is for."""
+    """Return the signing hash, the signature's parity, and the chain id."""
     unsigned = _unsigned(body, values)
     v = values["v"]
     if kind != LEGACY:

@@ -1,4 +1,4 @@
-"""Reads a Merkle Patricia tree whose nodes are kept by their hashes.
+"""Read a Merkle Patricia trie whose nodes are stored by hash.
 
 Yellow Paper, appendix D.
 """
@@ -12,19 +12,19 @@ from .rlp import Reader
 from .roots import EMPTY_ROOT
 
 Record = Callable[[bytes], bytes | None]
-"""A node by its hash."""
+"""Lookup of a node by hash."""
 
 _BRANCH = 17
 
 
 class NodeMissing(LookupError):
-    """A node is not kept, and so nothing below it is known."""
+    """A trie node is not in the store."""
 
 
 def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, ...]]:
-    """What stands under the hash of a key, empty for nothing, and the nodes down to there.
+    """Return the value at the hash of a key, empty if there is none, and the nodes on its path.
 
-    The nodes prove both: what is there and that nothing is. Raise :exc:`NodeMissing`.
+    The nodes are a proof of inclusion or of absence. Raise :exc:`NodeMissing`.
     """
     if root == EMPTY_ROOT:
         return b"", ()
@@ -53,8 +53,8 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
 def walk(
     record: Record, root: bytes, seen: set[bytes], leaf: Callable[[bytes], object]
 ) -> Iterator[bytes]:
-    """Every node of a tree whose hash was not seen, and what stands at its leaves by
-    ``leaf``; raise :exc:`NodeMissing`."""
+    """Yield each node whose hash is not in ``seen``, and call ``leaf`` with the value of each
+    leaf; raise :exc:`NodeMissing`."""
     waiting = [] if root == EMPTY_ROOT else [root]
     while waiting:
         digest = waiting.pop()
@@ -89,7 +89,7 @@ def _children(
 
 
 def load(record: Record, digest: bytes) -> bytes:
-    """A node, or a code; raise :exc:`NodeMissing`."""
+    """Return a node or a contract code by hash; raise :exc:`NodeMissing`."""
     found = record(digest)
     if found is None:
         raise NodeMissing(digest.hex())
@@ -105,7 +105,7 @@ def _items(node: Reader) -> list[bytes | Reader]:
 
 
 def _path(item: bytes | Reader) -> tuple[str, bool]:
-    """The digits of a path, and whether a leaf ends it; as ``roots`` writes them."""
+    """Return the hex digits of a path, and if it ends in a leaf; ``roots`` encodes them."""
     assert isinstance(item, bytes)
     text = item.hex()
     flag = int(text[0], 16)

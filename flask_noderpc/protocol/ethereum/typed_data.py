@@ -1,4 +1,4 @@
-"""What is signed of structured data (EIP-712)."""
+"""Signing hash of structured data (EIP-712)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Types = dict[str, tuple[tuple[str, str], ...]]
 
 
 def typed_digest(document: object) -> bytes:
-    """What is signed of a document; raise :exc:`ValueError` for one that can't be."""
+    """Return the signing hash of a document; raise :exc:`ValueError` if it is invalid."""
     members = _object(document, "typed data")
     domain = _object(members.get("domain"), "domain")
     types = _types(_object(members.get("types"), "types"))

@@ -1,4 +1,4 @@
-"""Whether a transaction may wait, and whether it may run: geth's rules in geth's words.
+"""Admission and execution rules of transactions, with geth's error texts.
 
 geth: core/txpool/validation.go and core/state_transition.go.
 """
@@ -11,7 +11,7 @@ from ...errors import InvalidTransaction
 from .gas import MAX_INITCODE, floor_gas, intrinsic_gas
 
 MAX_BYTES = 128 * 1024
-"""Of a transaction."""
+"""Maximum size of a transaction."""
 
 
 def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
