@@ -1,4 +1,4 @@
-"""What an application answers: events, results, queries."""
+"""Responses of an ABCI application: events, results, queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EventAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something the application reports of a transaction or a block."""
+    """Event that the application emitted for a transaction or a block."""
 
     type: str
     attributes: tuple[EventAttribute, ...] = ()
@@ -27,7 +27,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class TxResult:
-    """The answer to a check or an execution; code 0 is success."""
+    """Result of CheckTx or of an execution; code 0 is success."""
 
     code: int = 0
     data: bytes = b""
@@ -41,7 +41,7 @@ class TxResult:
 
 @dataclass(frozen=True, slots=True)
 class BlockResults:
-    """What executing one block gave."""
+    """Results of executing one block."""
 
     height: int
     tx_results: tuple[TxResult, ...] = ()
@@ -50,12 +50,12 @@ class BlockResults:
     validator_updates: tuple[ValidatorUpdate, ...] = ()
     consensus_param_updates: ConsensusParamsUpdate | None = None
     app_hash: bytes = b""
-    """State after this block, which the next header carries."""
+    """App hash after this block; the next header contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppInfo:
-    """Who the application is and how far it has come."""
+    """Name and version of the application, and its last block."""
 
     data: str = ""
     version: str = ""
@@ -75,7 +75,7 @@ class ProofOp:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The answer to an application query."""
+    """Result of an application query."""
 
     code: int = 0
     log: str = ""

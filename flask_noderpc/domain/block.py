@@ -11,7 +11,7 @@ from .validator import Validator
 
 @dataclass(frozen=True, slots=True)
 class PartSetHeader:
-    """How many parts a serialised block has, and their Merkle root."""
+    """Number of parts of a serialised block, and their Merkle root."""
 
     total: int = 0
     hash: bytes = b""
@@ -30,7 +30,7 @@ NO_BLOCK = BlockID()
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Protocol versions a header was made under."""
+    """Protocol versions of a header."""
 
     block: int = 11
     """CometBFT: 11 in every version from 0.34 to 1.0."""
@@ -60,7 +60,7 @@ class Header:
 
 
 class BlockIDFlag(IntEnum):
-    """What a validator voted for; 0 is never valid."""
+    """Kind of a validator's precommit; 0 is never valid."""
 
     ABSENT = 1
     COMMIT = 2
@@ -144,7 +144,7 @@ class SignedHeader:
 
 @dataclass(frozen=True, slots=True)
 class LightBlock:
-    """What a light client is given of a block; its validators as they were written out."""
+    """Light block: a signed header and its validator set, in the order it was encoded."""
 
     signed_header: SignedHeader
     validators: tuple[Validator, ...]
@@ -153,13 +153,13 @@ class LightBlock:
 
 @dataclass(frozen=True, slots=True)
 class LightClientAttackEvidence:
-    """A block that light clients were given, and that is not on the chain."""
+    """Conflicting block that was served to light clients and is not on the chain."""
 
     conflicting_block: LightBlock
     common_height: int
-    """Where both chains were last the same."""
+    """Last height that both chains have in common."""
     byzantine_validators: tuple[Validator, ...]
-    """Whoever is to blame; of an amnesia attack nobody is known."""
+    """Validators that are accused; empty for an amnesia attack."""
     total_voting_power: int
     timestamp: int
     """Time of the block at the common height."""
@@ -175,7 +175,7 @@ Evidence = DuplicateVoteEvidence | LightClientAttackEvidence
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A whole block."""
+    """A block."""
 
     header: Header
     txs: tuple[bytes, ...] = ()
@@ -185,7 +185,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockMeta:
-    """What the block list shows of one block."""
+    """Summary of a block, as ``blockchain`` lists it."""
 
     block_id: BlockID
     size: int
@@ -196,7 +196,7 @@ class BlockMeta:
 
 @dataclass(frozen=True, slots=True)
 class MerkleProof:
-    """Where one leaf sits under a Merkle root."""
+    """Inclusion proof of one leaf under a Merkle root."""
 
     total: int
     index: int
@@ -207,7 +207,7 @@ class MerkleProof:
 
 @dataclass(frozen=True, slots=True)
 class TxProof:
-    """That a transaction is in the block with this data hash."""
+    """Inclusion proof of a transaction under a block's data hash."""
 
     root_hash: bytes
     tx: bytes

@@ -1,4 +1,4 @@
-"""Where consensus stands between two blocks."""
+"""Consensus state between two blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .validator import ValidatorSet
 
 @dataclass(frozen=True, slots=True)
 class VoteSet:
-    """The votes of one kind in one round, in set order; ``None`` of whoever did not vote."""
+    """Votes of one type in one round, in validator order; ``None`` for an absent vote."""
 
     votes: tuple[Vote | None, ...]
     voted_power: int
@@ -19,20 +19,20 @@ class VoteSet:
 
 @dataclass(frozen=True, slots=True)
 class RoundState:
-    """The height to come, in its round 0, before anybody proposed."""
+    """State of round 0 of the next height, before any proposal."""
 
     height: int
     start_time: int
     commit_time: int
-    """When the last block was decided; Go's zero time before the first."""
+    """Time of the last commit; Go's zero time before the first."""
     validators: ValidatorSet
-    """The set that signs the height to come."""
+    """Validator set of the next height."""
     last_commit: VoteSet | None
     """The precommits for the last block; ``None`` before the first."""
     last_validators: ValidatorSet
 
     @property
     def no_votes(self) -> VoteSet:
-        """The votes of the round so far."""
+        """Vote set of the round, with no votes yet."""
         members = self.validators
         return VoteSet((None,) * len(members.validators), 0, members.total_power)

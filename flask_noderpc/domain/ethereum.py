@@ -1,4 +1,4 @@
-"""A chain as Ethereum's clients see it: transactions, receipts, logs, headers and blocks.
+"""Chain values in Ethereum's terms: transactions, receipts, logs, headers and blocks.
 
 Addresses have 20 bytes and hashes 32; amounts are in wei, times in seconds since 1970.
 """
@@ -14,21 +14,21 @@ ZERO_HASH = bytes(32)
 ZERO_ADDRESS = bytes(20)
 EMPTY_BLOOM = bytes(256)
 
-# keccak(rlp([])): what a block without uncles has in its header.
+# keccak(rlp([])): sha3Uncles of a block without uncles.
 NO_UNCLES = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347")
 
-# EIP-2718 and the EIPs that took a number of it.
+# EIP-2718: transaction types.
 LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
-# EIP-4844: what one blob takes.
+# EIP-4844: blob gas of one blob.
 GAS_PER_BLOB = 1 << 17
-# geth: eth/gasprice/feehistory.go, where a header does not count blobs; no node's does.
+# geth: eth/gasprice/feehistory.go, for a header without blob gas; no header here has any.
 NO_BLOB_FEE = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AccessListEntry:
-    """EIP-2930: an address, and slots of its storage, that a transaction will touch."""
+    """EIP-2930: an address and the storage slots that a transaction will access."""
 
     address: bytes
     storage_keys: tuple[bytes, ...] = ()
@@ -36,7 +36,7 @@ class AccessListEntry:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """EIP-7702: an account lets the code at an address act for it; chain id 0 is any chain."""
+    """EIP-7702: delegation of an account to the code at an address; chain id 0 is any chain."""
 
     chain_id: int
     address: bytes
@@ -48,7 +48,7 @@ class Authorization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """A signed transaction of any type, with what follows from its bytes.
+    """A signed transaction of any type, with the values derived from its bytes.
 
     ``None`` stands where a type has no such field: ``chain_id`` of an unprotected legacy
     transaction, ``gas_price`` from type 2 on, the fees before.
@@ -71,7 +71,7 @@ class Transaction:
     blob_versioned_hashes: tuple[bytes, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     v: int
-    """As in the bytes: the parity from type 1 on, before that with the chain id or 27."""
+    """Encoded value: the parity from type 1 on; for type 0 with the chain id or 27 added."""
     r: int
     s: int
     raw: bytes
@@ -81,40 +81,40 @@ class Transaction:
 
     @property
     def is_signed(self) -> bool:
-        """Whether its sender has signed it; no signature has an S of 0."""
+        """True if it has a signature; a valid S is never 0."""
         return self.s != 0
 
     @property
     def fee_cap(self) -> int:
-        """The most that a unit of gas may cost its sender."""
+        """Maximum fee per gas, in wei."""
         return (self.max_fee_per_gas if self.gas_price is None else self.gas_price) or 0
 
     @property
     def tip_cap(self) -> int:
-        """The most of that beyond the base fee; all of it where there is one price."""
+        """Maximum priority fee per gas, in wei; the gas price for a type without one."""
         return (
             self.max_priority_fee_per_gas if self.gas_price is None else self.gas_price
         ) or 0
 
     @property
     def blob_gas(self) -> int | None:
-        """What the blobs take; ``None`` for a type without any."""
+        """Blob gas of the transaction; ``None`` for a type without blobs."""
         return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None
 
     def gas_price_at(self, base_fee: int | None) -> int:
-        """What a unit of gas costs at a base fee: ``effectiveGasPrice``.
+        """Return the ``effectiveGasPrice`` at a base fee, in wei.
 
         EIP-1559: the tip on top of the base fee, and never more than the sender's maximum.
         """
         if self.gas_price is not None:
             return self.gas_price
-        tip, most = self.max_priority_fee_per_gas or 0, self.max_fee_per_gas or 0
-        return min(tip + (base_fee or 0), most)
+        tip, fee_cap = self.max_priority_fee_per_gas or 0, self.max_fee_per_gas or 0
+        return min(tip + (base_fee or 0), fee_cap)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a transaction is: its block, and its index among the block's Ethereum ones."""
+    """Position of a transaction: its block, and its index among the block's Ethereum ones."""
 
     block_hash: bytes
     block_number: int
@@ -124,17 +124,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlacedTransaction:
-    """A transaction and its place; ``None`` while it waits for one."""
+    """Transaction and its position; ``None`` while it is pending."""
 
     transaction: Transaction
     place: Place | None
     gas_price: int
-    """In a block the effective one; before that the most that the sender pays."""
+    """Effective gas price in a block; the maximum fee while pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Something a contract reported; ``index`` counts the logs of the whole block."""
+    """Log of a contract; ``index`` counts all logs of the block."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -159,17 +159,17 @@ class LogSearch:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What executing a transaction gave."""
+    """Receipt of an executed transaction."""
 
     transaction: Transaction
     place: Place
     succeeded: bool
     gas_used: int
     cumulative_gas_used: int
-    """Of the block's Ethereum transactions up to this one."""
+    """Gas used by the block's Ethereum transactions up to and including this one."""
     effective_gas_price: int
     contract_address: bytes | None
-    """Of the contract that was to be created, failed or not."""
+    """Address of the contract to create, also if creation failed."""
     logs: tuple[Log, ...]
     bloom: bytes
 
@@ -180,7 +180,7 @@ class Header:
 
     number: int
     hash: bytes | None
-    """The node's own block hash, and not the one of this header's RLP."""
+    """CometBFT block hash, not the hash of this header's RLP."""
     parent_hash: bytes
     nonce: bytes | None = bytes(8)
     uncles_hash: bytes = NO_UNCLES

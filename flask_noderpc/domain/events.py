@@ -1,4 +1,4 @@
-"""What subscribers are told of a committed block, one class per kind of message."""
+"""Data of the events of a committed block, one class per event type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .validator import Validator
 
 @dataclass(frozen=True, slots=True)
 class NewBlock:
-    """A block and what executing it gave."""
+    """A block and its execution results."""
 
     answer: ResultBlock
     results: BlockResults
@@ -64,7 +64,7 @@ class ValidatorSetUpdates:
 
 @dataclass(frozen=True, slots=True)
 class NewRound:
-    """A round began, and whose turn it was."""
+    """Start of a round, with its proposer."""
 
     height: int
     round: int
@@ -75,7 +75,7 @@ class NewRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundState:
-    """A round reached a step."""
+    """Step of a round."""
 
     height: int
     round: int
@@ -84,7 +84,7 @@ class RoundState:
 
 @dataclass(frozen=True, slots=True)
 class CompleteProposal:
-    """A round has a whole block."""
+    """Complete proposal block of a round."""
 
     height: int
     round: int

@@ -1,4 +1,4 @@
-"""What the EVM runs on and what it gives: accounts, a block's environment, messages, outcomes.
+"""Input and output of the EVM: accounts, block environments, messages, outcomes.
 
 Addresses have 20 bytes, hashes and words 32; amounts are in wei.
 """
@@ -22,21 +22,21 @@ from .ethereum import (
     Transaction,
 )
 
-# keccak of nothing, and of the RLP of nothing: an account without code, and without storage.
+# keccak of no bytes, and of the RLP of no bytes: an account without code or storage.
 NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 NO_STORAGE = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
 
-# EIP-7702: what stands where an account's code would, in front of the address it borrows from.
+# EIP-7702: delegation designator, the prefix of the address that an account delegates to.
 DELEGATION = bytes.fromhex("ef0100")
 
 
-# The contracts that every chain has; EIP-2537 has the last.
+# Addresses of the precompiled contracts; EIP-2537 added the last.
 PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the state knows of an address."""
+    """Account record in the state trie."""
 
     nonce: int = 0
     balance: int = 0
@@ -46,7 +46,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class AccountProof:
-    """An account, slots of its storage, and the nodes from the root down to each.
+    """Merkle proof of an account and of storage slots: the trie nodes from the root down.
 
     EIP-1186.
     """
@@ -59,7 +59,7 @@ class AccountProof:
 
 @dataclass(frozen=True, slots=True)
 class SlotProof:
-    """A slot of storage with its value, and the nodes down to it."""
+    """Merkle proof of one storage slot."""
 
     slot: bytes
     value: int
@@ -68,7 +68,7 @@ class SlotProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The block that code finds itself in."""
+    """Block environment of an execution."""
 
     chain_id: int
     number: int
@@ -79,21 +79,21 @@ class Environment:
     prev_randao: bytes = ZERO_HASH
     blob_base_fee: int = NO_BLOB_FEE
     hashes: Mapping[int, bytes] = field(default_factory=dict)
-    """Of blocks before it that are nowhere else, by their numbers."""
+    """Hashes of simulated earlier blocks that are not stored, by number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What is to be run: a transaction, or a call that nobody signed."""
+    """Message to execute: a transaction, or an unsigned call."""
 
     sender: bytes = ZERO_ADDRESS
     to: bytes | None = None
     """``None`` creates a contract."""
     nonce: int | None = None
-    """``None`` is the sender's next."""
+    """``None`` uses the sender's next nonce."""
     gas: int
     gas_price: int = 0
-    """What a unit costs in the end; nothing is paid where it is 0."""
+    """Effective price in wei; 0 charges nothing."""
     value: int = 0
     data: bytes = b""
     type: int = LEGACY
@@ -103,7 +103,7 @@ class Message:
 
 
 def message_of(tx: Transaction, base_fee: int) -> Message:
-    """A transaction as it runs in a block of some base fee."""
+    """Return the message of a transaction in a block with this base fee."""
     return Message(
         sender=tx.sender,
         to=tx.to,
@@ -120,31 +120,31 @@ def message_of(tx: Transaction, base_fee: int) -> Message:
 
 
 Slots = Mapping[bytes, bytes]
-"""Storage: words by the words they stand at."""
+"""Storage values by slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountOverride:
-    """What of an account is to be other than it is; ``None`` is as it is."""
+    """State override of an account; ``None`` leaves a field unchanged."""
 
     nonce: int | None = None
     balance: int | None = None
     code: bytes | None = None
     state: Slots | None = None
-    """All of its storage."""
+    """Replaces all of the storage."""
     state_diff: Slots | None = None
-    """Some of its storage."""
+    """Replaces single slots."""
     precompile_to: bytes | None = None
-    """Where the precompiled contract goes that is at this address."""
+    """Address to move the precompiled contract at this address to."""
 
 
 Overrides = Mapping[bytes, AccountOverride]
-"""By address."""
+"""State overrides by address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallArgs:
-    """A call as a client says it; ``None`` is what was not said."""
+    """Arguments of a call as the client sent them; ``None`` if omitted."""
 
     sender: bytes | None = None
     to: bytes | None = None
@@ -163,7 +163,7 @@ class CallArgs:
 
     @property
     def type(self) -> int:
-        """The least that can say all of it; without fees it is of type 2."""
+        """Lowest transaction type that has all given fields; type 2 without fees."""
         if self.authorizations is not None:
             return SET_CODE
         if self.blob_versioned_hashes is not None:
@@ -173,16 +173,16 @@ class CallArgs:
         return LEGACY if self.access_list is None else ACCESS_LIST
 
     def price_at(self, base_fee: int) -> int:
-        """What a unit of gas costs it; nothing where no fee was said."""
+        """Return the price per gas at a base fee, in wei; 0 if no fee was given."""
         if self.gas_price is not None:
             return self.gas_price
-        most, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
-        return min(tip + base_fee, tip if most is None else most)
+        fee_cap, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
+        return min(tip + base_fee, tip if fee_cap is None else fee_cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockChanges:
-    """What of a block is to be otherwise; ``None`` is as it is."""
+    """Block overrides; ``None`` leaves a field unchanged."""
 
     number: int | None = None
     timestamp: int | None = None
@@ -193,15 +193,15 @@ class BlockChanges:
     blob_base_fee: int | None = None
 
     def applied(self, environment: Environment) -> Environment:
-        """An environment with them."""
+        """Return the environment with these overrides."""
         names = BlockChanges.__dataclass_fields__
-        said = {name: getattr(self, name) for name in names}
-        return replace(environment, **{k: v for k, v in said.items() if v is not None})
+        values = {name: getattr(self, name) for name in names}
+        return replace(environment, **{k: v for k, v in values.items() if v is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class EmittedLog:
-    """Something a contract reported, before it is numbered."""
+    """Log of a contract before it has an index."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -210,22 +210,22 @@ class EmittedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What running a message gave."""
+    """Result of executing a message."""
 
     gas_used: int
-    most_gas: int
-    """Before refunds: what it needs to get through."""
+    max_used_gas: int
+    """Gas used before refunds: the limit that the execution needs."""
     output: bytes = b""
-    """What it returned, or why it reverted."""
+    """Return data, or revert data."""
     error: str = ""
-    """In geth's words; empty for success."""
+    """Error text of geth; empty for success."""
     logs: tuple[EmittedLog, ...] = ()
     created: bytes | None = None
-    """The address of the contract it was to create."""
+    """Address of the contract to create."""
 
     @property
     def reverted(self) -> bool:
-        """Whether the contract itself gave up."""
+        """True if the contract reverted."""
         return self.error == REVERTED
 
 
@@ -235,8 +235,8 @@ OUT_OF_GAS = "out of gas"
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A state that follows another: its root, and the records that make it up."""
+    """State transition: the new root and the records written."""
 
     root: bytes
     written: Mapping[bytes, bytes] = field(default_factory=dict)
-    """By their hashes: nodes of trees, and code."""
+    """Trie nodes and code by hash."""

@@ -1,4 +1,4 @@
-"""Filters that are polled: what they are about, and how far they have been told."""
+"""Polled filters: their kind, criteria and cursor."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from enum import Enum
 
 
 class FilterKind(Enum):
-    """What a filter tells of."""
+    """Kind of the changes that a filter returns."""
 
     LOGS = "logs"
     BLOCKS = "blocks"
     PENDING_HASHES = "pending hashes"
-    PENDING_WHOLE = "pending whole"
+    PENDING_TRANSACTIONS = "pending whole"
 
 
 @dataclass(frozen=True, slots=True)
 class PolledFilter:
-    """A filter that lives in a store."""
+    """Filter as it is stored."""
 
     id: str
     kind: FilterKind
     cursor: int
-    """What was told last: a height, or a transaction's cursor in the mempool."""
+    """Position returned last: a height, or a transaction's cursor in the mempool."""
     criteria: str = ""
-    """Which logs, as JSON."""
+    """Log filter as JSON."""
     owner: str = ""
-    """Who made it, and for whom it counts; whoever knows the id may use it."""
+    """Client key whose limit it counts for; any client that has the id may use it."""

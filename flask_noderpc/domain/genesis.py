@@ -1,4 +1,4 @@
-"""The document a chain starts from."""
+"""Genesis document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .validator import PublicKey
 
 @dataclass(frozen=True, slots=True)
 class GenesisValidator:
-    """A validator the chain starts with."""
+    """Validator of the genesis document."""
 
     address: bytes
     pub_key: PublicKey
@@ -20,7 +20,7 @@ class GenesisValidator:
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """Everything the first block depends on."""
+    """Genesis document: all that the first block depends on."""
 
     chain_id: str
     genesis_time: int

@@ -9,7 +9,7 @@ from .time import ZERO_TIME
 
 @dataclass(frozen=True, slots=True)
 class ProtocolVersion:
-    """Versions a node speaks."""
+    """Protocol versions of a node."""
 
     p2p: int = 8
     block: int = 11
@@ -18,7 +18,7 @@ class ProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class NodeOther:
-    """The free part of a node's card."""
+    """Optional fields of a node's info."""
 
     tx_index: str = "on"
     rpc_address: str = ""
@@ -26,7 +26,7 @@ class NodeOther:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """How a node introduces itself."""
+    """Node info as sent in the p2p handshake."""
 
     id: bytes
     network: str
@@ -70,7 +70,7 @@ class ChannelStatus:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatus:
-    """How the connection to a peer has been doing."""
+    """Traffic statistics of a peer connection."""
 
     duration: int = 0
     send_monitor: Monitor = Monitor()
@@ -90,7 +90,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class NetInfo:
-    """What the node knows of its network."""
+    """Listeners and peers of the node."""
 
     listening: bool = True
     listeners: tuple[str, ...] = ()

@@ -16,12 +16,12 @@ class BlockParams:
     max_gas: int = -1
     """-1 is no limit."""
     time_iota_ms: int = 1000
-    """Least step between block times; CometBFT 0.34 only, ignored since 0.37."""
+    """Minimum step between block times; CometBFT 0.34 only, ignored since 0.37."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceParams:
-    """How old and how large evidence may be; both ages must pass to expire it."""
+    """Maximum age and size of evidence; it expires when both ages have passed."""
 
     max_age_num_blocks: int = 100_000
     max_age_duration: int = 48 * 3600 * SECOND
@@ -46,7 +46,7 @@ class ConsensusParams:
     vote_extensions_enable_height: int = 0
 
     def updated(self, update: ConsensusParamsUpdate) -> ConsensusParams:
-        """These parameters with what the application changed."""
+        """Return these parameters with the application's updates."""
         return replace(
             self,
             block=update.block or self.block,
@@ -60,7 +60,7 @@ class ConsensusParams:
 
 @dataclass(frozen=True, slots=True)
 class ConsensusParamsUpdate:
-    """What an application changes; ``None`` keeps a group as it is."""
+    """Parameter updates of an application; ``None`` leaves a group unchanged."""
 
     block: BlockParams | None = None
     evidence: EvidenceParams | None = None

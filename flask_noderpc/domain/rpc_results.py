@@ -1,4 +1,4 @@
-"""What the handlers answer with, one class per route that needs its own."""
+"""Results of the RPC handlers, named after those in CometBFT's rpc/core/types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .validator import PublicKey, Validator
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing to say beyond "it worked"."""
+    """Empty result of a call that succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SyncInfo:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorInfo:
-    """The node's own validator key; power 0 when it is not in the set."""
+    """The node's validator key; power 0 if it is not in the validator set."""
 
     address: bytes
     pub_key: PublicKey
@@ -61,17 +61,17 @@ class BlockList:
 
 @dataclass(frozen=True, slots=True)
 class ResultBlock:
-    """A block, or ``None`` where no block is known."""
+    """Block, or ``None`` if it is unknown."""
 
     block_id: BlockID
     block: Block | None
     byzantine_validators: tuple[tuple[Validator, ...], ...] = ()
-    """Per piece of evidence, the validators it accuses."""
+    """For each piece of evidence, the validators it accuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHeader:
-    """A header, or ``None`` where no block is known."""
+    """Header, or ``None`` if the block is unknown."""
 
     header: Header | None
 
@@ -82,8 +82,8 @@ class ResultCommit:
 
     signed_header: SignedHeader
     canonical: bool
-    """False for the latest height: its commit is the one seen here, and the next
-    block may carry another."""
+    """False for the latest height: this is the locally seen commit, and the next block
+    may contain another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ class ValidatorPage:
 
 @dataclass(frozen=True, slots=True)
 class ConsensusState:
-    """Where consensus stands, in short."""
+    """Round state in its short form, for ``consensus_state``."""
 
     round_state: RoundState
 
 
 @dataclass(frozen=True, slots=True)
 class ConsensusDump:
-    """Where consensus stands, in full."""
+    """Round state in its full form, for ``dump_consensus_state``."""
 
     round_state: RoundState
 
@@ -126,7 +126,7 @@ class ResultConsensusParams:
 
 @dataclass(frozen=True, slots=True)
 class PendingTxs:
-    """Transactions that wait for a block, oldest first."""
+    """Mempool transactions, oldest first."""
 
     total: int
     total_bytes: int
@@ -135,7 +135,7 @@ class PendingTxs:
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """How many transactions wait for a block, and their bytes."""
+    """Number and bytes of the mempool's transactions."""
 
     total: int
     total_bytes: int
@@ -155,7 +155,7 @@ class ResultTx:
 
 @dataclass(frozen=True, slots=True)
 class ResultTxSearch:
-    """A page of the transactions found, and how many there are."""
+    """Page of the transactions found, and the total number of matches."""
 
     total: int
     txs: tuple[ResultTx, ...]
@@ -163,7 +163,7 @@ class ResultTxSearch:
 
 @dataclass(frozen=True, slots=True)
 class ResultBlockSearch:
-    """A page of the blocks found, and how many there are."""
+    """Page of the blocks found, and the total number of matches."""
 
     total: int
     blocks: tuple[ResultBlock, ...]
@@ -171,7 +171,7 @@ class ResultBlockSearch:
 
 @dataclass(frozen=True, slots=True)
 class EventItem:
-    """One message of a block, and its place: height and position."""
+    """Event message of a block with its cursor: height and position."""
 
     place: tuple[int, int]
     category: str
@@ -180,7 +180,7 @@ class EventItem:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Some of the events, newest first; the ends are those of all that can be asked for."""
+    """Page of events, newest first; ``oldest`` and ``newest`` are of all stored events."""
 
     items: tuple[EventItem, ...]
     more: bool
@@ -190,7 +190,7 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class ResultBroadcastTx:
-    """What the mempool said of a transaction."""
+    """Result of CheckTx for a transaction that was broadcast."""
 
     code: int
     data: bytes
@@ -201,38 +201,38 @@ class ResultBroadcastTx:
 
 @dataclass(frozen=True, slots=True)
 class ResultBroadcastTxCommit:
-    """What the check and the execution of a transaction gave."""
+    """Results of CheckTx and of the execution of a transaction."""
 
     check_tx: TxResult
     tx_result: TxResult
     hash: bytes
     height: int
-    """0 when the check refused it."""
+    """0 if CheckTx rejected it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultBroadcastEvidence:
-    """The hash by which a piece of evidence is known."""
+    """Hash of the evidence that was broadcast."""
 
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ResultDial:
-    """What was begun."""
+    """Log text of a dial request."""
 
     log: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResultABCIInfo:
-    """The application's introduction."""
+    """Application info."""
 
     response: AppInfo
 
 
 @dataclass(frozen=True, slots=True)
 class ResultABCIQuery:
-    """The application's answer to a query."""
+    """Application's response to a query."""
 
     response: QueryResult

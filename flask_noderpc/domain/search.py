@@ -1,4 +1,4 @@
-"""What a search asks of a backend, and what may be found.
+"""Search requests to a backend, and their results.
 
 A search is a range of heights and terms about indexed attributes. CometBFT 0.37 and later:
 all terms hold within one event, each by any of its attributes.
@@ -18,12 +18,12 @@ from .text import text_of
 
 HIGHEST = (1 << 63) - 1
 
-# CometBFT: an attribute of these names would be mistaken for what is always there.
+# CometBFT: attributes with the names of the built-in keys are not indexed.
 RESERVED = frozenset({"tx.hash", "tx.height", "block.height"})
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-# Longer texts of digits are no amounts.
-_LONGEST_NUMBER = 1000
+# Longer texts are not compared as numbers.
+_MAX_NUMBER_LENGTH = 1000
 
 
 _COMPARE = {"<": lt, "<=": le, ">": gt, ">=": ge}
@@ -37,22 +37,22 @@ class Bound:
     number: Decimal
 
     def admits(self, number: Decimal) -> bool:
-        """Whether a number is on the right side."""
+        """Return True if the number is within the bound."""
         return bool(_COMPARE[self.operator](number, self.number))
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One demand on the attributes of a key; without any, the key is there."""
+    """Condition on an attribute; without an operand the key must exist."""
 
     key: str
     equals: str | None = None
     contains: str | None = None
     within: tuple[Bound, ...] = ()
-    """All of which one and the same value keeps."""
+    """Bounds that a single value must all satisfy."""
 
     def holds(self, value: str) -> bool:
-        """Whether a value meets the demand."""
+        """Return True if the value satisfies the condition."""
         if self.equals is not None:
             return value == self.equals
         if self.contains is not None:
@@ -65,7 +65,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Everything between two heights, both included, that has an event with all terms."""
+    """Search between two heights, inclusive, for an event that satisfies all terms."""
 
     terms: tuple[Term, ...] = ()
     low: int = 0
@@ -73,21 +73,21 @@ class Search:
 
     @property
     def is_one_height(self) -> bool:
-        """Whether it asks for all of one height, which takes no looking around."""
+        """True if it selects everything at one height, which needs no scan."""
         return not self.terms and self.low == self.high
 
     @property
-    def is_of_all_heights(self) -> bool:
-        """Whether heights do not matter."""
+    def is_any_height(self) -> bool:
+        """True if the heights are not limited."""
         return self.low <= 0 and self.high == HIGHEST
 
     def matches(self, events: Iterable[Event]) -> bool:
-        """Whether one of the events has all terms."""
+        """Return True if one of the events satisfies all terms."""
         if not self.terms:
             return True
-        return any(self._is_met_by(attributes) for attributes in indexed(events))
+        return any(self._is_satisfied_by(attributes) for attributes in indexed(events))
 
-    def _is_met_by(self, attributes: list[tuple[str, str]]) -> bool:
+    def _is_satisfied_by(self, attributes: list[tuple[str, str]]) -> bool:
         return all(
             any(key == term.key and term.holds(value) for key, value in attributes)
             for term in self.terms
@@ -105,29 +105,29 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What one search may cost; whoever needs more is refused and told the settings."""
+    """Limits of one search; a search beyond them fails with a hint that names the settings."""
 
     seconds: float = 2.0
     rows: int = 1_000_000
     size: int = 25_000_000
-    """Bytes of what is handed over."""
+    """Maximum bytes of the records returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class TxRecord:
-    """A committed transaction and where it stands."""
+    """A committed transaction and its position."""
 
     height: int
     index: int
     tx: bytes
     result: TxResult
     proof: TxProof | None = None
-    """Of its inclusion in the block, where it was asked for."""
+    """Inclusion proof, if it was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTxs:
-    """How many transactions there are, and those of the page."""
+    """Total number of matches, and the transactions of the page."""
 
     total: int
     txs: tuple[TxRecord, ...]
@@ -135,14 +135,14 @@ class FoundTxs:
 
 @dataclass(frozen=True, slots=True)
 class FoundHeights:
-    """How many blocks there are, and the heights of those on the page."""
+    """Total number of matches, and the block heights of the page."""
 
     total: int
     heights: tuple[int, ...]
 
 
 def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
-    """Of each event, in order, the attributes that can be searched, as key and value."""
+    """Yield the indexed attributes of each event, in order, as pairs of key and value."""
     for event in events:
         yield [
             (key, text_of(attribute.value))
@@ -153,11 +153,11 @@ def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
 
 
 def number_of(value: str) -> Decimal | None:
-    """The number that a value is, from end to end; ``None`` for any other text.
+    """Parse a value that is a number as a whole; return ``None`` for any other text.
 
-    CometBFT 0.38: blanks around it do not matter; ``8atom`` is no number in a search.
+    CometBFT 0.38: surrounding blanks are ignored; ``8atom`` is no number in a search.
     """
     text = value.strip()
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+    if len(text) > _MAX_NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return None
     return Decimal(text)

@@ -1,23 +1,23 @@
-"""Bytes that are shown as a text."""
+"""Decoding of bytes to text as Go does it."""
 
 from __future__ import annotations
 
 import codecs
 
-_MARKS = "go-marks"
+_GO_ERRORS = "go-replace"
 
 
-def _marked(error: UnicodeError) -> tuple[str, int]:
+def _replace_bytes(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\ufffd" * (error.end - error.start), error.end
 
 
-codecs.register_error(_MARKS, _marked)
+codecs.register_error(_GO_ERRORS, _replace_bytes)
 
 
 def text_of(value: bytes) -> str:
-    """The text that bytes are; each byte that is no UTF-8 becomes one U+FFFD."""
-    # Go: unicode/utf8, DecodeRune: what is wrong is one byte long. Python's own "replace"
-    # makes one mark of the beginning of a character.
-    return value.decode("utf-8", _MARKS)
+    """Decode UTF-8; each invalid byte becomes one U+FFFD."""
+    # Go: unicode/utf8, DecodeRune: an invalid sequence is one byte long. Python's "replace"
+    # makes one U+FFFD of a truncated character.
+    return value.decode("utf-8", _GO_ERRORS)

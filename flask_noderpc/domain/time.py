@@ -17,7 +17,7 @@ MILLISECOND = 1_000_000
 # Go's zero time, which CometBFT prints for "no time": 0001-01-01T00:00:00Z.
 ZERO_TIME = -62135596800 * SECOND
 
-# The last moment that datetime can print.
+# The last time that datetime can print.
 _LAST_TIME = 253402300800 * SECOND - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ _RFC3339 = re.compile(
 
 
 def to_text(time_ns: int) -> str:
-    """RFC 3339 in UTC, up to nine fraction digits, trailing zeros trimmed."""
+    """Return RFC 3339 text in UTC: up to nine fraction digits, trailing zeros trimmed."""
     seconds, nanos = divmod(time_ns, SECOND)
     # isoformat pads the year, which strftime("%Y") does not on every platform.
     text = (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
@@ -38,18 +38,18 @@ def to_text(time_ns: int) -> str:
 
 
 def to_go_text(time_ns: int) -> str:
-    """As Go prints a time in a sentence: ``2006-01-02 15:04:05.999 +0000 UTC``."""
+    """Return Go's default format of a time: ``2006-01-02 15:04:05.999 +0000 UTC``."""
     return to_text(time_ns).replace("T", " ").replace("Z", " +0000 UTC")
 
 
 def from_text(text: str) -> int:
-    """Nanoseconds of an RFC 3339 text; raise :exc:`ValueError` otherwise."""
+    """Parse RFC 3339 text to nanoseconds; raise :exc:`ValueError` for other text."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(f"{short_repr(text)} is not an RFC 3339 time")
     stamp, fraction, zone = match.groups()
-    moment = datetime.fromisoformat(stamp.upper() + ("+00:00" if zone in "Zz" else zone))
-    delta = moment - _EPOCH
+    instant = datetime.fromisoformat(stamp.upper() + ("+00:00" if zone in "Zz" else zone))
+    delta = instant - _EPOCH
     seconds = delta.days * 86400 + delta.seconds
     time_ns = seconds * SECOND + int((fraction or "0").ljust(9, "0"))
     if not ZERO_TIME <= time_ns <= _LAST_TIME:

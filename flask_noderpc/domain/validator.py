@@ -18,7 +18,7 @@ class PublicKey:
 
 
 NO_KEY = PublicKey("", b"")
-"""Where a key was left out."""
+"""Placeholder for an omitted key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ValidatorSet:
 
     validators: tuple[Validator, ...] = ()
     proposer: bytes = b""
-    """Address of the one whose turn round 0 is; the priorities alone do not tell."""
+    """Address of the proposer of round 0; the priorities do not determine it."""
 
     @cached_property
     def total_power(self) -> int:
@@ -50,10 +50,10 @@ class ValidatorSet:
         return {v.address: (i, v) for i, v in enumerate(self.validators)}
 
     @property
-    def proposing(self) -> Validator | None:
-        """The member whose turn round 0 is; ``None`` where nobody is named."""
-        found = self.by_address.get(self.proposer)
-        return found[1] if found else None
+    def proposer_validator(self) -> Validator | None:
+        """Proposer of round 0; ``None`` if it is not set."""
+        entry = self.by_address.get(self.proposer)
+        return entry[1] if entry else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class Estimate(Call):
     def __call__(self, engine: EvmEngine) -> Outcome:
         message = self._affordable(self.world(engine))
         if message.gas < _least_gas(message):
-            return Outcome(gas_used=message.gas, most_gas=message.gas, error=OUT_OF_GAS)
+            return Outcome(gas_used=message.gas, max_used_gas=message.gas, error=OUT_OF_GAS)
         own = replace(self, message=message)
         first = Call.__call__(own, engine)
         return first if first.error else replace(first, gas_used=own._found(engine, first))
@@ -168,8 +168,8 @@ class Estimate(Call):
     @staticmethod
     def _guesses(first: Outcome) -> Iterator[int]:
         # EIP-150: a call keeps a 64th back.
-        yield first.most_gas
-        yield (first.most_gas + 2300) * 64 // 63
+        yield first.max_used_gas
+        yield (first.max_used_gas + 2300) * 64 // 63
 
     def _with(self, engine: EvmEngine, gas: int) -> Outcome:
         world = self.world(engine)

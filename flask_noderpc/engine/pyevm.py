@@ -235,14 +235,14 @@ class _PyEvmWorld(World):
             # The value was more than the sender has.
             self._state.revert(before)
             used = message.gas - built.gas
-            return Outcome(gas_used=used, most_gas=used, error=error_text(error))
+            return Outcome(gas_used=used, max_used_gas=used, error=error_text(error))
         done = executor.finalize_computation(signed, done)
         most = message.gas - done.get_gas_remaining()
         used = most - executor.calculate_gas_refund(done, most)
         floor = floor_gas(message.data)
         return Outcome(
             gas_used=max(used, floor),
-            most_gas=max(most, floor),
+            max_used_gas=max(most, floor),
             output=bytes(done.output),
             error=error_text(done.error) if done.is_error else "",
             logs=tuple(_log(*entry) for entry in done.get_log_entries()),
@@ -284,7 +284,7 @@ def _began(message: Message, error: str) -> Outcome:
     """Of a message that cost what any such costs, and ran no code."""
     lists = message.access_list, message.authorizations
     used = intrinsic_gas(message.data, message.to is None, *lists)
-    return Outcome(gas_used=used, most_gas=used, error=error)
+    return Outcome(gas_used=used, max_used_gas=used, error=error)
 
 
 def _log(address: bytes, topics: tuple[int, ...], data: bytes) -> EmittedLog:

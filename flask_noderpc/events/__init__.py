@@ -1,1 +1,1 @@
-"""Events: the query language, what a committed block tells, and the feed."""
+"""Events: the query language, the messages of a committed block, and the feed."""

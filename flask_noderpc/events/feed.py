@@ -1,4 +1,4 @@
-"""The feed: follows what grows, such as heights, for as long as anybody wants to know."""
+"""Feed threads that poll a source of new heights or mempool transactions."""
 
 from __future__ import annotations
 
@@ -13,80 +13,80 @@ from ..errors import BackendError
 
 log = logging.getLogger("flask_noderpc.events")
 
-# How often the feed looks whether it is still wanted, and how long it waits after a fault.
-_LOOK_S = 0.25
-# How many waiting transactions are read in one go.
-_SLICE = 100
-# How long stop() waits for a thread, which a backend may keep.
-_STOP_S = 2.0
+# Interval at which the feed checks for subscribers, and its delay after an error.
+_POLL_S = 0.25
+# Maximum mempool transactions per read.
+_BATCH = 100
+# Maximum wait of stop() for a thread, which may be blocked in the backend.
+_STOP_TIMEOUT_S = 2.0
 
 
 class Source(Protocol):
-    """Something that grows, and a place in it: a height, or a number in the mempool."""
+    """Growing sequence with an integer cursor: a height, or a mempool cursor."""
 
     def now(self) -> int:
-        """The place behind all that there is."""
+        """Return the cursor of the newest item."""
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Hand on what comes next, if anything does in time; the place behind it."""
+        """Deliver the next items if any arrive in time, and return the new cursor."""
 
 
 class HeightSource:
-    """The committed heights, each handed on once it is there, in order, without a gap.
+    """Source of committed heights, delivered in order and without gaps.
 
-    A chain of tests may take blocks back: what it has instead is handed on again.
+    After a reorg of a test chain, the heights that replace others are delivered again.
     """
 
     def __init__(self, backend: ChainBackend, deliver: Callable[[int], None]) -> None:
         self._backend = backend
-        self._hand_on = deliver
-        self._rewinds = 0
+        self._deliver = deliver
+        self._reorgs = 0
 
     def now(self) -> int:
-        """The latest height."""
-        self._rewinds, _ = self._backend.reorgs_since(0)
+        """Return the latest height."""
+        self._reorgs, _ = self._backend.reorgs_since(0)
         return self._backend.latest_height()
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Hand on one more height, if there is one."""
+        """Deliver the next height, if there is one."""
         latest = self._backend.wait_for_height(after, patience_s)
-        self._rewinds, left = self._backend.reorgs_since(self._rewinds)
-        if left is not None:
-            return min(after, left)
+        self._reorgs, lowest = self._backend.reorgs_since(self._reorgs)
+        if lowest is not None:
+            return min(after, lowest)
         if latest <= after:
             return after
         # The first height of a chain need not be 1.
         height = max(after + 1, self._backend.base_height())
-        self._hand_on(height)
+        self._deliver(height)
         return height
 
 
 class MempoolSource:
-    """The transactions that come to wait for a block, each handed on once."""
+    """Source of transactions that enter the mempool, each delivered once."""
 
     def __init__(
         self, backend: ChainBackend, deliver: Callable[[Sequence[bytes]], None]
     ) -> None:
         self._backend = backend
-        self._hand_on = deliver
+        self._deliver = deliver
 
     def now(self) -> int:
-        """The cursor of the newest."""
+        """Return the cursor of the newest transaction."""
         return self._backend.latest_pending()
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Hand on those that have come, if any have."""
+        """Deliver the transactions that have arrived, if any."""
         if not self._backend.wait_for_pending_after(after, patience_s):
             return after
-        # Asked first: what was dropped already is behind this, and not found.
+        # Read first: transactions removed since then are behind this cursor and not found.
         latest = self._backend.latest_pending()
-        found = self._backend.arrived_after(after, _SLICE)
-        self._hand_on([tx for _, tx in found])
-        return found[-1][0] if found else latest
+        arrived = self._backend.arrived_after(after, _BATCH)
+        self._deliver([tx for _, tx in arrived])
+        return arrived[-1][0] if arrived else latest
 
 
 class Feed:
-    """Follows a source in a thread of its own, from :meth:`follow` until ``wanted`` says no."""
+    """Thread that polls a source, from :meth:`follow` until ``wanted`` returns False."""
 
     def __init__(self, source: Source, wanted: Callable[[], bool]) -> None:
         self._source = source
@@ -95,14 +95,14 @@ class Feed:
         self._stopped = False
         self._pid = 0
         self._token: object = None
-        """Held by the one thread that follows."""
+        """Identifies the thread that is polling."""
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """See to it that whatever comes from now on is handed on, unless stopped."""
+        """Start to deliver from the newest item on, unless running or stopped."""
         with self._lock:
-            is_followed = self._token is not None and self._pid == os.getpid()
-            if self._stopped or is_followed:
+            is_running = self._token is not None and self._pid == os.getpid()
+            if self._stopped or is_running:
                 return
             after = self._source.now()
             self._token, self._pid = object(), os.getpid()
@@ -112,26 +112,26 @@ class Feed:
             self._thread.start()
 
     def stop(self) -> None:
-        """Read nothing more, for good; what is being handed on is finished."""
+        """Stop for good; a delivery in progress is finished."""
         with self._lock:
             self._stopped = True
             self._token = None
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.join(_STOP_S)
+            thread.join(_STOP_TIMEOUT_S)
 
     def _run(self, token: object, after: int) -> None:
-        while self._goes_on(token):
+        while self._is_active(token):
             try:
-                after = self._source.poll(after, _LOOK_S)
+                after = self._source.poll(after, _POLL_S)
             except Exception as error:
-                # Whatever a backend raises: subscribers wait, and miss nothing.
-                unforeseen = None if isinstance(error, BackendError) else error
-                log.error("events wait at %s: %s", after, error, exc_info=unforeseen)
-                threading.Event().wait(_LOOK_S)
+                # Any error of a backend delays subscribers, and loses no event.
+                unexpected = None if isinstance(error, BackendError) else error
+                log.error("event feed retries from %s: %s", after, error, exc_info=unexpected)
+                threading.Event().wait(_POLL_S)
 
-    def _goes_on(self, token: object) -> bool:
-        # Decided under the lock: whoever subscribes after this starts a new thread.
+    def _is_active(self, token: object) -> bool:
+        # Decided under the lock: a later subscription starts a new thread.
         with self._lock:
             if self._token is token and not self._wanted():
                 self._token = None

@@ -1,7 +1,7 @@
-"""The messages of a committed block, in a fixed order, derived from what the store has.
+"""Event messages of a committed block in a fixed order, derived from the stored block.
 
 CometBFT 0.38 publishes the block's messages in this order, after those of its round and before
-the step to the next height. The round's own messages are derived from the commit: its
+the step to the next height. The messages of the round are derived from the commit: its
 precommits are the Vote messages.
 """
 
@@ -36,36 +36,38 @@ Keys = dict[str, list[str]]
 
 
 class Message(NamedTuple):
-    """One thing to tell: its category, what it says, and the keys that queries see."""
+    """Event message: its category, its data, and the keys that queries match."""
 
     height: int
     position: int
-    """Of all messages of its height, from 0; the same whenever it is asked for."""
+    """Index among the messages of its height, from 0; stable for a committed height."""
     category: str
     value: object
     keys: Keys
 
 
 def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:
-    """Everything that the block at a height tells.
+    """Return the event messages of the block at a height.
 
-    The backend is asked now, and the messages are made one by one as they are wanted.
+    The backend is read at once; the messages are created lazily.
     """
-    told_of = chain(
-        tuple(_of_round(backend, height)), _of_block(backend, height), _of_next(height)
+    drafts = chain(
+        tuple(_round_messages(backend, height)),
+        _block_messages(backend, height),
+        _next_height_messages(height),
     )
     return (
         Message(height, position, category, value, {"tm.event": [category], **keys})
-        for position, (category, value, keys) in enumerate(told_of)
+        for position, (category, value, keys) in enumerate(drafts)
         if value is not None
     )
 
 
 _Draft = tuple[str, object | None, Keys]
-"""Without a value it only keeps a position."""
+"""A draft without a value only reserves a position."""
 
 
-def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
+def _round_messages(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     commit = backend.commit(height)
     number = commit.round
     proposer = backend.block_meta(height).header.proposer_address
@@ -86,33 +88,35 @@ def _of_round(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     yield "ValidBlock", at(_PREVOTE), {}
     yield "Lock", at(_PREVOTE), {}
     yield "NewRoundStep", at(_PRECOMMIT), {}
-    yield from _votes(commit)
+    yield from _vote_messages(commit)
     yield "NewRoundStep", at(_COMMIT), {}
 
 
-def _votes(commit: Commit) -> Iterator[_Draft]:
+def _vote_messages(commit: Commit) -> Iterator[_Draft]:
     for index, sig in enumerate(commit.signatures):
         absent = sig.block_id_flag == BlockIDFlag.ABSENT
-        # An absent vote keeps its position: the commit that the next block carries may have
-        # it, and what follows must stay where it is.
+        # An absent vote reserves its position: the commit in the next block may contain
+        # it, and the positions after it must not change.
         yield "Vote", None if absent else event_data.VoteCast(commit_vote(commit, index)), {}
 
 
-def _of_next(height: int) -> Iterator[_Draft]:
+def _next_height_messages(height: int) -> Iterator[_Draft]:
     # CometBFT: consensus/state.go, updateToState, after the block's own events.
     yield "NewRoundStep", event_data.RoundState(height + 1, 0, _NEW_HEIGHT), {}
 
 
-def _of_block(backend: ChainBackend, height: int) -> Iterator[_Draft]:
+def _block_messages(backend: ChainBackend, height: int) -> Iterator[_Draft]:
     block_id, block = backend.block(height)
     byzantine_validators = tuple(
         backend.byzantine_validators(piece) for piece in block.evidence
     )
     results = backend.results(height)
-    return _of_results(ResultBlock(block_id, block, byzantine_validators), block, results)
+    return _result_messages(ResultBlock(block_id, block, byzantine_validators), block, results)
 
 
-def _of_results(answer: ResultBlock, block: Block, results: BlockResults) -> Iterator[_Draft]:
+def _result_messages(
+    answer: ResultBlock, block: Block, results: BlockResults
+) -> Iterator[_Draft]:
     height = results.height
     block_events = results.begin_block_events + results.end_block_events
     block_keys = keys_of(block_events)
@@ -140,8 +144,8 @@ def _of_results(answer: ResultBlock, block: Block, results: BlockResults) -> Ite
 
 
 def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
-    """The keys of a transaction: its hash, its height, and its events, those of an Ethereum
-    transaction under both their names."""
+    """Return the keys of a transaction: its hash, its height, and those of its events; those
+    of an Ethereum transaction also under their aliases."""
     keys = keys_of(with_aliases(events))
     keys["tx.hash"] = [tx_hash(tx).hex().upper()]
     keys["tx.height"] = [str(height)]
@@ -149,7 +153,7 @@ def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
 
 
 def keys_of(events: Iterable[Event]) -> Keys:
-    """Each ``type.key`` with its values, in the order they were emitted."""
+    """Return the values of each ``type.key`` in the order they were emitted."""
     keys: Keys = {}
     for event in events:
         if event.type:

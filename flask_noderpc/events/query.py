@@ -1,8 +1,8 @@
-"""The event query language of CometBFT 0.38: text to a frozen :class:`Query` that matches.
+"""Parser and matcher of CometBFT 0.38's event query language.
 
 ``tm.event='Tx' AND transfer.amount > 5``: conditions joined by AND; each holds if any
-value of its key satisfies it. Numbers compare by the digits a value starts with, so
-``8atom`` is 8.
+value of its key satisfies it. A value is compared by its leading number, so ``8atom``
+is 8.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..errors import QuerySyntaxError, ValueNotAllowed
 from ..protocol.ethereum.aliases import comparable, has_addresses
 
 Events = Mapping[str, Sequence[str]]
-"""What one message carries: each key with its values in the order they were emitted."""
+"""Keys of a message, each with its values in the order they were emitted."""
 
 
 class Kind(Enum):
-    """What a token is; the values are CometBFT's words for its error texts."""
+    """Kind of a token; the values are CometBFT's names in error texts."""
 
     TAG = "tag"
     STRING = "string"
@@ -53,7 +53,7 @@ _COMPARE: dict[Kind, Callable[[Any, Any], bool]] = {
     Kind.GT: gt,
     Kind.GEQ: ge,
 }
-# CometBFT: in the order that its errors name them.
+# CometBFT: the order in its error texts.
 _OPERATOR_ORDER = (
     Kind.LEQ,
     Kind.GEQ,
@@ -63,16 +63,16 @@ _OPERATOR_ORDER = (
     Kind.CONTAINS,
     Kind.EXISTS,
 )
-_MOMENTS = (Kind.NUMBER, Kind.TIME, Kind.DATE)
-_TAKES = {
-    Kind.EQ: (*_MOMENTS, Kind.STRING),
+_ORDERED = (Kind.NUMBER, Kind.TIME, Kind.DATE)
+_OPERANDS = {
+    Kind.EQ: (*_ORDERED, Kind.STRING),
     Kind.CONTAINS: (Kind.STRING,),
-    **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _MOMENTS),
+    **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _ORDERED),
 }
 
-# Go: unicode.IsSpace; Python's own has four of ASCII's control characters more.
+# Go: unicode.IsSpace; Python's has four more ASCII control characters.
 _BLANKS = r"[^\S\x1c-\x1f]*"
-# One alternative a token; TIME and DATE are labels only before a blank.
+# One alternative per kind of token; TIME and DATE are labels only before a blank.
 _TOKEN = re.compile(
     _BLANKS
     + r"""(?:
@@ -85,7 +85,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# How far before its text a token begins: a quote, a label and its blank.
+# Characters of a token before its text: a quote, or a label and its blank.
 _BEFORE = {"number": 0, "string": 1, "operator": 0, "time": 5, "date": 5, "tag": 0}
 _LEADING_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -99,20 +99,20 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison: a key, an operator, and its operand."""
+    """Comparison: a key, an operator, and its operand."""
 
     key: str
     operator: Kind
     kind: Kind | None = None
-    """Of the operand; ``None`` for EXISTS."""
+    """Kind of the operand; ``None`` for EXISTS."""
     text: str = ""
     _holds: Callable[[str], bool] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         holds = _predicate(self.operator, self.kind, self.text)
         if self.is_equality and has_addresses(self.key):
-            wanted = comparable(self.key, self.text)
-            holds = lambda value: comparable(self.key, value) == wanted  # noqa: E731
+            expected = comparable(self.key, self.text)
+            holds = lambda value: comparable(self.key, value) == expected  # noqa: E731
         object.__setattr__(self, "_holds", holds)
 
     def __str__(self) -> str:
@@ -122,24 +122,24 @@ class Condition:
             Kind.TIME: f" TIME {self.text}",
             Kind.DATE: f" DATE {self.text}",
         }.get(self.kind, f" {self.text}")
-        # Before a blank, these two words would be read as labels of an operand.
+        # Followed by a blank, these two keys would be parsed as labels of an operand.
         gap = "" if self.key in ("TIME", "DATE") else " "
         return f"{self.key}{gap}{_SYMBOLS[self.operator]}{operand}"
 
     @property
     def is_equality(self) -> bool:
-        """Whether it names one exact text, by which subscribers can be looked up."""
+        """True for an equality with a string, by which subscriptions are indexed."""
         return self.operator is Kind.EQ and self.kind is Kind.STRING
 
     def holds(self, value: str) -> bool:
-        """Whether a single value satisfies the condition."""
+        """Return True if a single value satisfies the condition."""
         return self._holds(value)
 
     def matches(self, events: Events) -> bool:
-        """Whether any value of the key satisfies the condition."""
+        """Return True if any value of the key satisfies the condition."""
         if any(map(self._holds, events.get(self.key, ()))):
             return True
-        # CometBFT 0.38: a key that is an event's type stands for an empty value.
+        # CometBFT 0.38: a key that is an event's type has an empty value.
         return self._holds("") and any(key.rpartition(".")[0] == self.key for key in events)
 
 
@@ -153,7 +153,7 @@ class Query:
         return " AND ".join(map(str, self.conditions))
 
     def matches(self, events: Events) -> bool:
-        """Whether every condition holds, each by any value of any event."""
+        """Return True if each condition is satisfied by any value of any event."""
         return bool(events) and all(c.matches(events) for c in self.conditions)
 
 
@@ -167,7 +167,7 @@ def check_length(text: str, limit: int) -> None:
 
 
 def parse(text: str) -> Query:
-    """The query; raise :exc:`~flask_noderpc.errors.QuerySyntaxError`."""
+    """Parse a query; raise :exc:`~flask_noderpc.errors.QuerySyntaxError`."""
     tokens = _scan(text)
     conditions = [_condition(tokens)]
     while (token := next(tokens)).kind is not Kind.END:
@@ -181,7 +181,7 @@ def _condition(tokens: Iterator[_Token]) -> Condition:
     operator = _require(next(tokens), *_OPERATOR_ORDER)
     if operator.kind is Kind.EXISTS:
         return Condition(key.text, Kind.EXISTS)
-    operand = _require(next(tokens), *_TAKES[operator.kind])
+    operand = _require(next(tokens), *_OPERANDS[operator.kind])
     return Condition(key.text, operator.kind, operand.kind, operand.text)
 
 
@@ -196,14 +196,14 @@ def _require(token: _Token, *kinds: Kind) -> _Token:
 
 
 def _scan(text: str) -> Iterator[_Token]:
-    """The tokens and then an END: one pass, no backtracking."""
+    """Yield the tokens and then END, in one pass without backtracking."""
     at = 0
     while match := _TOKEN.match(text, at):
         yield _token(match)
         at = match.end()
     rest = re.sub(_BLANKS, "", text[at:], count=1)
     start = len(text) - len(rest)
-    # CometBFT: an open string ends where the text does.
+    # CometBFT: an unterminated string is an unexpected end of the text.
     if rest and rest[0] != "'":
         end = _bytes_before(text, start + 1)
         reason = f"invalid input {rest[0]} at offset {end}"
@@ -224,13 +224,13 @@ def _token(match: re.Match[str]) -> _Token:
     if group == "tag":
         return _Token(_WORDS.get(text, Kind.TAG), text, at)
     if group in ("time", "date"):
-        _check_moment(group, text, at)
+        _check_time(group, text, at)
     return _Token(Kind[group.upper()], text, at)
 
 
-def _check_moment(group: str, text: str, at: int) -> None:
+def _check_time(group: str, text: str, at: int) -> None:
     try:
-        _READ[Kind[group.upper()]](text)
+        _PARSERS[Kind[group.upper()]](text)
     except ValueError as error:
         raise QuerySyntaxError(f"invalid {group.upper()} value: {error}", at) from None
     if not 1900 <= int(text[:4]) <= 2999:
@@ -250,7 +250,7 @@ def _date(text: str) -> date:
     return date.fromisoformat(text)
 
 
-_READ: dict[Kind, Callable[[str], Any]] = {
+_PARSERS: dict[Kind, Callable[[str], Any]] = {
     Kind.STRING: str,
     Kind.NUMBER: _number,
     Kind.TIME: from_text,
@@ -259,19 +259,19 @@ _READ: dict[Kind, Callable[[str], Any]] = {
 
 
 def _predicate(operator: Kind, kind: Kind | None, text: str) -> Callable[[str], bool]:
-    """Whether a value satisfies the operator; one of another kind never does."""
+    """Return the predicate of an operator; a value of another kind never satisfies it."""
     if kind is None:
         return lambda value: True
     if operator is Kind.CONTAINS:
         return lambda value: text in value
     if kind is Kind.STRING:
         return text.__eq__
-    read, compare = _READ[kind], _COMPARE[operator]
-    wanted = read(text)
+    parse_value, compare = _PARSERS[kind], _COMPARE[operator]
+    expected = parse_value(text)
 
     def holds(value: str) -> bool:
         try:
-            return compare(read(value), wanted)
+            return compare(parse_value(value), expected)
         except ValueError:
             return False
 

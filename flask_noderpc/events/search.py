@@ -1,8 +1,8 @@
-"""What an event query asks of the index: CometBFT 0.38's rules for searches.
+"""Translation of event queries to index searches by CometBFT 0.38's rules.
 
-They differ from those of subscriptions: only indexed attributes count, and ``tm.event`` is
-none; a range compares whole numbers of text, not what a text begins with; all conditions on
-attributes hold within one event.
+They differ from those of subscriptions: only indexed attributes match, and ``tm.event`` is
+not indexed; a range compares values that are numbers, not leading numbers; all conditions
+on attributes must hold within one event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _NothingMatches(Exception):
 
 
 def hash_in(query: Query) -> bytes | None:
-    """The hash that a query names, whatever else it says; raise ``ValueNotAllowed``."""
+    """Return the first ``tx.hash`` of a query, or ``None``; raise ``ValueNotAllowed``."""
     for condition in query.conditions:
         if condition.key == TX_HASH:
             return _hash(condition)
@@ -42,7 +42,7 @@ def _hash(condition: Condition) -> bytes:
     digits = condition.text
     for digit in digits:
         if digit not in "0123456789abcdefABCDEF":
-            # CometBFT: the texts of Go's encoding/hex.
+            # CometBFT: Go's error texts of encoding/hex.
             raise _bad_hash(f"invalid byte: U+{ord(digit):04X} '{digit}'")
     if len(digits) % 2:
         raise _bad_hash("odd length hex string")
@@ -56,12 +56,12 @@ def _bad_hash(reason: str) -> ValueNotAllowed:
 
 
 def tx_search(query: Query) -> Search | None:
-    """The search among transactions; ``None`` when nothing can be found."""
+    """Return the search for transactions; ``None`` if nothing can match."""
     return _search(query, TX_HEIGHT)
 
 
 def block_search(query: Query) -> Search | None:
-    """The search among blocks; ``None`` when nothing can be found."""
+    """Return the search for blocks; ``None`` if nothing can match."""
     return _search(query, BLOCK_HEIGHT)
 
 
@@ -70,9 +70,9 @@ def _search(query: Query, height_key: str) -> Search | None:
     others = [c for c in query.conditions if c.key != height_key]
     try:
         low, high = _heights(on_height)
-        # CometBFT 0.38: alone it is compared as the text that the index has.
+        # CometBFT 0.38: a lone height is compared with the text in the index.
         if height_key == TX_HEIGHT and not others and low == high:
-            _require_plain(on_height[0])
+            _require_canonical(on_height[0])
         return Search((*_terms(others), *_ranges(others)), low, high)
     except _NothingMatches:
         return None
@@ -81,7 +81,7 @@ def _search(query: Query, height_key: str) -> Search | None:
 def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
     for condition in conditions:
         if condition.operator is Kind.EQ:
-            # CometBFT: texts are compared, so =5 does not find 5.0.
+            # CometBFT: = compares texts, so =5 does not match 5.0.
             yield Term(condition.key, equals=comparable(condition.key, condition.text))
         elif condition.operator is Kind.CONTAINS:
             yield Term(condition.key, contains=condition.text)
@@ -90,13 +90,13 @@ def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
 
 
 def _ranges(conditions: Iterable[Condition]) -> Iterable[Term]:
-    """One term a key: both ends of a range are about the same value."""
+    """Yield one term per key: both bounds of a range apply to the same value."""
     bounds: dict[str, list[Bound]] = defaultdict(list)
     for condition in conditions:
         if condition.operator in _RANGES:
             bounds[condition.key].append(_bound(condition))
-    for key, found in bounds.items():
-        yield Term(key, within=tuple(found))
+    for key, key_bounds in bounds.items():
+        yield Term(key, within=tuple(key_bounds))
 
 
 def _bound(condition: Condition) -> Bound:
@@ -107,14 +107,14 @@ def _bound(condition: Condition) -> Bound:
 
 
 def _heights(conditions: list[Condition]) -> tuple[int, int]:
-    """The lowest and the highest height that the conditions allow."""
-    wider = [c for c in conditions if c.operator is not Kind.EQ]
-    if not wider and conditions:
+    """Return the lowest and the highest height that the conditions allow."""
+    ranges = [c for c in conditions if c.operator is not Kind.EQ]
+    if not ranges and conditions:
         # CometBFT 0.37: the first equality wins.
         return _one_height(conditions[0])
     low, high = 0, HIGHEST
-    # CometBFT 0.37: beside anything else, an equality on the height is ignored.
-    for condition in wider:
+    # CometBFT 0.37: next to other height conditions, an equality is ignored.
+    for condition in ranges:
         first, last = _height_range(condition)
         low, high = max(low, first), min(high, last)
     if low > high:
@@ -123,7 +123,7 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
 
 
 def _one_height(condition: Condition) -> tuple[int, int]:
-    # CometBFT 0.38: a height in quotes is found among blocks, and not among transactions.
+    # CometBFT 0.38: a height in quotes matches blocks, and no transactions.
     quoted = condition.kind is Kind.STRING and condition.key == TX_HEIGHT
     if quoted or not _HEIGHT.fullmatch(condition.text) or int(condition.text) > HIGHEST:
         raise _NothingMatches
@@ -131,7 +131,7 @@ def _one_height(condition: Condition) -> tuple[int, int]:
     return height, height
 
 
-def _require_plain(condition: Condition) -> None:
+def _require_canonical(condition: Condition) -> None:
     if condition.operator is Kind.EQ and condition.text != str(int(condition.text)):
         raise _NothingMatches
 
@@ -139,15 +139,15 @@ def _require_plain(condition: Condition) -> None:
 def _height_range(condition: Condition) -> tuple[int, int]:
     if condition.operator in _RANGES:
         bound = _bound(condition)
-        number, whole = bound.number, math.floor(bound.number)
+        number, floor = bound.number, math.floor(bound.number)
         return {
             "<": (0, math.ceil(number) - 1),
-            "<=": (0, whole),
-            ">": (whole + 1, HIGHEST),
+            "<=": (0, floor),
+            ">": (floor + 1, HIGHEST),
             ">=": (math.ceil(number), HIGHEST),
         }[bound.operator]
     if condition.key == BLOCK_HEIGHT:
-        # CometBFT: EXISTS and CONTAINS find no block.
+        # CometBFT: EXISTS and CONTAINS match no block.
         raise _NothingMatches
     if condition.operator is Kind.EXISTS:
         return 0, HIGHEST

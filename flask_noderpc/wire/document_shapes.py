@@ -52,7 +52,7 @@ class ValidatorSet(WireSchema):
     """A whole set, and whose turn it is."""
 
     validators = ListOf(Validator, null_when_empty=True)
-    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposing)
+    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
 
 
 class Attribute(WireSchema):

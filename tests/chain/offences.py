@@ -72,9 +72,11 @@ def attack(
         key = by_address[member.address]
         signatures.append(sign_commit_vote(vote, chain.genesis().chain_id, key))
     commit = Commit(height, commit_round, block_id, tuple(signatures))
-    assert members.proposing is not None
+    assert members.proposer_validator is not None
     found = LightClientAttackEvidence(
-        LightBlock(SignedHeader(header, commit), members.validators, members.proposing),
+        LightBlock(
+            SignedHeader(header, commit), members.validators, members.proposer_validator
+        ),
         common,
         (),
         chain.validators(common).total_power,

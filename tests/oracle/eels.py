@@ -118,7 +118,7 @@ class EelsWorld(World):
             created = bytes(compute_contract_address(sender, tx.nonce))
         return Outcome(
             gas_used=int(output.block_gas_used),
-            most_gas=max(message.gas - int(done.gas_left), floor_gas(message.data)),
+            max_used_gas=max(message.gas - int(done.gas_left), floor_gas(message.data)),
             output=bytes(done.return_data),
             error=_error(done.error),
             logs=tuple(_log(log) for log in done.logs),

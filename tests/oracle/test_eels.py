@@ -46,7 +46,7 @@ def told(executed: Executed) -> list[object]:
         (
             kind(found[1]),
             found[1].gas_used,
-            found[1].most_gas,
+            found[1].max_used_gas,
             found[1].output.hex(),
             found[1].logs,
             found[1].created,

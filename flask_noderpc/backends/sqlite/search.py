@@ -122,7 +122,7 @@ def _found(
     if None in known.values():
         return 0, ()
     plan = _Plan(kind, low, high, {term: row for term, row in known.items() if row})
-    if len(terms) == 1 and plan.values and search.is_of_all_heights:
+    if len(terms) == 1 and plan.values and search.is_any_height:
         return _all_of(at, kind, *plan.values[terms[0]], page)
     return _run(at, plan, terms, page)
 

@@ -203,7 +203,7 @@ def _calls(block: Block, calls: Sequence[Called]) -> Iterator[dict[str, Any]]:
             "returnData": b"" if outcome.error else outcome.output,
             "logs": logs,
             "gasUsed": outcome.gas_used,
-            "maxUsedGas": outcome.most_gas,
+            "maxUsedGas": outcome.max_used_gas,
             "status": int(not outcome.error),
         }
         if outcome.error:

@@ -105,5 +105,5 @@ _BY_KIND: Mapping[FilterKind, Callable[[Context, PolledFilter], Changes]] = {
     FilterKind.LOGS: _logs,
     FilterKind.BLOCKS: _blocks,
     FilterKind.PENDING_HASHES: _pending_hashes,
-    FilterKind.PENDING_WHOLE: _pending,
+    FilterKind.PENDING_TRANSACTIONS: _pending,
 }

@@ -48,7 +48,7 @@ def new_block_filter(ctx: Context, params: NoParams) -> str:
 
 def new_pending_filter(ctx: Context, params: Whole) -> str:
     """Begin to tell of transactions that wait for a block; the id of the filter."""
-    kind = FilterKind.PENDING_WHOLE if params.whole else FilterKind.PENDING_HASHES
+    kind = FilterKind.PENDING_TRANSACTIONS if params.whole else FilterKind.PENDING_HASHES
     return _add(ctx, kind, ctx.backend.latest_pending())
 
 

@@ -1,5 +1,4 @@
 """Pure byte rules of CometBFT: Merkle trees, canonical protobuf, hashes, keys, votes.
 
-Every rule here was checked against real nodes (tests/comet/); nothing here
-does I/O.
+tests/comet/ checks each of them against real nodes; nothing here does I/O.
 """

@@ -1,4 +1,4 @@
-"""When a block was made: the weighted median of the votes for its parent."""
+"""BFT time: the weighted median of the timestamps of the parent's votes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ...domain.validator import ValidatorSet
 
 
 def median_time(commit: Commit, validators: ValidatorSet) -> int:
-    """The median vote time, weighted by power; absent votes do not count.
+    """Return the median vote time, weighted by power, without absent votes.
 
-    ``validators`` is the set that made the commit. CometBFT: the first time, in
+    ``validators`` is the set that signed the commit. CometBFT: the first time, in
     ascending order, at which half of the power that voted is reached.
     """
     weighted = sorted(

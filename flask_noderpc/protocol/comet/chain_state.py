@@ -1,4 +1,4 @@
-"""Where a chain stands, and the rules by which the next block continues it."""
+"""Chain state and the rules by which the next block extends it (CometBFT: state.State)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .limits import check_params
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """What the next block must continue."""
+    """State after the last block, which the next block must extend."""
 
     chain_id: str
     initial_height: int
@@ -48,18 +48,19 @@ class ChainState:
         updates: tuple[ValidatorUpdate, ...] = (),
         params: ConsensusParams | None = None,
     ) -> ChainState:
-        """The head before the first block.
+        """Return the state before the first block.
 
-        ``updates`` are the validators that the application gave instead of those of the
-        genesis. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a set that can't be.
+        ``updates`` are the validators of the application's InitChain response, which
+        replace those of the genesis. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for
+        an invalid set.
         """
         members = updates or tuple(
             ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators
         )
         params = params or genesis.consensus_params
-        with _refused("genesis validators"):
+        with _as_invalid_block("genesis validators"):
             first = validators.genesis_set(members)
-        with _refused("genesis"):
+        with _as_invalid_block("genesis"):
             check_params(params)
         return cls(
             chain_id=genesis.chain_id,
@@ -78,33 +79,33 @@ class ChainState:
 
     @property
     def is_genesis(self) -> bool:
-        """Whether no block has been made yet."""
+        """True before the first block."""
         return self.height < self.initial_height
 
     def next_time(self, commit: Commit) -> int:
-        """The time of the next block: the genesis time, then the weighted median of the
-        votes for its parent, which ``commit`` holds.
+        """Return the time of the next block: the genesis time, later the weighted median of
+        the votes in ``commit``, which is for its parent.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
         """
         if self.is_genesis:
             return self.time
-        with _refused(f"block {self.height + 1}"):
+        with _as_invalid_block(f"block {self.height + 1}"):
             return blocktime.median_time(commit, self.last_validators)
 
     def next_state(
         self, block_id: BlockID, time: int, commit: Commit, results: BlockResults
     ) -> ChainState:
-        """The head once a block is committed.
+        """Return the state after a block is committed.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for validator updates that can't be.
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for invalid updates.
         """
         update = results.consensus_param_updates
         params = self.params.updated(update) if update else self.params
-        with _refused(f"validator updates at {self.height + 1}"):
+        with _as_invalid_block(f"validator updates at {self.height + 1}"):
             _check_key_types(results.validator_updates, self.params)
             members = validators.updated(self.next_validators, results.validator_updates)
-        with _refused(f"updates at {self.height + 1}"):
+        with _as_invalid_block(f"updates at {self.height + 1}"):
             check_params(params)
         return replace(
             self,
@@ -121,14 +122,14 @@ class ChainState:
         )
 
     def check(self, block: Block, commit: Commit, results: BlockResults) -> tuple[BlockID, int]:
-        """The id and the size of a block that may follow.
+        """Return the id and the size in bytes of a valid next block.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
-        breaks. Signatures are not checked: see :func:`check_signatures`.
+        violates. Signatures are not checked: see :func:`check_signatures`.
         """
         block_id, size = hashes.block_id(block)
-        _compare(block, self._place(block))
-        _compare(block, self._content(block))
+        _compare(block, self._parent_fields(block))
+        _compare(block, self._content_fields(block))
         header, members = block.header, self.validators
         _compare(
             block,
@@ -142,8 +143,8 @@ class ChainState:
         )
         return block_id, size
 
-    def _place(self, block: Block) -> _Rules:
-        """What says where a block belongs."""
+    def _parent_fields(self, block: Block) -> _Expected:
+        """Return actual and expected values of the fields that link a block to its parent."""
         header, last = block.header, block.last_commit
         return {
             "chain_id": (header.chain_id, self.chain_id),
@@ -158,8 +159,8 @@ class ChainState:
             ),
         }
 
-    def _content(self, block: Block) -> _Rules:
-        """What a header says of its block and of the state that it follows."""
+    def _content_fields(self, block: Block) -> _Expected:
+        """Return actual and expected values of the header's hashes, time and proposer."""
         header = block.header
         return {
             "time": (header.time, self.next_time(block.last_commit)),
@@ -188,7 +189,7 @@ class ChainState:
 
 
 def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
-    """Raise :exc:`ValueError` for a key that the parameters do not let in."""
+    """Raise :exc:`ValueError` for a key type that the parameters do not allow."""
     # CometBFT: state/execution.go, validateValidatorUpdates.
     allowed = params.validator.pub_key_types
     for update in updates:
@@ -196,32 +197,32 @@ def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams
             raise ValueError(f"a {update.pub_key.type} key is none of {', '.join(allowed)}")
 
 
-_Rules = dict[str, tuple[object, object]]
+_Expected = dict[str, tuple[object, object]]
 
 
-def _compare(block: Block, rules: _Rules) -> None:
-    for what, (found, wanted) in rules.items():
-        if found != wanted:
+def _compare(block: Block, rules: _Expected) -> None:
+    for name, (actual, expected) in rules.items():
+        if actual != expected:
             raise InvalidBlock(
-                f"block {block.header.height}: {what} is {_shown(found)}, not {_shown(wanted)}"
+                f"block {block.header.height}: {name} is {_text(actual)}, not {_text(expected)}"
             )
 
 
 @contextmanager
-def _refused(what: str) -> Iterator[None]:
-    """Name what a :exc:`ValueError` is about."""
+def _as_invalid_block(subject: str) -> Iterator[None]:
+    """Turn a :exc:`ValueError` into :exc:`InvalidBlock`, prefixed with its subject."""
     try:
         yield
     except ValueError as error:
-        raise InvalidBlock(f"{what}: {error}") from None
+        raise InvalidBlock(f"{subject}: {error}") from None
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
 def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> None:
-    """Raise ``InvalidBlock`` unless more than two thirds of the power signed, validly."""
+    """Raise ``InvalidBlock`` unless valid signatures have more than two thirds of the power."""
     signed = 0
     for index, (sig, validator) in enumerate(
         zip(commit.signatures, members.validators, strict=True)

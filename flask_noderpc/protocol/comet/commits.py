@@ -1,6 +1,6 @@
-"""Did enough of the power sign a commit?
+"""Verification of the voting power behind a commit.
 
-CometBFT: types/validation.go, where all signatures are checked, with its texts.
+CometBFT: types/validation.go, the variant that checks all signatures, with its error texts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...domain.validator import Validator, ValidatorSet
 from .keys import commit_vote, verify_vote
 
 Signer = tuple[int, Validator]
-"""The position of a signature in its commit, and whose it is."""
+"""Index of a signature in its commit, and its validator."""
 
 
 def check_commit(
@@ -26,7 +26,7 @@ def check_commit(
     if height != commit.height:
         raise ValueError(f"Invalid commit -- wrong height: {height} vs {commit.height}")
     power = 0
-    for index, sig in _for_the_block(commit):
+    for index, sig in _block_signatures(commit):
         member = members[index]
         if member.address != sig.validator_address:
             raise ValueError(
@@ -41,21 +41,23 @@ def check_commit(
 def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) -> None:
     """Raise :exc:`ValueError` unless more than a third of another, trusted set signed."""
     signers: dict[bytes, Signer] = {}
-    for index, sig in _for_the_block(commit):
-        known = trusted.by_address.get(sig.validator_address)
-        if known is None:
+    for index, sig in _block_signatures(commit):
+        entry = trusted.by_address.get(sig.validator_address)
+        if entry is None:
             continue
-        first = signers.setdefault(sig.validator_address, (index, known[1]))
+        first = signers.setdefault(sig.validator_address, (index, entry[1]))
         if first[0] != index:
-            raise ValueError(f"double vote from {_shown(known[1])} ({first[0]} and {index})")
-    # CometBFT verifies these in a batch, which it begins only when the power is enough.
+            raise ValueError(
+                f"double vote from {_validator_text(entry[1])} ({first[0]} and {index})"
+            )
+    # CometBFT verifies these in a batch, only after the power was found sufficient.
     power = sum(validator.voting_power for _, validator in signers.values())
     _check_power(power, trusted.total_power // 3)
     for index, validator in signers.values():
         _check_signature(chain_id, commit, index, validator)
 
 
-def _shown(validator: Validator) -> str:
+def _validator_text(validator: Validator) -> str:
     # CometBFT: types/validator.go, String.
     kind, key = validator.pub_key.type.title(), validator.pub_key.value.hex().upper()
     return (
@@ -64,7 +66,7 @@ def _shown(validator: Validator) -> str:
     )
 
 
-def _for_the_block(commit: Commit) -> Iterator[tuple[int, CommitSig]]:
+def _block_signatures(commit: Commit) -> Iterator[tuple[int, CommitSig]]:
     for index, sig in enumerate(commit.signatures):
         if sig.block_id_flag == BlockIDFlag.COMMIT:
             yield index, sig

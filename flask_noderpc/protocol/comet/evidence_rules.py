@@ -1,7 +1,7 @@
-"""Do two votes, or a block that is not on the chain, prove an offence?
+"""Verification of evidence: duplicate votes and light client attacks.
 
-CometBFT: evidence/verify.go and types/evidence.go, with their texts. Each check raises
-:exc:`ValueError`; what :mod:`.basics` checks holds already.
+CometBFT: evidence/verify.go and types/evidence.go, with their error texts. Each check
+raises :exc:`ValueError` and expects that :mod:`.validate_basic` passed before.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ from ...domain.validator import NO_KEY, Validator, ValidatorSet
 from . import hashes, validators
 from .commits import check_commit, check_trusted_third
 from .keys import address, verify_vote
-from .validate_basic import named
+from .validate_basic import error_prefix
 
 
 def check_duplicate_vote(
     piece: DuplicateVoteEvidence, chain_id: str, members: ValidatorSet
 ) -> None:
-    """Raise unless one of the members, of that height, signed both votes."""
+    """Raise unless one of the validators at that height signed both votes."""
     first, second = piece.vote_a, piece.vote_b
-    known = members.by_address.get(first.validator_address)
-    if known is None:
+    entry = members.by_address.get(first.validator_address)
+    if entry is None:
         raise ValueError(
             f"address {first.validator_address.hex().upper()} was not a validator at height"
             f" {piece.height}"
         )
-    if _place(first) != _place(second):
-        raise ValueError(f"h/r/s does not match: {_place(first)} vs {_place(second)}")
+    if _height_round_step(first) != _height_round_step(second):
+        raise ValueError(
+            f"h/r/s does not match: {_height_round_step(first)} vs {_height_round_step(second)}"
+        )
     if first.validator_address != second.validator_address:
         raise ValueError(
             "validator addresses do not match:"
             f" {first.validator_address.hex().upper()}"
             f" vs {second.validator_address.hex().upper()}"
         )
-    member = known[1]
+    member = entry[1]
     if member.voting_power != piece.validator_power:
         raise ValueError(
             "validator power from evidence and our validator set does not match"
@@ -55,15 +57,15 @@ def check_duplicate_vote(
             raise ValueError(f"verifying {name}: invalid signature")
 
 
-def _place(vote: Vote) -> str:
+def _height_round_step(vote: Vote) -> str:
     return f"{vote.height}/{vote.round}/SIGNED_MSG_TYPE_{VoteType(vote.type).name}"
 
 
-def _check_total(told: int, members: ValidatorSet) -> None:
-    if told != members.total_power:
+def _check_total(listed: int, members: ValidatorSet) -> None:
+    if listed != members.total_power:
         raise ValueError(
             "total voting power from the evidence and our validator set does not match"
-            f" ({told} != {members.total_power})"
+            f" ({listed} != {members.total_power})"
         )
 
 
@@ -75,24 +77,24 @@ def check_light_client_attack(
 ) -> None:
     """Raise unless the block conflicts with the trusted one, and enough power signed it.
 
-    ``members`` is the set of the common height.
+    ``members`` is the validator set at the common height.
     """
     shown = piece.conflicting_block
     header, commit = shown.signed_header.header, shown.signed_header.commit
     chain_id = trusted.header.chain_id
     if common.header.height != header.height:
-        with named("skipping verification of conflicting block failed"):
+        with error_prefix("skipping verification of conflicting block failed"):
             check_trusted_third(chain_id, members, commit)
-    elif _is_invented(header, trusted.header):
+    elif _is_lunatic(header, trusted.header):
         raise ValueError(
             "common height is the same as conflicting block height so expected the"
             " conflicting block to be correctly derived yet it wasn't"
         )
-    with named("invalid commit from conflicting block"):
+    with error_prefix("invalid commit from conflicting block"):
         check_commit(chain_id, shown.validators, header.height, commit)
     _check_total(piece.total_voting_power, members)
     _check_conflict(header, trusted.header)
-    _check_blame(piece.byzantine_validators, byzantine_validators(piece, members, trusted))
+    _check_byzantine(piece.byzantine_validators, byzantine_validators(piece, members, trusted))
 
 
 def _check_conflict(header: Header, trusted: Header) -> None:
@@ -101,16 +103,16 @@ def _check_conflict(header: Header, trusted: Header) -> None:
             "conflicting block doesn't violate monotonically increasing time"
             f" ({to_go_text(header.time)} is after {to_go_text(trusted.time)})"
         )
-    own_hash = hashes.header_hash(trusted)
-    if own_hash == hashes.header_hash(header):
+    trusted_hash = hashes.header_hash(trusted)
+    if trusted_hash == hashes.header_hash(header):
         raise ValueError(
             "trusted header hash matches the evidence's conflicting header hash:"
-            f" {own_hash.hex().upper()}"
+            f" {trusted_hash.hex().upper()}"
         )
 
 
-def _is_invented(header: Header, trusted: Header) -> bool:
-    """Whether a header can't have come from the state that the trusted one came from."""
+def _is_lunatic(header: Header, trusted: Header) -> bool:
+    """Return True if a header does not follow from the state of the trusted one."""
     return any(
         getattr(header, name) != getattr(trusted, name)
         for name in (
@@ -126,19 +128,19 @@ def _is_invented(header: Header, trusted: Header) -> bool:
 def byzantine_validators(
     piece: LightClientAttackEvidence, members: ValidatorSet, trusted: SignedHeader
 ) -> tuple[Validator, ...]:
-    """Who is to blame for a conflicting block."""
+    """Return the validators that are responsible for a conflicting block."""
     block = piece.conflicting_block
     commit = block.signed_header.commit
-    if _is_invented(block.signed_header.header, trusted.header):
-        # Lunatic: whoever of the known members signed what they should have refused.
-        known = members.by_address
-        signers = (known.get(signer) for signer in _signers(commit))
-        return validators.in_order(found[1] for found in signers if found)
+    if _is_lunatic(block.signed_header.header, trusted.header):
+        # Lunatic: the validators of the common height that signed an invalid header.
+        by_address = members.by_address
+        signers = (by_address.get(signer) for signer in _signers(commit))
+        return validators.in_order(entry[1] for entry in signers if entry)
     if commit.round == trusted.commit.round:
-        # Equivocation: the set is the same, and whoever is in both commits voted twice.
+        # Equivocation: the validators that signed both commits of the same round.
         twice = _signers(commit) & _signers(trusted.commit)
         return validators.in_order(v for v in block.validators if v.address in twice)
-    # Amnesia: who changed their vote against the rules can't be told from here.
+    # Amnesia: the two commits alone do not identify the faulty validators.
     return ()
 
 
@@ -150,16 +152,16 @@ def _signers(commit: Commit) -> frozenset[bytes]:
     )
 
 
-def _check_blame(told: tuple[Validator, ...], found: tuple[Validator, ...]) -> None:
-    if told and not found:
+def _check_byzantine(listed: tuple[Validator, ...], expected: tuple[Validator, ...]) -> None:
+    if listed and not expected:
         raise ValueError(
-            f"expected nil validators from an amnesia light client attack but got {len(told)}"
+            f"expected nil validators from an amnesia light client attack but got {len(listed)}"
         )
-    if len(told) != len(found):
+    if len(listed) != len(expected):
         raise ValueError(
-            f"expected {len(found)} byzantine validators from evidence but got {len(told)}"
+            f"expected {len(expected)} byzantine validators from evidence but got {len(listed)}"
         )
-    for index, (theirs, ours) in enumerate(zip(told, found, strict=True)):
+    for index, (theirs, ours) in enumerate(zip(listed, expected, strict=True)):
         if theirs.address != ours.address:
             raise ValueError(
                 "evidence contained an unexpected byzantine validator address; expected:"
@@ -172,10 +174,10 @@ def _check_blame(told: tuple[Validator, ...], found: tuple[Validator, ...]) -> N
             )
         if theirs.pub_key == NO_KEY:
             raise ValueError(f"byzantine validator at index {index} has nil pubkey")
-        own = address(theirs.pub_key)
-        if own != theirs.address:
+        key_address = address(theirs.pub_key)
+        if key_address != theirs.address:
             raise ValueError(
                 f"byzantine validator at index {index} has address"
                 f" {theirs.address.hex().upper()} that does not match pubkey address"
-                f" {own.hex().upper()}"
+                f" {key_address.hex().upper()}"
             )

@@ -1,4 +1,4 @@
-"""The hashes a header carries, and the header's own."""
+"""Hashes of a header and of the data it commits to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PART_SIZE = 65536
 
 
 def tx_hash(tx: bytes) -> bytes:
-    """The hash a transaction is known by."""
+    """Hash of a transaction."""
     return sha256(tx).digest()
 
 
 def header_hash(header: Header) -> bytes:
-    """The block hash: Merkle root of the fourteen fields, scalars in wrappers."""
+    """Block hash: the Merkle root of the header's fourteen fields, scalars in wrappers."""
     return merkle.root(
         (
             messages.version(header.version),
@@ -59,7 +59,7 @@ def data_hash(txs: Sequence[bytes]) -> bytes:
 
 
 def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
-    """The proof that ``txs[index]`` is under :func:`data_hash`."""
+    """Inclusion proof of ``txs[index]`` under :func:`data_hash`."""
     tree = merkle.Tree([tx_hash(tx) for tx in txs])
     return TxProof(tree.root, txs[index], tree.proof(index))
 
@@ -74,7 +74,7 @@ def validators_hash(validators: ValidatorSet) -> bytes:
     return _members_hash(tuple((v.pub_key, v.voting_power) for v in validators.validators))
 
 
-# Membership changes rarely and every header carries this hash twice.
+# Cached: the set changes rarely, and every header contains this hash twice.
 @lru_cache(maxsize=32)
 def _members_hash(members: tuple[tuple[PublicKey, int], ...]) -> bytes:
     return merkle.root(
@@ -107,23 +107,23 @@ def evidence_hash(evidence: Sequence[Evidence]) -> bytes:
 
 
 def evidence_hash_of(piece: Evidence) -> bytes:
-    """The hash that a piece of evidence is known by."""
+    """Hash of a piece of evidence."""
     if not isinstance(piece, LightClientAttackEvidence):
         return sha256(messages.evidence(piece)).digest()
     # CometBFT: types/evidence.go copies all but the last byte of the header's hash, and the
-    # height as Go's zig-zag varint: who signed, and who is blamed, makes no difference.
+    # height as Go's zig-zag varint; signers and byzantine validators are not covered.
     block_hash = header_hash(piece.conflicting_block.signed_header.header)
     return sha256(block_hash[:31] + b"\0" + varint(piece.common_height << 1)).digest()
 
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:
-    """How the serialised block is cut, and its size in bytes."""
+    """Part set header of the serialised block, and its size in bytes."""
     body = messages.block(block)
     parts = [body[at : at + PART_SIZE] for at in range(0, len(body), PART_SIZE)]
     return PartSetHeader(len(parts), merkle.root(parts)), len(body)
 
 
 def block_id(block: Block) -> tuple[BlockID, int]:
-    """The block's id, and its size in bytes."""
+    """Block id, and the size of the block in bytes."""
     parts, size = part_set(block)
     return BlockID(header_hash(block.header), parts), size

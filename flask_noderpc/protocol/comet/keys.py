@@ -1,4 +1,4 @@
-"""Keys, addresses and vote signatures; our own keys are ed25519."""
+"""Keys, addresses and vote signatures; private keys are ed25519."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .ripemd160 import ripemd160
 
 
 def address(key: PublicKey) -> bytes:
-    """The 20 bytes that a validator is known by; raise :exc:`ValueError` for other keys."""
+    """Return the 20-byte address of a key; raise :exc:`ValueError` for other key types."""
     if key.type == ED25519 and len(key.value) == 32:
         return sha256(key.value).digest()[:20]
     if key.type == SECP256K1 and len(key.value) == secp256k1.KEY_SIZE:
-        # CometBFT: crypto/secp256k1/secp256k1.go, as Bitcoin has it.
+        # CometBFT: crypto/secp256k1/secp256k1.go, the same as in Bitcoin.
         return ripemd160(sha256(key.value).digest())
     raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
 
@@ -39,12 +39,12 @@ class PrivateKey:
 
     @classmethod
     def generate(cls) -> PrivateKey:
-        """A new key from the system's randomness."""
+        """Return a new random key."""
         return cls(os.urandom(32))
 
     @cached_property
     def public(self) -> PublicKey:
-        """The public half."""
+        """Public key."""
         return PublicKey(ED25519, self._key.public_key().public_bytes_raw())
 
     @cached_property
@@ -53,12 +53,12 @@ class PrivateKey:
         return address(self.public)
 
     def sign(self, message: bytes) -> bytes:
-        """A 64-byte signature."""
+        """Return a 64-byte signature."""
         return self._key.sign(message)
 
 
 def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Whether the key signed the message."""
+    """Return True if the key signed the message."""
     if key.type == SECP256K1:
         return secp256k1.verify(key.value, signature, message)
     if key.type != ED25519:
@@ -71,7 +71,7 @@ def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
 
 
 def commit_vote(commit: Commit, index: int) -> Vote:
-    """The precommit that ``commit.signatures[index]`` stands for."""
+    """Return the precommit of ``commit.signatures[index]``."""
     sig = commit.signatures[index]
     return Vote(
         type=VoteType.PRECOMMIT,
@@ -86,7 +86,7 @@ def commit_vote(commit: Commit, index: int) -> Vote:
 
 
 def sign_commit_vote(vote: Vote, chain_id: str, key: PrivateKey) -> CommitSig:
-    """The vote, signed, as it stands in a commit."""
+    """Sign a vote and return its signature entry of a commit."""
     return CommitSig(
         BlockIDFlag.COMMIT,
         vote.validator_address,
@@ -96,5 +96,5 @@ def sign_commit_vote(vote: Vote, chain_id: str, key: PrivateKey) -> CommitSig:
 
 
 def verify_vote(vote: Vote, chain_id: str, key: PublicKey) -> bool:
-    """Whether the vote's signature is the key's."""
+    """Return True if the key signed the vote."""
     return verify(key, vote.signature, canonical_vote(vote, chain_id))

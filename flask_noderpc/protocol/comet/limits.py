@@ -1,4 +1,4 @@
-"""What consensus parameters may be (CometBFT: ConsensusParams.ValidateBasic)."""
+"""Validation of consensus parameters (CometBFT: ConsensusParams.ValidateBasic)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEY_TYPES = (ED25519, SECP256K1, "sr25519", "bls12_381")
 
 
 def check_params(params: ConsensusParams) -> None:
-    """Raise :exc:`ValueError` naming the parameter that can't be."""
+    """Raise :exc:`ValueError` naming the first invalid parameter."""
     block, evidence = params.block, params.evidence
     rules = {
         f"block.max_bytes is -1 or 1 to {MAX_BLOCK_BYTES}": block.max_bytes == -1

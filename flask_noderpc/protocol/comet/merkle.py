@@ -29,12 +29,12 @@ def split_point(count: int) -> int:
 
 
 class Tree:
-    """The tree over some leaves, hashed once for any number of proofs."""
+    """Merkle tree, hashed once for any number of proofs."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
         level = [leaf_hash(leaf) for leaf in leaves]
         self._levels = [level]
-        # Pairing level by level and carrying an odd last node up gives the same tree as
+        # Pairing level by level and promoting an odd last node gives the same tree as
         # splitting at the largest power of two, without recursion.
         while len(level) > 1:
             paired = [inner_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -45,12 +45,12 @@ class Tree:
 
     @property
     def root(self) -> bytes:
-        """The Merkle root; the hash of nothing for an empty list."""
+        """Merkle root; the hash of no bytes for an empty list."""
         top = self._levels[-1]
         return top[0] if top else EMPTY_HASH
 
     def proof(self, index: int) -> MerkleProof:
-        """The proof that the leaf is under the root."""
+        """Return the inclusion proof of the leaf."""
         leaves = self._levels[0]
         aunts = []
         position = index
@@ -63,17 +63,17 @@ class Tree:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """The Merkle root; the hash of nothing for an empty list."""
+    """Merkle root; the hash of no bytes for an empty list."""
     return Tree(leaves).root
 
 
 def proof(leaves: Sequence[bytes], index: int) -> MerkleProof:
-    """The proof that ``leaves[index]`` is under :func:`root`."""
+    """Return the inclusion proof of ``leaves[index]`` under :func:`root`."""
     return Tree(leaves).proof(index)
 
 
 def root_of_proof(claim: MerkleProof) -> bytes | None:
-    """The root a proof leads to; ``None`` when its shape fits no tree."""
+    """Return the root computed from a proof; ``None`` if the proof fits no tree."""
     if not 0 <= claim.index < claim.total or len(claim.aunts) > _MAX_AUNTS:
         return None
     return _climb(claim.leaf_hash, claim.index, claim.total, list(claim.aunts))

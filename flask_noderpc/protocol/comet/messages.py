@@ -1,4 +1,4 @@
-"""Domain values as the canonical protobuf bytes that are hashed, signed and cut."""
+"""Canonical protobuf encoding of domain values, for hashes, signatures and block parts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def commit(value: Commit) -> bytes:
 
 
 def vote(value: Vote) -> bytes:
-    """Vote{1..10} as it stands inside evidence."""
+    """Vote{1..10} within evidence."""
     return b"".join(
         (
             integer(1, value.type),
@@ -113,7 +113,7 @@ def light_block(value: LightBlock) -> bytes:
     """LightBlock{1 signed_header{1 header, 2 commit}, 2 validator_set}."""
     signed = value.signed_header
     # ValidatorSet{1* validators, 2 proposer}; CometBFT leaves 3, the total power, out.
-    members = b"".join(message(1, validator(one)) for one in value.validators)
+    members = b"".join(message(1, validator(v)) for v in value.validators)
     return message(
         1, message(1, header(signed.header)) + message(2, commit(signed.commit))
     ) + message(2, members + message(2, validator(value.proposer)))
@@ -126,7 +126,7 @@ def evidence(value: Evidence) -> bytes:
         return (
             message(1, light_block(value.conflicting_block))
             + integer(2, value.common_height)
-            + b"".join(message(3, validator(one)) for one in value.byzantine_validators)
+            + b"".join(message(3, validator(v)) for v in value.byzantine_validators)
             + integer(4, value.total_voting_power)
             + message(5, timestamp(value.timestamp))
         )
@@ -145,10 +145,10 @@ def any_evidence(value: Evidence) -> bytes:
 
 
 def block(value: Block) -> bytes:
-    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes cut into parts."""
-    # A transaction is a repeated field, so an empty one is written too.
+    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes split into parts."""
+    # Elements of a repeated field are written even when empty.
     txs = b"".join(message(1, tx) for tx in value.txs)
-    # The wrapper is what hashing leaves out.
+    # Evidence hashes are those of the message without this wrapper.
     proofs = b"".join(message(1, any_evidence(item)) for item in value.evidence)
     return (
         message(1, header(value.header))
@@ -159,7 +159,7 @@ def block(value: Block) -> bytes:
 
 
 def canonical_vote(value: Vote, chain_id: str) -> bytes:
-    """The bytes a vote's signature covers, behind their length."""
+    """Sign bytes of a vote, length-prefixed."""
     canonical_id = blob(1, value.block_id.hash) + message(
         2, part_set_header(value.block_id.parts)
     )
@@ -167,7 +167,7 @@ def canonical_vote(value: Vote, chain_id: str) -> bytes:
         integer(1, value.type)
         + sfixed64(2, value.height)
         + sfixed64(3, value.round)
-        # A vote for nil has no block id at all.
+        # The block id of a vote for nil is omitted.
         + (message(4, canonical_id) if value.block_id.hash else b"")
         + message(5, timestamp(value.timestamp))
         + string(6, chain_id)

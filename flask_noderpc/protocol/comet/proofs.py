@@ -1,4 +1,4 @@
-"""Proofs that a pair is in a tree, as the light client of CometBFT reads them."""
+"""Inclusion proofs of key-value pairs, in the form that CometBFT's light client verifies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .protobuf import blob, delimited, integer, message
 
 
 def pair_hash(key: bytes, value: bytes) -> bytes:
-    """Hash of the leaf that a pair is."""
+    """Leaf hash of a key-value pair."""
     # CometBFT: ValueOp.Run in crypto/merkle/proof_value.go.
     return merkle.leaf_hash(delimited(key) + delimited(sha256(value).digest()))
 
 
 def value_op(key: bytes, proof: MerkleProof) -> ProofOp:
-    """The step from a value, under this key, to the root of its tree."""
+    """Return the proof operator from a key's value to the root of its tree."""
     # CometBFT: ValueOp{1 key, 2 Proof{1 total, 2 index, 3 leaf_hash, 4 aunts}}.
     body = (
         integer(1, proof.total)

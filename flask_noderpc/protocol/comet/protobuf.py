@@ -1,7 +1,7 @@
-"""The little of proto3 encoding that hashed messages need.
+"""Proto3 encoding of the field types of hashed messages.
 
-Fields are written in ascending order by their callers; zero scalars and empty
-bytes are left out; an embedded message is left out only where a caller says so.
+The callers write fields in ascending order; zero scalars and empty
+bytes are left out; an embedded message is left out only by the caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def varint(value: int) -> bytes:
-    """Base-128 form; a negative int64 takes ten bytes."""
+    """Encode a varint; a negative int64 takes ten bytes."""
     value &= _MASK
     if value < 0x80:
         return bytes((value,))
@@ -53,11 +53,11 @@ def string(number: int, value: str) -> bytes:
 
 
 def timestamp(time_ns: int) -> bytes:
-    """The body of ``google.protobuf.Timestamp``."""
+    """Encode ``google.protobuf.Timestamp``, without tag and length."""
     seconds, nanos = divmod(time_ns, SECOND)
     return integer(1, seconds) + integer(2, nanos)
 
 
 def delimited(body: bytes) -> bytes:
-    """The body behind its length."""
+    """Return the body with its length before it."""
     return varint(len(body)) + body

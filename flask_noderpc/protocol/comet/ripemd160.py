@@ -1,8 +1,8 @@
 """RIPEMD-160, which addresses of secp256k1 keys need and not every OpenSSL has.
 
-OpenSSL 3.0.0 to 3.0.6, as some Linux distributions have it, keeps it in a provider that is
-not loaded. There it is worked out here, after the paper of Dobbertin, Bosselaers and
-Preneel: two lines of five rounds of sixteen steps over each block of 64 bytes.
+OpenSSL 3.0.0 to 3.0.6, as some Linux distributions have it, has it in a provider that is
+not loaded. The fallback follows the paper of Dobbertin, Bosselaers and Preneel: two
+parallel lines of five rounds of sixteen steps for each block of 64 bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MASK = 0xFFFFFFFF
 
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0)
 
-# Of each line: the constant of each round, the word that each step takes, and its shift.
+# For each line: the constants of the rounds, the word of each step, and its shift.
 _LEFT_K = (0x00000000, 0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xA953FD4E)
 _RIGHT_K = (0x50A28BE6, 0x5C4DD124, 0x6D703EF3, 0x7A6D76E9, 0x00000000)
 
@@ -39,7 +39,7 @@ _MIXES: tuple[_Mix, ...] = (
 
 
 def _orders(first: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The order of words in each of five rounds: each permutes that of the one before."""
+    """Return the word order of each of the five rounds; each permutes the previous one."""
     orders = [tuple(first)]
     while len(orders) < 5:
         orders.append(tuple(_RHO[word] for word in orders[-1]))
@@ -51,15 +51,15 @@ _RIGHT_ORDERS = _orders([(9 * index + 5) % 16 for index in range(16)])
 
 
 def ripemd160(data: bytes) -> bytes:
-    """The 20 bytes of the hash."""
+    """Return the 20-byte hash."""
     try:
         return hashlib.new("ripemd160", data, usedforsecurity=False).digest()
     except ValueError:
-        return computed(data)
+        return ripemd160_py(data)
 
 
-def computed(data: bytes) -> bytes:
-    """The hash without OpenSSL."""
+def ripemd160_py(data: bytes) -> bytes:
+    """Return the hash, computed without OpenSSL."""
     state: tuple[int, ...] = _START
     padding = b"\x80" + bytes(-(len(data) + 9) % 64) + struct.pack("<Q", 8 * len(data))
     padded = data + padding
@@ -87,8 +87,8 @@ def _line(
     for order, constant, mix, shifts in zip(orders, constants, mixes, _SHIFTS, strict=True):
         for word in order:
             total = a + (mix(b, c, d) & _MASK) + words[word] + constant
-            moved = (_rotated(total, shifts[word]) + e) & _MASK
-            a, b, c, d, e = e, moved, b, _rotated(c, 10), d
+            rotated_sum = (_rotated(total, shifts[word]) + e) & _MASK
+            a, b, c, d, e = e, rotated_sum, b, _rotated(c, 10), d
     return a, b, c, d, e
 
 

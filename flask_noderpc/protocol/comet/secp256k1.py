@@ -1,4 +1,4 @@
-"""Signatures by secp256k1 keys, as CometBFT takes them."""
+"""Verification of CometBFT's secp256k1 signatures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def verify(key: bytes, signature: bytes, message: bytes) -> bool:
-    """Whether the compressed key signed the message.
+    """Return True if the compressed key signed the message.
 
     CometBFT: crypto/secp256k1/secp256k1.go. A signature is R and S, 32 bytes each, and S is
     in the lower half, so that nobody can make a second signature of one.

@@ -1,6 +1,6 @@
-"""What holds of votes, headers and evidence wherever they come from.
+"""Stateless validation of votes, headers and evidence.
 
-CometBFT: the ValidateBasic methods of types/*.go, with their texts. Each check raises
+CometBFT: the ValidateBasic methods of types/*.go, with their error texts. Each check raises
 :exc:`ValueError`.
 """
 
@@ -38,7 +38,7 @@ MAX_CHAIN_ID_LENGTH = 50
 
 
 def check_evidence_basics(piece: Evidence) -> None:
-    """Raise unless a piece of evidence is consistent in itself."""
+    """Raise :exc:`ValueError` unless evidence is well-formed."""
     if isinstance(piece, LightClientAttackEvidence):
         _check_attack(piece)
     else:
@@ -46,44 +46,44 @@ def check_evidence_basics(piece: Evidence) -> None:
 
 
 @contextmanager
-def named(what: str) -> Iterator[None]:
-    """Say in front of a :exc:`ValueError` what it is about."""
+def error_prefix(prefix: str) -> Iterator[None]:
+    """Prefix the text of a :exc:`ValueError`."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
+        raise ValueError(f"{prefix}: {error}") from None
 
 
 def _check_duplicate_vote(piece: DuplicateVoteEvidence) -> None:
-    with named("invalid VoteA"):
+    with error_prefix("invalid VoteA"):
         check_vote(piece.vote_a)
-    with named("invalid VoteB"):
+    with error_prefix("invalid VoteB"):
         check_vote(piece.vote_b)
     if block_id_key(piece.vote_a.block_id) >= block_id_key(piece.vote_b.block_id):
         raise ValueError("duplicate votes in invalid order")
 
 
 def block_id_key(block_id: BlockID) -> bytes:
-    """What the two votes of evidence are ordered by."""
+    """Return the sort key of the two votes of evidence."""
     return block_id.hash + messages.part_set_header(block_id.parts)
 
 
 def block_id_text(block_id: BlockID) -> str:
-    """A block id as CometBFT's sentences show it."""
+    """Return a block id in the form of CometBFT's error texts."""
     parts = block_id.parts
     shown = parts.hash[:6].ljust(6, b"\0").hex().upper()
     return f"{block_id.hash.hex().upper()}:{parts.total}:{shown}"
 
 
 def check_vote(vote: Vote) -> None:
-    """Raise unless a vote may be one."""
+    """Raise :exc:`ValueError` unless a vote is well-formed."""
     if vote.type not in (VoteType.PREVOTE, VoteType.PRECOMMIT):
         raise ValueError("invalid Type")
     if vote.height <= 0:
         raise ValueError("negative or zero Height")
     if vote.round < 0:
         raise ValueError("negative Round")
-    with named("wrong BlockID"):
+    with error_prefix("wrong BlockID"):
         _check_block_id(vote.block_id)
     if vote.block_id != NO_BLOCK and not _is_complete(vote.block_id):
         raise ValueError(
@@ -128,7 +128,7 @@ def _check_signature(signature: bytes) -> None:
 def _check_block_id(block_id: BlockID) -> None:
     if len(block_id.hash) not in (0, HASH_SIZE):
         raise ValueError("wrong Hash")
-    with named("wrong PartSetHeader: wrong Hash"):
+    with error_prefix("wrong PartSetHeader: wrong Hash"):
         _check_hash(block_id.parts.hash)
 
 
@@ -153,14 +153,14 @@ def _check_attack(piece: LightClientAttackEvidence) -> None:
             "common height is ahead of the conflicting block height"
             f" ({piece.common_height} > {height})"
         )
-    with named("invalid conflicting light block"):
+    with error_prefix("invalid conflicting light block"):
         _check_light_block(piece.conflicting_block)
 
 
 def _check_light_block(block: LightBlock) -> None:
-    with named("invalid signed header"):
+    with error_prefix("invalid signed header"):
         _check_signed_header(block.signed_header)
-    with named("invalid validator set"):
+    with error_prefix("invalid validator set"):
         _check_validators(block)
     named_hash = block.signed_header.header.validators_hash
     own_hash = hashes.validators_hash(ValidatorSet(block.validators))
@@ -173,9 +173,9 @@ def _check_light_block(block: LightBlock) -> None:
 
 def _check_signed_header(signed: SignedHeader) -> None:
     header, commit = signed.header, signed.commit
-    with named("invalid header"):
+    with error_prefix("invalid header"):
         _check_header(header)
-    with named("invalid commit"):
+    with error_prefix("invalid commit"):
         _check_commit(commit)
     if commit.height != header.height:
         raise ValueError(
@@ -202,7 +202,7 @@ def _check_header(header: Header) -> None:
         )
     if header.height <= 0:
         raise ValueError("negative Height" if header.height < 0 else "zero Height")
-    with named("wrong LastBlockID"):
+    with error_prefix("wrong LastBlockID"):
         _check_block_id(header.last_block_id)
     _check_hashes(header, "last_commit_hash", "data_hash", "evidence_hash")
     size = len(header.proposer_address)
@@ -210,7 +210,7 @@ def _check_header(header: Header) -> None:
         raise ValueError(
             f"invalid ProposerAddress length; got: {size}, expected: {ADDRESS_SIZE}"
         )
-    # The application's hash has any length.
+    # The app hash has no fixed length.
     _check_hashes(
         header, "validators_hash", "next_validators_hash", "consensus_hash", "last_results_hash"
     )
@@ -218,7 +218,7 @@ def _check_header(header: Header) -> None:
 
 def _check_hashes(header: Header, *names: str) -> None:
     for name in names:
-        with named("wrong " + name.title().replace("_", "")):
+        with error_prefix("wrong " + name.title().replace("_", "")):
             _check_hash(getattr(header, name))
 
 
@@ -234,7 +234,7 @@ def _check_commit(commit: Commit) -> None:
     if not commit.signatures:
         raise ValueError("no signatures in commit")
     for index, sig in enumerate(commit.signatures):
-        with named(f"wrong CommitSig #{index}"):
+        with error_prefix(f"wrong CommitSig #{index}"):
             _check_commit_sig(sig)
 
 
@@ -256,9 +256,9 @@ def _check_validators(block: LightBlock) -> None:
     if not block.validators:
         raise ValueError("validator set is nil or empty")
     for index, validator in enumerate(block.validators):
-        with named(f"invalid validator #{index}"):
+        with error_prefix(f"invalid validator #{index}"):
             _check_validator(validator)
-    with named("proposer failed validate basic, error"):
+    with error_prefix("proposer failed validate basic, error"):
         _check_validator(block.proposer)
     if block.proposer.address not in {validator.address for validator in block.validators}:
         raise ValueError("proposer not in validator set")

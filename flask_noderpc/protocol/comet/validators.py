@@ -16,24 +16,24 @@ MAX_TOTAL_POWER = ((1 << 63) - 1) // 8
 
 
 def in_order(validators: Iterable[Validator]) -> tuple[Validator, ...]:
-    """Validators by power, highest first, then by address."""
+    """Sort validators by power, highest first, then by address."""
     return tuple(sorted(validators, key=lambda v: (-v.voting_power, v.address)))
 
 
 def genesis_set(updates: Iterable[ValidatorUpdate]) -> ValidatorSet:
-    """The set at the first height; raise :exc:`ValueError` as :func:`updated` does."""
+    """Return the set at the first height; raise the errors of :func:`updated`."""
     return rotated(updated(ValidatorSet(), updates))
 
 
 def at_round(validators: ValidatorSet, round_number: int) -> ValidatorSet:
-    """The set whose ``proposer`` is due in a later round: each round is a step."""
+    """Return the set with the proposer of a later round; each round is one rotation step."""
     for _ in range(round_number):
         validators = rotated(validators)
     return validators
 
 
 def rotated(validators: ValidatorSet) -> ValidatorSet:
-    """The set one height later: rescaled, centred, and one step taken."""
+    """Return the set of the next height: rescaled, centred, rotated by one step."""
     if not validators.validators:
         return validators
     total = validators.total_power
@@ -88,27 +88,27 @@ def _with_priorities(validators: ValidatorSet, priorities: list[int]) -> Validat
 
 
 def updated(validators: ValidatorSet, updates: Iterable[ValidatorUpdate]) -> ValidatorSet:
-    """The set with powers changed, validators added, and those of power 0 removed.
+    """Return the set with changed powers and new validators, without those of power 0.
 
-    Raise :exc:`ValueError` for a negative power, a key named twice, the removal of a
-    stranger, or a set that would be empty or too powerful.
+    Raise :exc:`ValueError` for a negative power, a key named twice, the removal of an
+    unknown validator, or a resulting set that is empty or exceeds the maximum power.
     """
     members = {v.address: v for v in validators.validators}
     changes = _changes(members, updates)
     if not changes:
         return validators
-    # CometBFT: a newcomer starts at -1.125 times the total that counts the updates and
-    # not yet the removals.
+    # CometBFT: a new validator starts at -1.125 times the total power after the updates
+    # and before the removals.
     before_removals = {**members, **{a: v for a, v in changes.items() if v.voting_power}}
     total = sum(v.voting_power for v in before_removals.values())
     for address, change in changes.items():
-        known = members.get(address)
-        priority = -(total + (total >> 3)) if known is None else known.proposer_priority
+        current = members.get(address)
+        priority = -(total + (total >> 3)) if current is None else current.proposer_priority
         members[address] = replace(change, proposer_priority=priority)
-    kept = in_order(v for v in members.values() if v.voting_power)
-    if not kept:
+    remaining = in_order(v for v in members.values() if v.voting_power)
+    if not remaining:
         raise ValueError("the validator set would be empty")
-    after = ValidatorSet(kept, validators.proposer)
+    after = ValidatorSet(remaining, validators.proposer)
     if after.total_power > MAX_TOTAL_POWER:
         raise ValueError(
             f"total voting power can't exceed {MAX_TOTAL_POWER}, got {after.total_power}"
