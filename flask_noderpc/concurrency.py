@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def is_patched() -> bool:
-    """Whether gevent has replaced the blocking parts of the standard library."""
+    """True if gevent has replaced the blocking parts of the standard library."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched("threading"))
 
@@ -33,19 +33,19 @@ _PATCHED_FIRST = is_patched()
 
 
 def is_patched_late() -> bool:
-    """Whether locks may have been made before gevent replaced them: they stop the hub."""
+    """True if locks may have been created before gevent patched them: those stop the hub."""
     return is_patched() and not _PATCHED_FIRST
 
 
 # libev: of what is due in one iteration of the loop, each is called once. With this priority
-# gevent.idle() comes back in the next one.
+# gevent.idle() returns in the next one.
 _IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
     """Let other threads run, or other greenlets and those whose socket is ready.
 
-    gevent's ``sleep(0)`` comes back before sockets are looked at, up to fifty times.
+    gevent's ``sleep(0)`` returns before sockets are polled, up to fifty times.
     """
     if is_patched():
         from gevent import idle
@@ -63,19 +63,19 @@ def has_input(sock: socket.socket) -> bool:
     if is_patched():
         from gevent.monkey import get_original
 
-        # gevent's own runs the hub, also for no time at all.
+        # gevent's poll runs the hub even with a timeout of 0.
         poll = get_original("select", "poll")
-    looking = poll()
+    poller = poll()
     try:
-        looking.register(sock, select.POLLIN)
+        poller.register(sock, select.POLLIN)
     except ValueError:
-        # Shut meanwhile, as a read says.
+        # Closed meanwhile: a read reports it.
         return True
-    return bool(looking.poll(0))
+    return bool(poller.poll(0))
 
 
 def native_lock() -> threading.Lock:
-    """A lock between real threads, for short moments: under gevent it stops the hub."""
+    """Return a lock between native threads; under gevent it stops the hub, so hold it briefly."""
     if is_patched():
         from gevent.monkey import get_original
 
@@ -96,17 +96,17 @@ class _Runner(Protocol):
     def stop(self) -> None: ...
 
 
-class _Kept(Generic[T]):
-    """A job and what became of it; gevent's threads print what a job raises."""
+class _Job(Generic[T]):
+    """A job and its result or error; gevent's threads print what a job raises."""
 
-    def __init__(self, job: Callable[[], T]) -> None:
-        self._job = job
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
         self._values: list[T] = []
         self._error: BaseException | None = None
 
     def work(self) -> None:
         try:
-            self._values.append(self._job())
+            self._values.append(self._function())
         except BaseException as error:
             self._error = error
 
@@ -120,25 +120,25 @@ class _Kept(Generic[T]):
         return self._values[0]
 
 
-class Begun(Generic[T]):
-    """A job that a thread was given."""
+class PendingResult(Generic[T]):
+    """Result of a job that a thread runs or has queued."""
 
-    def __init__(self, promise: _Promise, kept: _Kept[T]) -> None:
+    def __init__(self, promise: _Promise, job: _Job[T]) -> None:
         self._promise = promise
-        self._kept = kept
+        self._job = job
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until it is done, or so long."""
+        """Wait until the job is done or the timeout ends."""
         self._promise.wait(seconds)
 
     def result(self) -> T:
-        """Its result, once it is done; what it raises is raised here."""
+        """Wait for the job and return its result, or raise its exception."""
         self._promise.get()
-        return self._kept.result()
+        return self._job.result()
 
 
 class NativeThread:
-    """One real thread that runs functions for others, one after another.
+    """One native thread that runs submitted functions in order.
 
     The caller waits for its result; under gevent only its greenlet waits.
     """
@@ -149,37 +149,37 @@ class NativeThread:
         self._runner: _Runner | None = None
 
     def run(self, job: Callable[[], T]) -> T:
-        """The job's result; what it raises is raised here."""
+        """Run a job and return its result, or raise its exception."""
         return self.begin(job).result()
 
-    def begin(self, job: Callable[[], T]) -> Begun[T]:
-        """Have a job done, behind those before it."""
-        kept = _Kept(job)
+    def begin(self, job: Callable[[], T]) -> PendingResult[T]:
+        """Queue a job; return its pending result."""
+        queued = _Job(job)
         with self._lock:
             if self._runner is None:
                 self._runner = _GeventRunner() if is_patched() else _ThreadRunner(self._name)
-            # Handed over before another can stop the runner: a job that comes after the
-            # end would be waited for in vain.
-            promise = self._runner.spawn(kept.work)
-        return Begun(promise, kept)
+            # Under the lock, before another thread can stop the runner: a job queued after
+            # that never runs.
+            promise = self._runner.spawn(queued.work)
+        return PendingResult(promise, queued)
 
     def stop(self) -> None:
-        """Need the thread no more, once its jobs are done."""
+        """End the thread once its queued jobs are done."""
         with self._lock:
             runner, self._runner = self._runner, None
         if runner is not None:
             runner.stop()
 
 
-# Of the main thread's hub, whose greenlets alone may use them.
-_kept_pools: list[ThreadPool] = []
+# Pools of the main thread's hub; only its greenlets may use them.
+_idle_pools: list[ThreadPool] = []
 
 
 class _GeventRunner:
-    """A thread of gevent's pools; that of the main thread's hub is kept for the next owner.
+    """A thread pool of gevent with one thread; those of the main thread's hub are reused.
 
-    gevent calls a thread gone while it still takes itself apart, and an interpreter that ends
-    in that moment may crash or hang.
+    gevent reports a thread as gone while it still shuts down, and an interpreter that exits
+    then may crash or hang.
     """
 
     def __init__(self) -> None:
@@ -187,10 +187,10 @@ class _GeventRunner:
         from gevent.threadpool import ThreadPool
 
         hub = get_hub()
-        for pool in tuple(_kept_pools):
+        for pool in tuple(_idle_pools):
             # A fork leaves the thread behind.
             if pool.hub is hub and pool.pid == os.getpid() and not len(pool):
-                _kept_pools.remove(pool)
+                _idle_pools.remove(pool)
                 self._pool = pool
                 return
         self._pool = ThreadPool(1)
@@ -203,13 +203,13 @@ class _GeventRunner:
         if self._pool.pid != os.getpid():
             return
         if self._pool.hub.main_hub:
-            _kept_pools.append(self._pool)
+            _idle_pools.append(self._pool)
         else:
             self._pool.kill()
 
 
 class _Done(threading.Event):
-    """Asked as gevent's results are."""
+    """Event with the interface of gevent's results."""
 
     def get(self) -> None:
         self.wait()
@@ -219,7 +219,7 @@ class _ThreadRunner:
     """A daemon thread with a queue.
 
     ThreadPoolExecutor would do, but it refuses work at interpreter exit, when a producer
-    still has its lease to give back.
+    still has to release its lease.
     """
 
     def __init__(self, name: str) -> None:
@@ -240,5 +240,5 @@ class _ThreadRunner:
             job, done = item
             job()
             done.set()
-            # An idle thread must not keep the last result alive.
+            # An idle thread must not hold a reference to the last result.
             del item, job, done

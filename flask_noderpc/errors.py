@@ -5,18 +5,18 @@
     NodeRPCError
     ├── ConfigurationError          raised at start, never on the wire
     ├── BackendError                raised by backends and the chain; knows no code
-    │   ├── NotFound                what was asked for does not exist
+    │   ├── NotFound                the requested object does not exist
     │   │   ├── HeightNotAvailable(height, lowest, latest)
     │   │   ├── BlockNotFound(hash)
     │   │   ├── TxNotFound(hash)
     │   │   ├── FilterNotFound()
     │   │   └── ResultNotFound(what)
-    │   ├── Refused                 the caller asked for something that can't be granted
+    │   ├── Refused                 the request can't be granted
     │   │   ├── ValueNotAllowed(reason)
     │   │   ├── GenesisTooLarge(size, limit)
     │   │   ├── Forbidden           this caller may not do this
     │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
-    │   │   │   └── SigningRefused()    only callers on this machine may have its keys sign
+    │   │   │   └── SigningRefused()    only local callers may sign with its keys
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit) · PlaceTaken()
     │   │   ├── InvalidEvidence(reason)
@@ -26,16 +26,16 @@
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
     │   ├── EvidencePoolFull(limit)
     │   ├── WaitTimedOut(what)
-    │   ├── Busy(what, setting)     a cap of this server is reached
-    │   ├── SearchTooCostly(reason) the search needs more than one may take
-    │   ├── ExecutionFailed         code was not run to its end
+    │   ├── Busy(what, setting)     a limit of this server is reached
+    │   ├── SearchTooCostly(reason) the search exceeds its limits
+    │   ├── ExecutionFailed         the code was not executed to its end
     │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
     │   ├── InvalidBlock(reason)    append_block refused it
-    │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has less in it
+    │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has fewer txs
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
     │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
-    └── RPCError(code, message, text)   what goes on the wire
+    └── RPCError(code, message, text)   the JSON-RPC error object
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
         ├── InternalError -32603
         │   └── CallFailed · AnswerTooLarge · BatchTimedOut
@@ -52,36 +52,36 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def short_repr(value: object) -> str:
-    """The repr of a bad value in an error, cut where it is long."""
+    """Return the repr of a value for an error message, shortened if it is long."""
     return _SHORT.repr(value)
 
 
 class NodeRPCError(Exception):
     """Root of every error that this package raises on purpose.
 
-    ``text`` is what a real node says; ``hint`` is what we add to it: what to do about it.
+    ``text`` is a real node's message; ``hint`` adds what to do about it.
     """
 
     def __init__(self, text: str = "", hint: str = "") -> None:
         self.text, self.hint = text, hint
-        self.said = f"{text} ({hint})" if text and hint else text or hint
-        super().__init__(self.said)
+        self.text_with_hint = f"{text} ({hint})" if text and hint else text or hint
+        super().__init__(self.text_with_hint)
 
 
 class ConfigurationError(NodeRPCError):
-    """A setting, a home or a mount is wrong; the message names the cure."""
+    """A setting, a home or a mount is wrong; the message names the fix."""
 
 
 class BackendError(NodeRPCError):
-    """Root of what a backend raises; its text reaches the caller."""
+    """Root of the errors of a backend; the text reaches the caller."""
 
 
 class NotFound(BackendError):
-    """What was asked for does not exist here."""
+    """The requested object does not exist."""
 
 
 class HeightNotAvailable(NotFound):
-    """No block at this height: below the lowest kept or above the latest."""
+    """No block at this height: below the lowest stored or above the latest."""
 
     def __init__(self, height: int, lowest: int, latest: int) -> None:
         self.height, self.lowest, self.latest = height, lowest, latest
@@ -113,11 +113,11 @@ class TxNotFound(NotFound):
 
 
 class ResultNotFound(NotFound):
-    """The store holds nothing of this kind at this height."""
+    """The store has no such record at this height."""
 
 
 class FilterNotFound(NotFound):
-    """No filter of this id lives; it may have, but nobody polled it for too long."""
+    """No filter has this id, or it expired because it was not polled."""
 
     def __init__(self) -> None:
         # geth: eth/filters/api.go.
@@ -125,15 +125,15 @@ class FilterNotFound(NotFound):
 
 
 class Refused(BackendError):
-    """The request is understood and can't be granted as it stands."""
+    """The request is valid and can't be granted."""
 
 
 class ValueNotAllowed(Refused):
-    """A parameter is well formed, its value is outside what is allowed."""
+    """A parameter is well formed, but its value is out of range."""
 
 
 class GenesisTooLarge(Refused):
-    """The genesis document does not fit one chunk."""
+    """The genesis document does not fit into one chunk."""
 
     def __init__(self, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
@@ -147,25 +147,25 @@ class Forbidden(Refused):
 
 
 class OriginRefused(Forbidden):
-    """The caller is a page of another site, which may not do this."""
+    """The caller is a page of an origin that may not do this."""
 
 
 class HostRefused(Forbidden):
-    """The request is for a host that is not served here."""
+    """The request names a host that is not served."""
 
     def __init__(self) -> None:
         super().__init__("invalid host specified", "NODERPC_ALLOWED_HOSTS lists those served")
 
 
 class NotAuthorized(Forbidden):
-    """The host's own ``authorize`` did not let the caller call a method."""
+    """The host's ``authorize`` function denied the call of a method."""
 
     def __init__(self, method: str) -> None:
         super().__init__(f"not authorized to call {method}")
 
 
 class SigningRefused(Forbidden):
-    """The caller is not on this machine, whose keys sign for nobody else."""
+    """The caller is not local; the node's keys sign for local callers only."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -175,25 +175,25 @@ class SigningRefused(Forbidden):
 
 
 class TxRejected(Refused):
-    """The mempool does not take this transaction."""
+    """The mempool rejects this transaction."""
 
 
 class PlaceTaken(TxRejected):
-    """Another transaction of the sender waits with this nonce."""
+    """The mempool holds another transaction of the sender with this nonce."""
 
     def __init__(self) -> None:
         super().__init__("another transaction with this nonce waits")
 
 
 class TxInCache(TxRejected):
-    """The mempool has seen this transaction lately."""
+    """The mempool has seen this transaction recently."""
 
     def __init__(self) -> None:
         super().__init__("tx already exists in cache")
 
 
 class TxTooLarge(TxRejected):
-    """The transaction is over the mempool's size limit."""
+    """The transaction exceeds the mempool's size limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
@@ -204,15 +204,15 @@ class TxTooLarge(TxRejected):
 
 
 class InvalidEvidence(Refused):
-    """The evidence does not prove what it says, or is of no use any more."""
+    """The evidence is invalid or expired."""
 
 
 class InvalidTransaction(Refused):
-    """The bytes are no Ethereum transaction, or nobody signed it; the text is geth's."""
+    """The bytes are no signed Ethereum transaction; the text is geth's."""
 
 
 class QuerySyntaxError(Refused):
-    """The text is no event query."""
+    """The text is not a valid event query."""
 
     def __init__(self, reason: str, at: int) -> None:
         self.reason, self.at = reason, at
@@ -224,7 +224,7 @@ class NotSupported(Refused):
 
 
 class MempoolFull(BackendError):
-    """The mempool has reached its count or its bytes."""
+    """The mempool has reached its limit of transactions or bytes."""
 
     def __init__(self, txs: int, max_txs: int, size: int, max_bytes: int) -> None:
         self.txs, self.max_txs, self.size, self.max_bytes = txs, max_txs, size, max_bytes
@@ -236,7 +236,7 @@ class MempoolFull(BackendError):
 
 
 class EvidencePoolFull(BackendError):
-    """As much evidence waits as may."""
+    """The evidence pool is full."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -244,19 +244,19 @@ class EvidencePoolFull(BackendError):
 
 
 class WaitTimedOut(BackendError):
-    """What was waited for did not happen in time."""
+    """The awaited event did not happen within the timeout."""
 
 
 class Busy(BackendError):
-    """A cap of this server is reached; the message names its setting."""
+    """A limit of this server is reached; the message names its setting."""
 
 
 class SearchTooCostly(BackendError):
-    """The search needs more than one may take; never is a short list handed over instead."""
+    """The search exceeds its limits; an incomplete result is never returned."""
 
     @classmethod
     def by_rows(cls, rows: int) -> SearchTooCostly:
-        """It would look at too much."""
+        """Return the error of a search that reads too many rows."""
         return cls(
             f"the search looks at more than {rows} rows: narrow it by height or by an equality"
             " (NODERPC_SEARCH_MAX_ROWS raises this)"
@@ -264,7 +264,7 @@ class SearchTooCostly(BackendError):
 
     @classmethod
     def by_time(cls, seconds: float) -> SearchTooCostly:
-        """It took too long, or waited too long for its turn."""
+        """Return the error of a search that took, or waited, too long."""
         return cls(
             f"the search was not done within {seconds:g} s: narrow it by height, by cursor or"
             " by an equality (NODERPC_SEARCH_TIMEOUT raises this)"
@@ -272,7 +272,7 @@ class SearchTooCostly(BackendError):
 
     @classmethod
     def by_size(cls, size: int) -> SearchTooCostly:
-        """What was found is too large for one answer."""
+        """Return the error of a search whose results exceed one response."""
         return cls(
             f"the page is larger than {size} bytes: ask for a smaller per_page"
             " (NODERPC_MAX_RESPONSE_BYTES raises this)"
@@ -284,11 +284,11 @@ class InvalidBlock(BackendError):
 
 
 class ExecutionFailed(BackendError):
-    """Code was not run to its end, for no fault of its own."""
+    """The code was not executed to its end, through no fault of its own."""
 
 
 class ExecutorsBusy(ExecutionFailed):
-    """All processes that run code have work, and enough waits already."""
+    """All executors are busy and their queue is full."""
 
     def __init__(self, count: int, hint: str = "") -> None:
         super().__init__(
@@ -296,20 +296,20 @@ class ExecutorsBusy(ExecutionFailed):
         )
 
     @classmethod
-    def of_client(cls, most: int) -> ExecutorsBusy:
-        """Enough of them are this client's."""
-        return cls(most, f"NODERPC_MAX_WAITING_CALLS_PER_CLIENT is {most}")
+    def of_client(cls, limit: int) -> ExecutorsBusy:
+        """Return the error of a client that has reached its limit of waiting calls."""
+        return cls(limit, f"NODERPC_MAX_WAITING_CALLS_PER_CLIENT is {limit}")
 
 
 class ExecutionTimedOut(ExecutionFailed):
-    """The code took longer than it may; its process was killed."""
+    """The code exceeded its timeout; its process was killed."""
 
     def __init__(self) -> None:
         super().__init__("execution aborted", "NODERPC_EVM_TIMEOUT gives it more seconds")
 
 
 class TraceStopped(ExecutionFailed):
-    """A trace takes too long, or shows too much."""
+    """A trace takes too long or is too large."""
 
 
 class ExecutorDied(ExecutionFailed):
@@ -320,22 +320,22 @@ class ExecutorDied(ExecutionFailed):
 
 
 class BlockNotExecuted(BackendError):
-    """A proposed block was not executed to its end; the next proposal has less in it."""
+    """A proposed block was not executed to its end; the next proposal has fewer."""
 
     def __init__(self, height: int, txs: int, reason: str) -> None:
         super().__init__(f"block {height} with {txs} transactions was not executed: {reason}")
 
 
 class LeaseLost(BackendError):
-    """Another process produces blocks now."""
+    """Another process holds the lease and produces blocks."""
 
 
 class ChainHalted(BackendError):
-    """The keys of this home hold too little voting power to make a block."""
+    """The keys of this home hold too little voting power to commit a block."""
 
 
 class NotReady(BackendError):
-    """No blocks are made that should be."""
+    """Blocks are due but not produced."""
 
 
 class StoreError(BackendError):
@@ -347,7 +347,7 @@ class StoreError(BackendError):
 
 
 class RPCError(NodeRPCError):
-    """A JSON-RPC error object; its ``data`` is the text, left out where there is none."""
+    """A JSON-RPC error object; ``data`` is the text, omitted if empty."""
 
     code = -32603
     message = "Internal error"
@@ -367,7 +367,7 @@ class RPCError(NodeRPCError):
             self.message = message
 
     def __str__(self) -> str:
-        return f"{self.message}: {self.said}" if self.said else self.message
+        return f"{self.message}: {self.text_with_hint}" if self.text_with_hint else self.message
 
 
 class ParseError(RPCError):
@@ -378,14 +378,14 @@ class ParseError(RPCError):
 
 
 class InvalidRequest(RPCError):
-    """The body is JSON and no JSON-RPC request."""
+    """The body is JSON but not a JSON-RPC request."""
 
     code = -32600
     message = "Invalid Request"
 
 
 class BatchTooLarge(InvalidRequest):
-    """The batch has more calls than one may have."""
+    """The batch exceeds the maximum number of calls."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -395,7 +395,7 @@ class BatchTooLarge(InvalidRequest):
 
 
 class BodyTooLarge(InvalidRequest):
-    """The body is larger than one may be."""
+    """The body exceeds its maximum size."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -406,33 +406,33 @@ class BodyTooLarge(InvalidRequest):
 
 
 class BodyEncoded(InvalidRequest):
-    """The body is compressed, which nobody here undoes."""
+    """The body is compressed; no content coding is supported."""
 
 
 class MethodNotFound(RPCError):
-    """No route of this name."""
+    """No method has this name."""
 
     code = -32601
     message = "Method not found"
 
 
 class InvalidParams(RPCError):
-    """A parameter can't be read; the text names it."""
+    """A parameter is invalid; the text names it."""
 
     code = -32602
     message = "Invalid params"
 
 
 class InternalError(RPCError):
-    """The call failed; the text says why where it may be shown."""
+    """The call failed; the text gives the reason if it may be public."""
 
 
 class CallFailed(InternalError):
-    """The call failed for a reason that the caller is told."""
+    """The call failed for a reason that is returned to the caller."""
 
 
 class BatchTimedOut(InternalError):
-    """The calls of a batch have taken the time that they may take together."""
+    """The batch exceeded its timeout."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
@@ -441,7 +441,7 @@ class BatchTimedOut(InternalError):
 
 
 class AnswerTooLarge(InternalError):
-    """The answers to a batch have reached the size that they may have together."""
+    """The responses of a batch exceed the maximum size."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The one place that calls ``msgspec.json``: strict JSON in, compact JSON out."""
+"""Strict JSON decoding and compact encoding, by ``msgspec.json``."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ Struct = msgspec.Struct
 T = TypeVar("T")
 
 
-# msgspec goes as deep as Python's own limit, which a library of the host may have raised
-# beyond what the stack can bear (py_ecc does).
+# msgspec nests up to Python's recursion limit, which a library of the host may have raised
+# beyond the size of the stack (py_ecc does).
 _SAFE_LIMIT = 10_000
-_DEEPEST = 1_000
+_MAX_DEPTH = 1_000
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^][{}]+")
-# msgspec 0.22: what it knows of a dataclass is on the class before it is complete; a decoder
-# that another thread makes of it in the meantime reads memory that nobody wrote.
-_MAKING = native_lock()
-# A child that was made meanwhile would wait for its parent's thread for ever.
+# msgspec 0.22: its metadata of a dataclass is on the class before it is complete; a decoder
+# that another thread creates meanwhile reads uninitialized memory.
+_DECODER_LOCK = native_lock()
+# A child forked while the lock is held would wait for its parent's thread forever.
 os.register_at_fork(
-    before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_MAKING.release
+    before=_DECODER_LOCK.acquire,
+    after_in_parent=_DECODER_LOCK.release,
+    after_in_child=_DECODER_LOCK.release,
 )
 
 
 class NotJSON(ValueError):
-    """The bytes are not one JSON document of the wanted type."""
+    """The bytes are not one JSON document of the expected type."""
 
 
 class TooDeep(NotJSON):
-    """Lists and objects stand in each other deeper than is read here."""
+    """Lists and objects are nested too deeply."""
 
     def __init__(self) -> None:
         super().__init__("nested too deeply")
@@ -50,7 +52,7 @@ def decode(document: bytes | str, kind: type[T]) -> T: ...
 @overload
 def decode(document: bytes | str, kind: Any = ...) -> Any: ...
 def decode(document: bytes | str, kind: Any = Any) -> Any:
-    """The document as ``kind``; raise :exc:`NotJSON` for anything else.
+    """Decode a document as ``kind``; raise :exc:`NotJSON` for anything else.
 
     msgspec skips over the text of ``Raw`` values without reading their strings,
     so bytes are checked to be UTF-8 first.
@@ -67,25 +69,25 @@ def decode(document: bytes | str, kind: Any = Any) -> Any:
 
 
 def _is_deep(text: str) -> bool:
-    """Whether lists and objects stand in each other deeper than anybody means them."""
-    if text.count("[") + text.count("{") <= _DEEPEST:
+    """True if lists and objects are nested deeper than ``_MAX_DEPTH``."""
+    if text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
     steps = map(_STEPS.__getitem__, _NO_BRACKETS.sub("", _STRING.sub("", text)))
-    return max(accumulate(steps), default=0) > _DEEPEST
+    return max(accumulate(steps), default=0) > _MAX_DEPTH
 
 
-# Making one takes longer than decoding most documents.
+# Creating a decoder takes longer than decoding most documents.
 @lru_cache(maxsize=64)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    with _MAKING:
+    with _DECODER_LOCK:
         return msgspec.json.Decoder(kind)
 
 
 def encode(value: object) -> bytes:
-    """The value as compact JSON."""
+    """Encode a value as compact JSON."""
     return msgspec.json.encode(value)
 
 
 def pretty(value: object) -> bytes:
-    """The value as JSON indented by two blanks, as CometBFT writes its files."""
+    """Encode a value as JSON indented by two spaces, as in CometBFT's files."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2)

@@ -308,7 +308,7 @@ class Mount:
             self.start()
             return index_page(self._told, self.backend, left_out)
         except NodeRPCError as error:
-            return index_page(self._told, None, left_out, to_rpc_error(error).said)
+            return index_page(self._told, None, left_out, to_rpc_error(error).text_with_hint)
 
     def _left_out(self) -> tuple[str, ...]:
         """The routes whose path is the host's, by a setting or by a rule of its own."""

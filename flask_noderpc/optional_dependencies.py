@@ -1,4 +1,4 @@
-"""Parts of a mount that need an extra, which is asked for when they are wanted."""
+"""Parts of a mount that need an optional dependency, imported when they are enabled."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmLayer:
-    """The EVM layer over the same backend.
+    """Return the EVM layer over the same backend.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra is not installed.
     """
     try:
-        # Needs the extra, which only this layer does.
+        # Only this layer needs the extra.
         from .evm.layer import EvmLayer
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
@@ -31,9 +31,9 @@ def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmL
 
 
 def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:
-    """Counts what happens on a backend; gives the page that shows it.
+    """Count the calls and blocks of a backend; return the view of its metrics.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the extra is not installed.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra is not installed.
     """
     try:
         from .web.metrics import count, page

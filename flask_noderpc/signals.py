@@ -1,7 +1,7 @@
-"""What the node tells the app that hosts it, as Flask does: by blinker's signals.
+"""Signals of the node for the app that hosts it, by blinker as Flask's.
 
-The sender is always the mount's backend. Receivers run where it happens, so they must be
-quick; one that raises is logged, and nothing else comes of it.
+The sender is always the mount's backend. Receivers run in the thread of the event, so they
+must be quick; an exception of a receiver is logged and has no other effect.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ log = logging.getLogger("flask_noderpc.signals")
 _signals = Namespace()
 
 rpc_called = _signals.signal("rpc-called")
-"""A call was answered: ``method``, which is ``unknown`` where there is none of that name;
-``seconds``; ``outcome``, 0 or the code of the error; ``transport``, of ``get``, ``post`` and
+"""A call was answered: ``method`` (``unknown`` for a method that does not exist);
+``seconds``; ``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post`` or
 ``websocket``."""
 
 block_committed = _signals.signal("block-committed")
-"""This process made a block, and keeps it: ``height``."""
+"""This process committed a block: ``height``."""
 
 subscription_opened = _signals.signal("subscription-opened")
-"""A websocket's client subscribed."""
+"""A websocket client subscribed."""
 
 subscription_closed = _signals.signal("subscription-closed")
-"""It no longer is subscribed: ``reason``, of ``unsubscribed``, ``too slow`` and
+"""A subscription ended: ``reason`` is ``unsubscribed``, ``too slow`` or
 ``disconnected``."""
 
 websocket_opened = _signals.signal("websocket-opened")
-"""A websocket is open."""
+"""A websocket was opened."""
 
 websocket_closed = _signals.signal("websocket-closed")
-"""It has ended."""
+"""A websocket was closed."""
 
 async_tx_refused = _signals.signal("async-tx-refused")
-"""``broadcast_tx_async`` had answered, and then the store did not take the transaction:
+"""The store rejected a transaction after ``broadcast_tx_async`` had answered:
 ``error``."""
 
 wait_began = _signals.signal("wait-began")
-"""A call waits for a block, one of those that NODERPC_MAX_WAITING_CALLS bounds."""
+"""A call began to wait for a block; NODERPC_MAX_WAITING_CALLS limits these."""
 
 wait_ended = _signals.signal("wait-ended")
-"""It waits no longer."""
+"""A call ended its wait."""
 
 
-def tell(signal: NamedSignal, sender: object, **said: Any) -> None:
-    """Send a signal, if anybody listens."""
+def emit(signal: NamedSignal, sender: object, **values: Any) -> None:
+    """Send a signal to its receivers, if any."""
     if signal.receivers:
         try:
-            signal.send(sender, **said)
+            signal.send(sender, **values)
         except Exception:
             log.exception("a receiver of %s failed", signal.name)

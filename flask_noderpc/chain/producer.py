@@ -17,7 +17,7 @@ from ..protocol.comet import hashes
 from ..protocol.comet.blocksize import evidence_bytes, max_data_bytes
 from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey
-from ..signals import block_committed, tell
+from ..signals import block_committed, emit
 from . import proposal
 from .clock import Clock
 from .producer_lease import ProducerLease
@@ -91,7 +91,7 @@ class Producer:
                 raise
             finally:
                 self._block_started_at = None
-        tell(block_committed, self._store, height=height)
+        emit(block_committed, self._store, height=height)
         self._prune(height)
         return height
 

@@ -104,9 +104,9 @@ def _told(error: RPCError) -> tuple[int, str]:
         case BatchTimedOut():
             return TIMED_OUT, f"request timed out ({error.hint})"
         case CallFailed():
-            return SERVER_ERROR, error.said
+            return SERVER_ERROR, error.text_with_hint
         case _:
-            return error.code, error.said or error.message.lower()
+            return error.code, error.text_with_hint or error.message.lower()
 
 
 def _first_value(body: bytes) -> bytes:

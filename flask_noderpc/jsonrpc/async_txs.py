@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from ..backends.base.backend import ChainBackend
 from ..backends.base.roles import Submission
-from ..signals import async_tx_refused, tell
+from ..signals import async_tx_refused, emit
 
 log = logging.getLogger("flask_noderpc.mempool")
 
@@ -94,7 +94,7 @@ class AsyncTxs:
         if time.monotonic() >= self._next_log:
             self._next_log = time.monotonic() + _LOG_EVERY_S
             self._log_refused()
-        tell(async_tx_refused, self._backend, error=error)
+        emit(async_tx_refused, self._backend, error=error)
 
     def _log_refused(self) -> None:
         if self._refused:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from ..signals import subscription_closed, subscription_opened, tell
+from ..signals import emit, subscription_closed, subscription_opened
 from .subscriptions import EventBuffer, EventBuffers
 
 K = TypeVar("K", bound=Hashable)
@@ -62,7 +62,7 @@ class ClientSubscriptions(Generic[K]):
         """Keep one that has not begun."""
         with self._lock:
             self._held[name] = subscription
-        tell(subscription_opened, self._sender)
+        emit(subscription_opened, self._sender)
 
     def begin(self) -> None:
         """Let all give what waits."""
@@ -78,7 +78,7 @@ class ClientSubscriptions(Generic[K]):
             ended = self._held.pop(name, None)
         if ended is not None:
             self._rings.leave(ended.ring, self._wake)
-            tell(subscription_closed, self._sender, reason=reason)
+            emit(subscription_closed, self._sender, reason=reason)
         return ended is not None
 
     def close(self, reason: str) -> None:

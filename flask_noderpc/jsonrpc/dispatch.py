@@ -22,7 +22,7 @@ from typing import Any
 
 from ..concurrency import next_turn
 from ..errors import AnswerTooLarge, NodeRPCError, OriginRefused, RPCError, SigningRefused
-from ..signals import rpc_called, tell
+from ..signals import emit, rpc_called
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .batch_budget import BatchBudget
@@ -337,7 +337,7 @@ class Dispatcher:
             # Not by the signal: its sender is the backend, which other mounts may share.
             if self._context.log_call is not None:
                 self._context.log_call(**said)
-            tell(rpc_called, self.backend, **said)
+            emit(rpc_called, self.backend, **said)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # What is always the same is answered also where the store can't be read.

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from ..backends.base.backend import ChainBackend
 from ..errors import Busy, SearchTooCostly
 from ..fairness import largest_owner
-from ..signals import tell, wait_began, wait_ended
+from ..signals import emit, wait_began, wait_ended
 from .threads import reserve_thread
 
 
@@ -80,13 +80,13 @@ class WaiterLimit:
         """
         with reserve_thread(self._threads):
             waiter = self._acquire(client)
-            tell(wait_began, self._sender)
+            emit(wait_began, self._sender)
             try:
                 yield waiter
             finally:
                 with self._lock:
                     self._waiters.pop(waiter, None)
-                tell(wait_ended, self._sender)
+                emit(wait_ended, self._sender)
 
     def _acquire(self, client: str) -> Waiter:
         with self._lock:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from wsproto.frame_protocol import CloseReason
 
 from ..errors import Busy
-from ..signals import tell, websocket_closed, websocket_opened
+from ..signals import emit, websocket_closed, websocket_opened
 from .connection import Connection
 
 log = logging.getLogger("flask_noderpc.websocket")
@@ -94,7 +94,7 @@ class Connections:
                 threading.Thread(
                     target=self._tick, name="noderpc-websocket-clock", daemon=True
                 ).start()
-        tell(websocket_opened, self._sender)
+        emit(websocket_opened, self._sender)
         if is_late:
             _close_going_away(connection)
         try:
@@ -102,7 +102,7 @@ class Connections:
         finally:
             with self._lock:
                 self._open.discard(connection)
-            tell(websocket_closed, self._sender)
+            emit(websocket_closed, self._sender)
 
     def _tick(self) -> None:
         pause = threading.Event()

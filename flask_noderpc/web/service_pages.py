@@ -46,7 +46,7 @@ def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
         start()
         backend.check_ready()
     except Exception as error:
-        said = to_rpc_error(error).said
+        said = to_rpc_error(error).text_with_hint
         return Response(f"{said}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
     return Response("ready\n", mimetype="text/plain")
 

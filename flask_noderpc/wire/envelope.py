@@ -170,7 +170,7 @@ class Envelope:
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object; without an id where it could not be read."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
-        said = error.said if self.names_cures else error.text
+        said = error.text_with_hint if self.names_cures else error.text
         if said:
             body["data"] = said
         shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","

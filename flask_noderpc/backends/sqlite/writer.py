@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ...concurrency import Begun, NativeThread, native_lock
+from ...concurrency import NativeThread, PendingResult, native_lock
 from ...errors import StoreError
 from .checkpoints import Checkpoints
 from .connection import Connection, Store, sqlite_errors
@@ -52,11 +52,13 @@ class Write(Generic[T]):
     those that have come until then.
     """
 
-    def __init__(self, job: _Job[T], drain: Callable[[], Begun[None]], path: str) -> None:
+    def __init__(
+        self, job: _Job[T], drain: Callable[[], PendingResult[None]], path: str
+    ) -> None:
         self._job = job
         self._drain = drain
         self._path = path
-        self._begun: Begun[None] | None = None
+        self._begun: PendingResult[None] | None = None
 
     def is_done(self, seconds: float) -> bool:
         """Return true as soon as it is on disk or never will be, or false so long on."""

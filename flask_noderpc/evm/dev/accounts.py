@@ -57,7 +57,7 @@ def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
     try:
         control(ctx).patch({address: override})
     except TxRejected as error:
-        raise EvmError(error.said) from None
+        raise EvmError(error.text_with_hint) from None
     return True
 
 

@@ -131,7 +131,7 @@ def control(ctx: Context) -> Control:
     try:
         return ctx.backend.control()
     except NotSupported as error:
-        raise EvmError(error.said, code=NOT_SUPPORTED) from None
+        raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def driving(ctx: Context) -> Iterator[Control]:
     try:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
-        raise EvmError(error.said) from None
+        raise EvmError(error.text_with_hint) from None
 
 
 def mine(ctx: Context, params: Mine) -> str:

@@ -133,7 +133,7 @@ def executed(ctx: Context, job: Job[T]) -> T:
     try:
         return machine(ctx).run(job, ctx.client)
     except ExecutorsBusy as error:
-        raise EvmError(error.said, code=TIMED_OUT) from None
+        raise EvmError(error.text_with_hint, code=TIMED_OUT) from None
 
 
 def run(ctx: Context, job: Job[T]) -> T:

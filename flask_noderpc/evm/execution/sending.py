@@ -58,7 +58,7 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) 
     except TxInCache:
         raise EvmError(_why_known(ctx, tx)) from None
     except TxRejected as error:
-        raise EvmError(error.said) from None
+        raise EvmError(error.text_with_hint) from None
     if check.code != 0:
         raise EvmError(check.log or f"the application refuses it with code {check.code}")
     return tx.hash

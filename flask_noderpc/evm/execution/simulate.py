@@ -225,6 +225,6 @@ def _error(called: Called) -> dict[str, Any]:
     error = reverted(outcome.output)
     return {
         "code": jsoncodec.Raw(b"%d" % _REVERTED),
-        "message": error.said,
+        "message": error.text_with_hint,
         "data": error.data,
     }

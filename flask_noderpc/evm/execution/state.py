@@ -29,7 +29,7 @@ def machine(ctx: Context) -> Evm:
     try:
         return ctx.backend.evm()
     except NotSupported as error:
-        raise EvmError(error.said, code=NOT_SUPPORTED) from None
+        raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 
 
 def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
