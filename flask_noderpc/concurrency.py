@@ -75,7 +75,7 @@ def has_input(sock: socket.socket) -> bool:
 
 
 def native_lock() -> threading.Lock:
-    """Return a lock between native threads; under gevent it stops the hub, so hold it briefly."""
+    """Return a lock between native threads; hold it briefly: it stops gevent's hub."""
     if is_patched():
         from gevent.monkey import get_original
 
