@@ -1,1 +1,1 @@
-"""Where chain data comes from: the abstract roles and the backends of this package."""
+"""Abstract roles of a backend, and the backends of this package."""

@@ -1,4 +1,4 @@
-"""A chain in a list: the least that a backend author has to write."""
+"""In-memory chain: a minimal backend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .base.store import CommittedBlock
 
 
 class MemoryBackend(ChainBackend):
-    """Blocks in memory, read through every required role; nothing is kept on disk."""
+    """Blocks in memory, read through every required role; nothing is on disk."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The application of an embedded chain, in ABCI's terms, and what it is told and tells."""
+"""The application of an embedded chain in ABCI's terms: its requests and results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class AppState(Protocol):
 
 
 Changes = Mapping[bytes, bytes | None]
-"""What a block writes into the application's state; ``None`` removes a key."""
+"""Writes of a block to the application's state; ``None`` removes a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class InitChain:
-    """What an application makes of the genesis document."""
+    """Result of ``InitChain``: the state before the first block."""
 
     app_hash: bytes = b""
     validators: tuple[ValidatorUpdate, ...] = ()
@@ -57,7 +57,7 @@ class BlockRequest:
 
 @dataclass(frozen=True, slots=True)
 class BlockExecution:
-    """What executing a block gave, and what it writes."""
+    """Results of a block's execution, and its writes to the state."""
 
     tx_results: tuple[TxResult, ...]
     app_hash: bytes
@@ -107,7 +107,7 @@ class Application(EvmState, ABC):
     empty marks none."""
 
     rechecks = True
-    """Whether waiting transactions are checked again after each block."""
+    """True if pending transactions are checked again after each block."""
 
     selects_txs = False
     """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
@@ -118,13 +118,13 @@ class Application(EvmState, ABC):
     """
 
     is_chain_only = False
-    """Whether :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
-    parameters alone, so that what they say is kept until the next block. A class with another
-    of the two says so anew."""
+    """True if :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
+    parameters alone, so that their answers are cached until the next block. A subclass that
+    overrides one of the two declares it anew."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # The first that has one of the three must be one that says so.
+        # The first class with one of the three must be one that declares it.
         for kind in cls.__mro__:
             if "is_chain_only" in vars(kind):
                 return
@@ -134,7 +134,7 @@ class Application(EvmState, ABC):
 
     @abstractmethod
     def info(self) -> AppInfo:
-        """Who it is and how far it has come."""
+        """Return name, version and last height of the application."""
 
     @abstractmethod
     def init_chain(self, genesis: Genesis) -> InitChain:
@@ -142,10 +142,10 @@ class Application(EvmState, ABC):
 
     @abstractmethod
     def check_tx(self, tx: bytes) -> TxResult:
-        """Whether the transaction may wait for a block: code 0 says yes."""
+        """Check a transaction for the mempool; code 0 accepts it."""
 
     def recheck_tx(self, tx: bytes) -> TxResult:
-        """The same of one that waits already, or that this node made by itself."""
+        """Check a transaction that is pending already, or that this node made."""
         return self.check_tx(tx)
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
@@ -165,11 +165,11 @@ class Application(EvmState, ABC):
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         """The begin, deliver and end results of a block, and what it writes.
 
-        Nothing is kept yet: a block that does not get committed is executed again.
+        Nothing is stored yet: a block that does not get committed is executed again.
         """
 
     needs_blocks = 1
-    """How many of the latest blocks must be there when one is executed."""
+    """Number of latest blocks that must be stored when one is executed."""
 
     def commit(self, height: int) -> int | None:
         """The block is durable now; an application with a store of its own keeps it.
@@ -180,7 +180,7 @@ class Application(EvmState, ABC):
         return None
 
     def undo_changes(self, height: int) -> Changes:
-        """What brings the state back to that after an earlier block; raise
+        """Return the changes that restore the state after an earlier block; raise
         :exc:`~flask_noderpc.errors.NotSupported` where that can't be had any more."""
         raise NotSupported("the application keeps no earlier states, its blocks stay")
 
@@ -189,4 +189,4 @@ class Application(EvmState, ABC):
         """An answer from the committed state."""
 
     def close(self) -> None:
-        """Let go of processes; they begin again when they are needed."""
+        """Stop worker processes; they start again when they are needed."""

@@ -43,7 +43,7 @@ class ChainBackend(
             known = self.validators(evidence.height).by_address.get(address)
         except NotFound:
             known = None
-        # Where that set is not kept, the address is all that is known.
+        # Where that set was pruned, the address is all that is known.
         unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
         return (known[1] if known else unknown,)
 

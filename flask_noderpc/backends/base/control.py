@@ -1,4 +1,4 @@
-"""A chain that is driven by hand: its blocks, its clock and its past."""
+"""Development control of a chain: its blocks, its clock and its reorgs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...errors import NotSupported
 
 
 class Control(ABC):
-    """What tests do to a chain; times count seconds.
+    """Control of a development chain; times are in seconds.
 
     Those that no chain has raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
     """
@@ -58,12 +58,12 @@ class Control(ABC):
 
     @abstractmethod
     def automines(self) -> bool:
-        """Whether blocks are made as soon as a transaction waits, as far as this process knows;
-        waits for nothing."""
+        """Return true if blocks are made as soon as a transaction is pending, as far as this
+        process knows; does not block."""
 
     @abstractmethod
     def patch(self, overrides: Overrides) -> None:
-        """Change accounts by hand, in a block of its own."""
+        """Change accounts manually, in a separate block."""
 
     @abstractmethod
     def set_base_fee(self, fee: int) -> None:
@@ -90,7 +90,7 @@ class ControlledChain:
     """Role: a chain of tests. The default is none."""
 
     def control(self) -> Control:
-        """What drives it; raise :exc:`~flask_noderpc.errors.NotSupported`."""
+        """Return the chain's control; raise :exc:`~flask_noderpc.errors.NotSupported`."""
         raise NotSupported(
             "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
         )

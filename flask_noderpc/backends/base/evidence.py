@@ -1,4 +1,4 @@
-"""Does a piece of evidence prove an offence on this chain?
+"""Check that evidence proves an offence on this chain.
 
 CometBFT: evidence/verify.go, with its texts.
 """

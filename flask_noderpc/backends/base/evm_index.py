@@ -1,4 +1,4 @@
-"""Where Ethereum transactions and logs are, as narrow as a backend knows it."""
+"""Index of the heights of Ethereum transactions and logs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MAX_PLACES = 10
 class EvmIndex(EventIndex):
     """Role: the heights of blocks that may have an Ethereum transaction, or certain logs.
 
-    Whoever asks looks into these blocks, so a height too many costs time, and one too few
-    hides something. The defaults know as little as any backend does; one with an index of its
+    The caller reads these blocks: a height too many costs time, and one too few hides a
+    result. The defaults know as little as any backend does; one with an index of its
     own does better.
     """
 
     def ethereum_tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        """Where a transaction of this Ethereum hash may be, newest first; raise
+        """Return heights that may have the transaction, newest first; raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
         # Ethermint: the hash stands in the event in small letters.
         term = Term("ethereum_tx.ethereumTxHash", equals=f"0x{tx_hash.hex()}")
@@ -29,5 +29,5 @@ class EvmIndex(EventIndex):
         return tuple(dict.fromkeys(record.height for record in found.txs))
 
     def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        """Where such logs may be, lowest first; raise ``SearchTooCostly``."""
+        """Return heights that may have such logs, lowest first; raise ``SearchTooCostly``."""
         return range(wanted.low, wanted.high + 1)

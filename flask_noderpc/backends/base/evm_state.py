@@ -1,4 +1,4 @@
-"""Where Ethereum's accounts are, and what runs code on them."""
+"""Ethereum state of a chain, and the engine that executes code on it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Evm(ABC):
 
     @abstractmethod
     def run(self, job: Job[T], client: str = "") -> T:
-        """What comes of a job, within the time that one may take; raise
+        """Return the result of a job, within its time limit; raise
         :exc:`~flask_noderpc.errors.ExecutionFailed`.
 
-        ``client`` is whose it is, where room is shared out among clients.
+        ``client`` is the client that the job counts for, where a limit is divided fairly.
         """
 
     def start(self, *, calls: bool, blocks: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where filters live between two polls."""
+"""Store of polled filters."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ...errors import Busy, FilterNotFound
 from ...fairness import largest_owner
 
 DEADLINE = 300 * SECOND
-"""How long a filter lives that nobody polls. geth: eth/filters/api.go, 5 minutes."""
+"""Nanoseconds after which an unpolled filter expires. geth: eth/filters/api.go, 5 minutes."""
 
 Clock = Callable[[], int]
 """Nanoseconds since 1970."""
 
 
 class Filters(ABC):
-    """Keeps filters, each until nobody has polled it for ``DEADLINE``."""
+    """Store of filters; each expires ``DEADLINE`` after its last poll."""
 
     @abstractmethod
     def add(self, added: PolledFilter, cap: int) -> None:
-        """Keep a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live.
+        """Store a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live.
 
-        But where an owner has more of them than this one will have, that owner's filter that
-        was not polled for longest gives way: nobody locks the others out.
+        But if another owner has more filters than this one will have, that owner's least
+        recently polled filter is evicted.
         """
 
     @abstractmethod
@@ -38,10 +38,10 @@ class Filters(ABC):
 
     @abstractmethod
     def move(self, polled: PolledFilter, cursor: int) -> bool:
-        """Note a poll and how far it went; whether the filter still stood where it began.
+        """Move the filter's cursor; return false if another poll moved it before.
 
-        What stands between the two cursors is told by the poll that gets true, so that it is
-        told once, however many poll.
+        The poll that gets true reports the changes between the two cursors, so that each is
+        reported once.
         """
 
     @abstractmethod
@@ -60,15 +60,15 @@ class MemoryFilters(Filters):
     def add(self, added: PolledFilter, cap: int) -> None:
         now = self._clock()
         with self._lock:
-            self._live = {name: kept for name, kept in self._live.items() if kept[1] >= now}
+            self._live = {name: live for name, live in self._live.items() if live[1] >= now}
             if len(self._live) >= cap:
                 self._make_room(added.owner, cap)
             self._live[added.id] = added, now + DEADLINE
 
     def _make_room(self, newcomer: str, cap: int) -> None:
-        owned = Counter(kept.owner for kept, _ in self._live.values())
+        owned = Counter(polled.owner for polled, _ in self._live.values())
         owner = filters_to_evict(owned, newcomer, cap)
-        theirs = (name for name, (kept, _) in self._live.items() if kept.owner == owner)
+        theirs = (name for name, (polled, _) in self._live.items() if polled.owner == owner)
         del self._live[min(theirs, key=lambda name: self._live[name][1])]
 
     def get(self, filter_id: str) -> PolledFilter:
@@ -109,10 +109,10 @@ def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
 
 
 class FilterStore:
-    """Role: keeps filters. The default keeps those of this process, and in memory."""
+    """Role: stores filters. The default stores those of this process in memory."""
 
     filter_clock: Clock = time.time_ns
-    """What the deadlines of filters go by."""
+    """Clock of the filters' deadlines."""
 
     def filters(self) -> Filters:
         """The filters."""

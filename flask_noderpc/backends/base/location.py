@@ -1,4 +1,4 @@
-"""Where a store lies."""
+"""Path or URI of a store."""
 
 from __future__ import annotations
 

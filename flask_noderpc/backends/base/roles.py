@@ -36,7 +36,7 @@ class BlockStore(ABC):
 
     @abstractmethod
     def base_height(self) -> int:
-        """Height of the oldest block kept; 0 while there is none."""
+        """Height of the oldest block stored; 0 while there is none."""
 
     @abstractmethod
     def block(self, height: int) -> tuple[BlockID, Block]:
@@ -47,7 +47,7 @@ class BlockStore(ABC):
         """The block without its content; raise ``HeightNotAvailable``."""
 
     def base_meta(self) -> BlockMeta:
-        """The oldest block kept, without its content; raise ``HeightNotAvailable``.
+        """The oldest stored block, without its content; raise ``HeightNotAvailable``.
 
         One that forgets blocks reads both at once: between two looks it may be gone.
         """
@@ -55,7 +55,7 @@ class BlockStore(ABC):
 
     @abstractmethod
     def height_of(self, block_hash: bytes) -> int:
-        """Where this block stands; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
+        """Return the height of this block; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
 
     def hash_at(self, height: int) -> bytes:
         """The hash of the block at a height; raise ``HeightNotAvailable``."""
@@ -68,17 +68,17 @@ class BlockStore(ABC):
 
     @abstractmethod
     def results(self, height: int) -> BlockResults:
-        """What executing the block gave; raise ``HeightNotAvailable`` or
+        """Return the results of the block; raise ``HeightNotAvailable`` or
         :exc:`~flask_noderpc.errors.ResultNotFound`."""
 
     def version(self) -> ChainVersion | None:
-        """What the chain is now, so that what was told of it can be told again; ``None``
-        where that is unknown, and everything is worked out anew."""
+        """Return the chain's version, by which answers are cached; ``None`` if it is unknown
+        and nothing is cached."""
         return None
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        """Let what this thread reads within be of one moment, where the store can; the
-        version of then. It is short, and :meth:`version` tells of now all the same."""
+        """Give all reads of this thread one snapshot, where the store can; yield its version.
+        Hold it briefly; :meth:`version` still returns the current version."""
         return nullcontext(self.version())
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
@@ -134,8 +134,8 @@ class Submission:
     check: TxResult
     """The result of the application's check."""
     wait: Callable[[], TxResult]
-    """Returns the check once the transaction waits for a block; raises why it can't. To be
-    called once, whoever wants to know."""
+    """Returns the check once the transaction is pending; raises if it can't be. To be called
+    once."""
     is_stored: Callable[[float], bool] = lambda seconds: True
     """Returns true as soon as :attr:`wait` would not wait, or false so many seconds on."""
 
@@ -158,8 +158,8 @@ class Mempool:
         return Submission(check, lambda: check)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
-        """As :meth:`submit`, of a transaction that this node made by itself, which its
-        application may take unsigned and as large as a block has room for.
+        """Submit a transaction that this node made, which its application may accept unsigned
+        and as large as fits a block.
 
         Unless it ``replaces``, it must be the first in its place; raise
         :exc:`~flask_noderpc.errors.PlaceTaken`.
@@ -181,7 +181,7 @@ class Mempool:
         return ()
 
     def pending_count(self) -> PendingCount:
-        """How many wait, and their bytes."""
+        """Return the number of pending transactions, and their bytes."""
         return PendingCount(0, 0)
 
     def latest_pending(self) -> int:
@@ -199,7 +199,7 @@ class Mempool:
         return self.pending_after(cursor, limit)
 
     def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
-        """Whether any came after a cursor, as soon as one does or ``timeout`` seconds on."""
+        """Wait for one after a cursor, ``timeout`` seconds at most; return true if there is."""
         threading.Event().wait(timeout)
         return False
 
@@ -224,11 +224,11 @@ class ApplicationAccess:
     """Role: the application behind the chain. The default has none."""
 
     def app_info(self) -> AppInfo:
-        """The application's introduction."""
+        """Return the application's info."""
         raise NotSupported("this backend has no application")
 
     def check_tx(self, tx: bytes) -> TxResult:
-        """The application's opinion of a transaction, without the mempool's."""
+        """Return the application's check of a transaction, without the mempool's."""
         raise NotSupported("this backend has no application")
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
@@ -236,8 +236,8 @@ class ApplicationAccess:
         raise NotSupported("this backend has no application")
 
     def application_is_chain_only(self) -> bool:
-        """Whether :meth:`app_info` and :meth:`query` say the same while :meth:`version` does,
-        and may be kept as long."""
+        """Return true if :meth:`app_info` and :meth:`query` may be cached while :meth:`version`
+        is the same."""
         return False
 
 
@@ -245,11 +245,11 @@ class Network:
     """Role: the node and its peers. The default is a node alone."""
 
     def node_info(self) -> NodeInfo:
-        """How this node introduces itself."""
+        """Return the node info."""
         return NodeInfo(id=NO_NODE_ID, network=self._chain_id())
 
     def net_info(self) -> NetInfo:
-        """Who it is connected to."""
+        """Return the peers."""
         return NetInfo()
 
     def validator_key(self) -> PublicKey:
@@ -257,7 +257,7 @@ class Network:
         return NO_VALIDATOR_KEY
 
     def catching_up(self) -> bool:
-        """Whether blocks are still being fetched from elsewhere."""
+        """Return true while blocks are fetched from peers."""
         return False
 
     def dial_seeds(self, addresses: Sequence[str]) -> None:

@@ -90,7 +90,7 @@ def _cut(found: list[T], page: Page) -> Sequence[T]:
 
 
 def _is_repeat(blocks: EventIndex, height: int, index: int) -> bool:
-    """Whether it failed after the same transaction had succeeded, which hides it."""
+    """Return true for a failure after the same transaction had succeeded, which hides it."""
     if blocks.results(height).tx_results[index].code == 0:
         return False
     try:

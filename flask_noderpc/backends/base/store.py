@@ -14,7 +14,7 @@ from .application import AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
 
 FULL = "the disk or the page limit is full, nothing was written"
-"""How the reason begins for which a full store refuses a write."""
+"""Prefix of the error with which a full store refuses a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class CommittedBlock:
     """The precommits that finalised this block."""
     results: BlockResults
     changes: Changes = field(default_factory=dict)
-    """What it writes into the application's state."""
+    """Its writes to the application's state."""
     consumed: tuple[bytes, ...] = ()
-    """Waiting transactions that are in the block in another form, or not worth keeping."""
+    """Pending transactions that are in the block in another form, or are to be dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """Who has the lease, and until when, in nanoseconds; or why it was given back."""
+    """Owner and expiry (ns) of the lease, or the error for which it was released."""
 
     owner: str = ""
     expires: int = 0
@@ -73,12 +73,12 @@ class BlockWriter(ABC):
     def prune_some(self, base: int) -> int:
         """Forget a few of the oldest blocks below a height, and never the latest; how many.
 
-        Bounded, so that whoever writes waits a moment at most.
+        Bounded, so that other writers wait briefly.
         """
 
     @abstractmethod
     def head(self) -> ChainState:
-        """Where the stored chain stands; raise ``StoreError`` before :meth:`init_chain`."""
+        """Return the chain's state; raise ``StoreError`` before :meth:`init_chain`."""
 
     @abstractmethod
     def app_state(self) -> AppState:
@@ -98,8 +98,8 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def wait_for_pending(self, timeout: float) -> bool:
-        """Whether transactions or evidence wait, as soon as any do or ``timeout`` seconds
-        on."""
+        """Wait until transactions or evidence are pending, ``timeout`` seconds at most; return
+        true if any are."""
 
     @abstractmethod
     def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
@@ -107,7 +107,7 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        """Whether the lease still holds; it does for ``seconds`` more."""
+        """Extend the lease by ``seconds``; return false if it was lost."""
 
     @abstractmethod
     def release_lease(self, lease: Lease, last_error: str = "") -> None:
@@ -115,7 +115,7 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def lease_state(self) -> LeaseState:
-        """What is known of the lease."""
+        """Return the owner, expiry and last error of the lease."""
 
 
 class ChainStore(ChainBackend, BlockWriter):

@@ -1,4 +1,4 @@
-"""Does a chain hold together? Every hash and signature, from the lowest block to the last."""
+"""Verification of a chain: every hash and signature, from the lowest block to the last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .backend import ChainBackend
 
 
 def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None = None) -> int:
-    """How many blocks were checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
+    """Return the number of blocks checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
 
     Checks that each block follows its parent, that every hash of its header is that of
     its content, that more than two thirds of the power signed it, that validator sets
@@ -32,7 +32,7 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
         except (InvalidBlock, NotFound, ValueError) as error:
             lowest = backend.base_height()
             if lowest > height:
-                # Another process prunes: it goes on from what is kept.
+                # Another process prunes: continue from the lowest stored block.
                 height, head = lowest, None
                 continue
             if isinstance(error, InvalidBlock):
@@ -46,7 +46,7 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
 
 
 def _before(backend: ChainBackend, height: int) -> ChainState:
-    """The head that the block at ``height`` must follow, as the backend tells it."""
+    """The head that the block at ``height`` must follow, from the backend."""
     genesis = backend.genesis()
     block = backend.block(height)[1]
     header = block.header

@@ -1,4 +1,4 @@
-"""What a chain is at one moment, told apart from all others."""
+"""Version of a chain: distinguishes its states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ChainVersion(NamedTuple):
-    """While it stays the same, so does everything that is told of the chain alone."""
+    """While it is equal, every answer that depends on the chain alone is the same."""
 
     history: Hashable
     """The same while blocks are added, and nothing that was there is changed or dropped."""

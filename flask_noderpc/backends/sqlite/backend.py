@@ -87,7 +87,7 @@ class SQLiteBackend(ChainStore):
         self._limits = limits or MempoolLimits()
         self.application = application(self) if application else None
         self.node: NodeInfo | None = None
-        """How the node introduces itself; the chain's home fills it in."""
+        """Node info of ``status``; set from the chain's home."""
         self.own_key: PublicKey | None = None
 
     # Opening and closing.
@@ -249,7 +249,7 @@ class SQLiteBackend(ChainStore):
     # State.
 
     def genesis(self) -> Genesis:
-        # A local name: another thread may close the backend, which forgets it.
+        # A local name: another thread may close the backend, which clears the attribute.
         found = self._genesis
         if found is None:
             with self._open().readers.snapshot() as at:
@@ -260,11 +260,11 @@ class SQLiteBackend(ChainStore):
         return found
 
     def has_chain(self) -> bool:
-        """Whether :meth:`init_chain` was done."""
+        """Return true after :meth:`init_chain`."""
         return self._open().readers.one("SELECT 1 FROM chain") is not None
 
     def identity(self) -> Identity | None:
-        """Which chain is here, and which application made it."""
+        """Return the chain id and the application of the store."""
         with self._open().readers.snapshot() as at:
             return read_identity(at)
 
@@ -277,7 +277,7 @@ class SQLiteBackend(ChainStore):
 
     def consensus_params(self, height: int) -> ConsensusParams:
         first = self.genesis().initial_height
-        # Those of the genesis are kept also where the first blocks are not.
+        # Those of the genesis are retained when the first blocks are pruned.
         known = height == first or max(first, self.base_height()) <= height
         known = known and height <= self._next_height()
         with self._open().readers.snapshot() as at:
@@ -309,7 +309,7 @@ class SQLiteBackend(ChainStore):
 
     def begin_submit(self, tx: bytes) -> Submission:
         if type(self).submit is not SQLiteBackend.submit:
-            # A subclass knows better what it takes.
+            # A subclass may accept others.
             return super().begin_submit(tx)
         return self._submit(tx, self.check_tx, self._limits)
 
@@ -436,7 +436,7 @@ class SQLiteBackend(ChainStore):
     def application_is_chain_only(self) -> bool:
         own = type(self)
         if own.query is not SQLiteBackend.query or own.app_info is not SQLiteBackend.app_info:
-            # A subclass knows better what it tells.
+            # A subclass may answer otherwise.
             return False
         return self.application is not None and self.application.is_chain_only
 
@@ -529,10 +529,10 @@ class SQLiteBackend(ChainStore):
         return self._open().writer.run(lambda at: prune.prune_some(at, base))
 
     def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
-        """Keep the latest blocks, so many, and forget those before; how many these were.
+        """Retain the latest blocks, prune those before; return how many were pruned.
 
-        ``progress`` is told how many are gone, again and again: it is done in many short
-        transactions, between which others write.
+        ``progress`` is called with the number pruned by each of many short transactions,
+        between which others write.
         """
         self._check_retain(retain)
         base, gone = self.latest_height() - retain + 1, 0
@@ -544,7 +544,7 @@ class SQLiteBackend(ChainStore):
             gone += few
             if progress is not None:
                 progress(few)
-            # SQLite knows no queue: whoever waits for the lock looks now and then.
+            # SQLite has no queue: those that wait for the lock poll it.
             time.sleep(max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
@@ -561,7 +561,7 @@ class SQLiteBackend(ChainStore):
     ) -> None:
         """Copy the store to a new file while it is in use.
 
-        ``progress`` is told again and again how many pages are left, and of how many.
+        ``progress`` is called with the number of remaining pages, and of all.
         """
         if os.path.exists(target):
             raise StoreError("is there already, a backup needs a new file", os.fspath(target))
@@ -575,7 +575,7 @@ class SQLiteBackend(ChainStore):
             thread.stop()
 
     def verify(self, progress: Callable[[int], None] | None = None) -> int:
-        """How many blocks were checked, hashes and signatures, beside the file itself.
+        """Check the file and every block's hashes and signatures; return the number of blocks.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """

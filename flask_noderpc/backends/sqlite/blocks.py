@@ -18,12 +18,12 @@ def _row(at: Connection, columns: str, height: int) -> Any:
 
 
 def is_there(at: Connection, height: int) -> bool:
-    """Whether the block is kept."""
+    """Return true if the block is stored."""
     return _row(at, "height", height) is not None
 
 
 def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
-    """A whole block with its id."""
+    """Return a block with its id."""
     row = _row(at, rows.META_COLUMNS, height)
     if row is None:
         return None
@@ -51,7 +51,7 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
 
 
 def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
-    """That of the oldest block kept."""
+    """Return the meta of the oldest stored block."""
     row = at.execute(
         f"SELECT {rows.META_COLUMNS} FROM blocks ORDER BY height LIMIT 1"
     ).fetchone()
@@ -59,7 +59,7 @@ def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
 
 
 def results(at: Connection, height: int) -> BlockResults | None:
-    """What executing a block gave."""
+    """Return the results of a block."""
     row = _row(at, rows.RESULT_COLUMNS, height)
     return None if row is None else rows.results_from(height, row, state.tx_results(at, height))
 

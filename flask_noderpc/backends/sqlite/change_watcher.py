@@ -1,6 +1,6 @@
-"""Noticing that the store has changed, whoever changed it.
+"""Waiting for changes of the store, by this process or others.
 
-What this process writes is told at once. For what others write, one of those who wait asks
+Writes of this process notify at once. For writes of others, one of the waiting threads polls
 SQLite's ``data_version``, which takes microseconds, a few times a second, for all of them.
 """
 
@@ -16,7 +16,7 @@ from .connection import Store, sqlite_errors
 
 
 class ChangeWatcher:
-    """Wakes those who wait for the store to change."""
+    """Wakes the threads that wait for the store to change."""
 
     def __init__(self, store: Store, poll_s: float) -> None:
         self._store = store
@@ -29,13 +29,13 @@ class ChangeWatcher:
         self._version = -1
 
     def notify(self) -> None:
-        """Say that this process has changed the store."""
+        """Wake waiting threads after a write of this process."""
         with self._changed:
             self._count += 1
             self._changed.notify_all()
 
     def wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
-        """Whether it holds, as soon as it does or ``timeout`` seconds on."""
+        """Wait until a condition holds, ``timeout`` seconds at most; return true if it does."""
         deadline = time.monotonic() + timeout
         while True:
             # Taken before the look, so that no change falls between look and wait.
@@ -60,7 +60,7 @@ class ChangeWatcher:
         finally:
             with self._changed:
                 self._is_polled = False
-                # Another one of those who wait takes over.
+                # Another waiting thread polls from now on.
                 self._changed.notify_all()
 
     def _poll(self, seen: int, timeout: float) -> None:

@@ -1,7 +1,7 @@
-"""Keeps the log of what was written from growing without bound.
+"""Bounds the size of the WAL.
 
-SQLite brings what is in the log into the file by itself, with every few megabytes written,
-and then begins the log anew. It can't while anybody still reads from it.
+SQLite checkpoints by itself every few megabytes and then restarts the WAL. It can't restart
+it while a reader still uses it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ log = logging.getLogger("flask_noderpc.store")
 
 # How long a write may be held up for readers to end: the longer, the larger the log is. All
 # that time it may be but a twentieth of.
-_PATIENCE_MS, _MOST_PATIENCE_MS = 100, 1_000
+_PATIENCE_MS, _MAX_PATIENCE_MS = 100, 1_000
 _SHARE = 20
 
 
 class Checkpoints:
-    """Empties the log when it is large."""
+    """Truncates the WAL when it is large."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._not_before = 0.0
-        self._complained = False
+        self._warned = False
 
     def after_write(self, connection: sqlite3.Connection) -> None:
-        """Look whether it is large; what was written stays, whatever happens here."""
+        """Truncate the WAL if it is large; a failure does not affect the write."""
         size, limit = self._store.log_bytes(), self._store.max_log_bytes
         if size <= limit:
-            self._complained = False
+            self._warned = False
             return
         if time.monotonic() >= self._not_before:
-            patience = min(_PATIENCE_MS * size // limit, _MOST_PATIENCE_MS)
+            patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
             if not _emptied(connection, patience):
                 # Many readers one after another let it grow a little.
                 if size > 2 * limit:
@@ -43,9 +43,9 @@ class Checkpoints:
                 self._not_before = time.monotonic() + _SHARE * patience / 1000
 
     def _log_failure(self) -> None:
-        if self._complained:
+        if self._warned:
             return
-        self._complained = True
+        self._warned = True
         log.warning(
             "%s-wal has %s MB and grows, as something has read the store for long: a backup, a"
             " verification or another program; it is emptied when that ends its transaction",

@@ -1,4 +1,4 @@
-"""Connections to the store, and those that read."""
+"""Connections to the store, and the pool of read connections."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _transaction(connection: Connection) -> Iterator[None]:
 
 
 def _write_ahead(connection: Connection) -> None:
-    """Write to a log beside the file, whoever else opens a new file just now."""
+    """Set the journal mode to WAL, also while other processes open a new file."""
     deadline = time.monotonic() + _WRITE_PATIENCE_S
     while True:
         try:
@@ -136,7 +136,7 @@ class Store(Location):
         super().__init__(path)
         self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
-            raise ConfigurationError("the store is a file: processes share it, and it is kept")
+            raise ConfigurationError("the store must be a file, which processes share")
         self._max_pages = max_pages
         self._log = self.file.with_name(f"{self.file.name}-wal")
         self.read_only = (
@@ -144,7 +144,7 @@ class Store(Location):
         )
 
     def identity(self) -> tuple[int, int] | None:
-        """Which file stands under the name now; ``None`` for none."""
+        """Return device and inode of the file; ``None`` if it is missing."""
         try:
             found = self.file.stat()
         except FileNotFoundError:
@@ -152,7 +152,7 @@ class Store(Location):
         return found.st_dev, found.st_ino
 
     def log_bytes(self) -> int:
-        """How large the log is of what was written and is not in the file itself yet."""
+        """Return the size of the WAL file in bytes."""
         try:
             return self._log.stat().st_size
         except FileNotFoundError:
@@ -186,10 +186,10 @@ class Store(Location):
         return connection
 
     def copy_to(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copy one moment of the store to a new file; readers and writers go on meanwhile."""
+        """Copy a snapshot of the store to a new file while others read and write."""
 
-        def told(status: int, remaining: int, total: int) -> None:
-            # Nobody else has the copy, and the moment is held.
+        def report(status: int, remaining: int, total: int) -> None:
+            # Nobody else has the copy, and the snapshot is open.
             if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise StoreError("the copy can't go on, the file is locked", str(target))
             if progress is not None:
@@ -204,7 +204,7 @@ class Store(Location):
                     closing(sqlite3.connect(draft)) as copy,
                     closing(self._snapshot_reader()) as source,
                 ):
-                    source.backup(copy, pages=_COPIED_PAGES, progress=told)
+                    source.backup(copy, pages=_COPIED_PAGES, progress=report)
                     leases.free(copy)
                     copy.commit()
                     # One file, that can be read where nothing may be written.
@@ -297,7 +297,7 @@ class Readers:
                 self._give_back(connection)
 
     def version(self) -> ChainVersion | None:
-        """What the chain is now."""
+        """Return the current version of the chain."""
         # Every call asks: it takes no longer than to count those who read, or to be ready
         # for an error.
         try:
@@ -319,7 +319,7 @@ class Readers:
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
-        """A connection on which every query sees the same moment."""
+        """Yield a connection on which every query sees the same snapshot."""
         with sqlite_errors(self._store.shown):
             view = self._read_view()
             if view is not None:
@@ -336,7 +336,7 @@ class Readers:
 
     @contextmanager
     def shared_read_view(self) -> Iterator[ChainVersion | None]:
-        """Within, every query of this thread sees the same moment; the chain's version then."""
+        """Give every query of this thread one snapshot; yield the chain's version in it."""
         around = self._read_view()
         # A batch begins with it: to nest the contexts takes longer than to read.
         with sqlite_errors(self._store.shown):
@@ -370,7 +370,7 @@ class Readers:
                 self._gate.notify_all()
 
     def suspend(self, patience_s: float) -> bool:
-        """Let no read begin, and close everything; whether all that were under way ended."""
+        """Block new reads and close the connections; return true if all reads have ended."""
         with self._gate:
             self._suspended = True
             quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)

@@ -60,7 +60,7 @@ def write_stored_offences(connection: Connection) -> None:
 
 
 def is_known(connection: Connection, own: bytes) -> bool:
-    """Whether evidence of this hash waits or is in a block."""
+    """Return true if evidence of this hash is pending or committed."""
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (own,)).fetchone()
         for table in ("pending_evidence", "evidence")
@@ -68,7 +68,7 @@ def is_known(connection: Connection, own: bytes) -> bool:
 
 
 def waits(connection: Connection) -> bool:
-    """Whether any evidence waits for a block."""
+    """Return true if any evidence is pending."""
     return connection.execute("SELECT 1 FROM pending_evidence").fetchone() is not None
 
 
@@ -89,7 +89,7 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
-    """What fits a block, of the earliest offences first."""
+    """Return pending evidence that fits a block, earliest offences first."""
     # Sizes first: what waits may be a gigabyte, of which a block takes one thousandth.
     found = connection.execute(
         "SELECT hash, size FROM pending_evidence ORDER BY height, hash"

@@ -44,7 +44,7 @@ _Hit = tuple[int, int]
 # The same few addresses and topics come in every block.
 @lru_cache(maxsize=2048)
 def key(kind: bytes, value: bytes = b"") -> int:
-    """What stands for a value of one kind."""
+    """Return the 48-bit key of a value of one kind."""
     return int.from_bytes(blake2b(value, digest_size=6, person=kind).digest(), signed=True)
 
 
@@ -65,7 +65,7 @@ def height_sql(column: str) -> str:
 
 @cache
 def _execution() -> ModuleType | None:
-    """What reads Ethereum transactions; ``None`` without the extra."""
+    """Return the module that reads Ethereum transactions; ``None`` without the extra."""
     try:
         from ...protocol.ethereum import execution
     except ModuleNotFoundError:
@@ -145,7 +145,7 @@ def list_stored(at: Connection) -> None:
 
 
 def announce(at: Connection) -> None:
-    """Tell the operator what takes its time."""
+    """Log how many blocks are about to be indexed."""
     (count,) = at.execute("SELECT count(*) FROM evm_unindexed").fetchone()
     log.warning("Ethereum's transactions and logs are indexed once: %s blocks", count)
 

@@ -19,7 +19,7 @@ _OF = "key IN (SELECT value FROM json_each(?))"
 
 
 def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:
-    """Where a transaction of this hash may be, newest first."""
+    """Return heights that may have a transaction of this hash, newest first."""
     found = at.execute(
         f"SELECT {height_sql('place')} FROM evm_hits WHERE key = ? ORDER BY place DESC",
         (key(TX, tx_hash),),
@@ -28,12 +28,12 @@ def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:
 
 
 def is_complete(at: Connection) -> bool:
-    """Whether every block is indexed."""
+    """Return true if every block is indexed."""
     return at.execute("SELECT 1 FROM evm_unindexed LIMIT 1").fetchone() is None
 
 
 def log_heights(at: Connection, wanted: LogSearch) -> tuple[int, ...]:
-    """Where such logs may be, lowest first."""
+    """Return heights that may have such logs, lowest first."""
     between = (place(wanted.low), last_place(wanted.high))
     hits, first, rest = _rarest_first(at, _terms(wanted), between)
     also = [_also(at, term, hits, between) for term in rest]
@@ -94,7 +94,7 @@ def _also(
 
 
 def _count(at: Connection, term: _Term, between: tuple[int, int], most: int) -> int:
-    """How many hits there are, counted up to a bound."""
+    """Return the number of hits, counted up to a limit."""
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {_OF}"
         " AND place BETWEEN ? AND ? LIMIT ?)",

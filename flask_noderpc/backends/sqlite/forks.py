@@ -30,7 +30,7 @@ _suspended: list[OpenFiles] = []
 
 
 def watch(files: OpenFiles) -> None:
-    """Look after these files when the process forks."""
+    """Close these files before each fork of the process."""
     with _one_at_a_time:
         _watched.add(files)
 

@@ -24,7 +24,7 @@ def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             return read_identity(connection)
     except (sqlite3.Error, jsoncodec.NotJSON):
-        # Whoever opens it to serve it says what is wrong.
+        # The server that opens it reports the error.
         return None
 
 

@@ -25,7 +25,7 @@ class Incoming:
 
     @property
     def count(self) -> PendingCount:
-        """How many there are, and their bytes."""
+        """Number of these transactions, and their bytes."""
         return PendingCount(len(self._stored), self._size)
 
     def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
@@ -49,6 +49,6 @@ class Incoming:
     def wait(self) -> None:
         """Wait until the store has taken those of now, or refused them."""
         for stored in tuple(self._stored.values()):
-            # Whoever sent it is told why.
+            # The sender gets the error.
             with suppress(Exception):
                 stored()

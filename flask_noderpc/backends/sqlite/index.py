@@ -1,7 +1,7 @@
-"""The index of events: which values an attribute has had, and where.
+"""The index of events: the values of attributes, and their places.
 
 There are two of the same form, of transactions (``tx_values``, ``tx_hits``) and of blocks
-(``block_values``, ``block_hits``). A value is kept once, with the number of places that
+(``block_values``, ``block_hits``). A value is stored once, with the number of places that
 have it; a hit says that the event ``event`` at ``place`` has the value. The place of a
 block is its height, that of a transaction its number in the chain, ``txs.seq``.
 """
@@ -43,7 +43,7 @@ def sortable(number: Decimal) -> str:
 
 
 def number_text(value: str) -> str | None:
-    """What the index keeps of a value that is a number."""
+    """Return the sortable text of a value that is a number; else ``None``."""
     number = number_of(value)
     return None if number is None else sortable(number)
 

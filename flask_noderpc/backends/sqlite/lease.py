@@ -36,7 +36,7 @@ def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
 
 
 def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
-    """Whether the lease still is ours; it holds for ``seconds`` more."""
+    """Extend the lease by ``seconds``; return false if another owner has it."""
     changed = connection.execute(
         "UPDATE lease SET expires = ? WHERE epoch = ? AND owner = ?",
         (time.time_ns() + int(seconds * SECOND), lease.epoch, lease.owner),
@@ -45,7 +45,7 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
 
 
 def release(connection: Connection, lease: Lease, last_error: str) -> None:
-    """Leave the lease to whoever comes next; the epoch stays."""
+    """Release the lease; the epoch stays."""
     connection.execute(
         "UPDATE lease SET owner = '', expires = 0, complaint = ? WHERE epoch = ? AND owner = ?",
         (last_error, lease.epoch, lease.owner),
@@ -53,7 +53,7 @@ def release(connection: Connection, lease: Lease, last_error: str) -> None:
 
 
 def free(connection: Connection) -> None:
-    """Leave it to anybody: whoever has it produces for the store that this is a copy of."""
+    """Clear the lease of a copy: its owner produces for the original."""
     connection.execute("UPDATE lease SET owner = '', expires = 0")
 
 

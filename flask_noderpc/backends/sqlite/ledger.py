@@ -65,7 +65,7 @@ def stored_genesis(connection: Connection) -> Genesis | None:
 
 
 def load_head(connection: Connection) -> ChainState:
-    """Where the stored chain stands."""
+    """Return the state of the stored chain."""
     row = connection.execute("SELECT genesis, app_hash FROM chain").fetchone()
     if row is None:
         raise StoreError("the store holds no chain yet: init_chain comes first")
@@ -222,9 +222,9 @@ def forget(connection: Connection, blocks: Sequence[CommittedBlock], cache_size:
         connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
         # CometBFT: a transaction that failed in its block may be sent again.
         failed = {row for row, code in zip(gone, codes, strict=False) if code}
-        kept = [row for row in gone if row not in failed]
+        cached = [row for row in gone if row not in failed]
         connection.executemany("DELETE FROM tx_cache WHERE hash = ?", failed)
-        connection.executemany("INSERT OR IGNORE INTO tx_cache (hash) VALUES (?)", kept)
+        connection.executemany("INSERT OR IGNORE INTO tx_cache (hash) VALUES (?)", cached)
     connection.execute(
         "DELETE FROM tx_cache WHERE seq <= (SELECT max(seq) FROM tx_cache) - ?", (cache_size,)
     )

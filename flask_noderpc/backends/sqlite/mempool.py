@@ -31,7 +31,7 @@ _LAST_NONCE = (1 << 63) - 2
 
 @dataclass(frozen=True, slots=True)
 class MempoolLimits:
-    """How much may wait; the defaults are CometBFT's."""
+    """Limits of the mempool; the defaults are CometBFT's."""
 
     max_tx_bytes: int = 1_048_576
     max_txs: int = 5_000
@@ -40,7 +40,7 @@ class MempoolLimits:
 
 
 def count(connection: Connection) -> PendingCount:
-    """How many transactions wait, and their bytes."""
+    """Return the number of pending transactions, and their bytes."""
     total, size = connection.execute(
         "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
     ).fetchone()

@@ -1,4 +1,4 @@
-"""What a backend has open in one process, and how a fork finds it."""
+"""Connections and threads of a backend in one process, closed around a fork."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ProcessHandles:
         self.search_pool = SearchPool(store)
         self.changes = ChangeWatcher(store, poll_s)
         self.quiet = True
-        """Whether nothing was open at the last fork."""
+        """True if nothing was open at the last fork."""
         forks.watch(self)
 
     def suspend(self) -> None:

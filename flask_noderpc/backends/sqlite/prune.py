@@ -9,7 +9,7 @@ from . import evm_index, index
 Connection = sqlite3.Connection
 
 # What one transaction forgets: others wait for it, if they write.
-_MOST_BLOCKS, _MOST_TXS = 20, 200
+_MAX_BLOCKS, _MAX_TXS = 20, 200
 
 # What each table is still asked for below the lowest block: that carries the commit of its
 # parent, and the set that signed this says the weight of each vote.
@@ -46,10 +46,10 @@ def _oldest(at: Connection, base: int) -> list[int]:
     found = at.execute(
         "SELECT height, tx_count FROM blocks"
         " WHERE height < min(?, (SELECT max(height) FROM blocks)) ORDER BY height LIMIT ?",
-        (base, _MOST_BLOCKS),
+        (base, _MAX_BLOCKS),
     )
     heights: list[int] = []
-    remaining_txs = _MOST_TXS
+    remaining_txs = _MAX_TXS
     for height, tx_count in found.fetchall():
         remaining_txs -= tx_count
         # One that is larger than that goes alone.

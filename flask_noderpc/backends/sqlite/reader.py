@@ -20,11 +20,11 @@ class Reader(sqlite3.Connection):
     """With SQLite's number for the content of the file, as this connection sees it."""
 
     def version(self) -> ChainVersion | None:
-        """What the chain is now; read again only where something was written since."""
+        """Return the chain's version; read again only after a write."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         if number != self.seen[0]:
             rewinds, base, head = self.execute(_VERSION).fetchone()
-            # Two chains without a block can't be told apart.
+            # Two chains without a block can't be distinguished.
             version = ChainVersion((rewinds, base), head) if head else None
             self.seen = number, version
         return self.seen[1]

@@ -49,6 +49,6 @@ def _refuse_pruned(at: Connection, height: int) -> None:
     (base,) = at.execute("SELECT min(height) FROM blocks").fetchone()
     if genesis and base and base > max(height, genesis.initial_height):
         raise NotSupported(
-            f"the blocks below height {base} are not kept, and the chain can't go back there",
+            f"the blocks below height {base} are pruned, and the chain can't go back there",
             "NODERPC_RETAIN_BLOCKS keeps more",
         )

@@ -38,7 +38,7 @@ TX_RESULT_COLUMNS = "code, data, log, info, gas_wanted, gas_used, codespace, eve
 
 
 def placeholders(columns: str) -> str:
-    """As many question marks as there are columns."""
+    """Return one question mark for each column."""
     return ", ".join("?" * (columns.count(",") + 1))
 
 

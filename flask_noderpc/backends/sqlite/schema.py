@@ -220,13 +220,13 @@ def m006_filters(db: Database) -> None:
 
 @migrations()
 def m007_filter_owners(db: Database) -> None:
-    """Whom a filter counts for."""
+    """Clients whose limit the filters count for."""
     db.table("filters").add_column("owner", str, not_null_default="")
 
 
 @migrations()
 def m008_slots(db: Database) -> None:
-    """Who sent what waits, where the application knows, and what it pays."""
+    """Sender, nonce and fees of pending transactions, where the application has them."""
     waiting = db.table("mempool")
     for name in ("other_hash", "sender", "fee_cap", "tip"):
         waiting.add_column(name, bytes)
@@ -237,19 +237,19 @@ def m008_slots(db: Database) -> None:
 
 @migrations()
 def m009_rewinds(db: Database) -> None:
-    """Which times blocks were taken back, and what was left; of chains of tests."""
+    """Reorgs of development chains: a number, and the height that remained."""
     _create(db, "rewinds", {"number": int, "height": int}, pk="number")
 
 
 @migrations()
 def m010_complaint(db: Database) -> None:
-    """Why whoever had the lease gave it back."""
+    """Error for which the last owner released the lease."""
     db.table("lease").add_column("complaint", str, not_null_default="")
 
 
 @migrations()
 def m011_offences(db: Database) -> None:
-    """Where those whom evidence accuses offended: their set is kept as long as it is."""
+    """Heights of offences: their validator sets are retained while the evidence is."""
     db.table("evidence").add_column("offence", int, not_null_default=0)
     db.table("evidence").create_index(["offence"])
     evidence.write_stored_offences(db.conn)
@@ -257,13 +257,13 @@ def m011_offences(db: Database) -> None:
 
 @migrations()
 def m012_application(db: Database) -> None:
-    """Which application the chain was made with; empty of older stores, which don't tell."""
+    """Name of the application that made the chain; empty in older stores."""
     db.table("chain").add_column("application", str, not_null_default="")
 
 
 @migrations()
 def m013_arrivals(db: Database) -> None:
-    """The mempool's number of what has left it, to tell of it whoever follows the mempool."""
+    """Mempool cursors of transactions that left the mempool, for its subscribers."""
     db.table("tx_cache").add_column("arrival", int)
     db.table("tx_cache").create_index(["arrival"])
 

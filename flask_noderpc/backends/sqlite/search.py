@@ -109,7 +109,7 @@ def _numbers(at: Connection, search: Search) -> tuple[int, int]:
 def _found(
     at: Connection, kind: str, search: Search, low: int, high: int, page: Page
 ) -> tuple[int, Sequence[int]]:
-    """How many places are found, and those of the page."""
+    """Return the number of places found, and those of the page."""
     terms = search.terms
     if low > high:
         return 0, ()
@@ -203,7 +203,7 @@ class _Plan(NamedTuple):
 
 
 def _demand(term: Term, name: str) -> _SQL:
-    """What a term that names no single value asks of a row of values."""
+    """Return the SQL condition of a term that is no equality."""
     if term.contains is not None:
         return _SQL(f"{name}.key = ? AND instr({name}.value, ?) > 0", (term.key, term.contains))
     text, args = f"{name}.key = ?", [term.key]

@@ -2,7 +2,7 @@
 
 A search looks at many rows, and SQLite never yields: on a gevent hub nobody else would get
 a ticket. There are few such threads, so that many searches take turns among themselves and
-leave the processor to the rest; whoever waits too long for a turn is refused.
+leave the processor to the rest; a search that waits too long is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SearchPool:
         self._closed = False
 
     def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
-        """What ``work`` finds in one snapshot; raise :exc:`SearchTooCostly`."""
+        """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + limits.seconds
         thread = self._queue.acquire(limits.seconds)
         if thread is None:
@@ -50,7 +50,7 @@ class SearchPool:
             self._queue.release(thread)
 
     def suspend(self, patience_s: float) -> bool:
-        """Let no search begin, and close everything; whether all under way have ended."""
+        """Block new searches and close the connections; return true if all have ended."""
         deadline = time.monotonic() + patience_s
         for _ in range(_THREADS):
             thread = self._queue.acquire(max(0.0, deadline - time.monotonic()))
@@ -75,7 +75,7 @@ class SearchPool:
 class _ThreadQueue:
     """Hands the search_pool on in the order in which they were asked for.
 
-    A queue would let whoever has just had one take it again before those who wait.
+    ``queue.Queue`` would let the last user of a thread take it again before those that wait.
     """
 
     def __init__(self, threads: list[_SearchThread]) -> None:
@@ -99,7 +99,7 @@ class _ThreadQueue:
         return ticket.thread
 
     def release(self, thread: _SearchThread) -> None:
-        """Hand it to whoever has waited longest."""
+        """Hand a thread to the search that has waited longest."""
         with self._lock:
             if self._waiting:
                 ticket = self._waiting.popleft()

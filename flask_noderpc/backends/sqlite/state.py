@@ -1,4 +1,4 @@
-"""Reading and writing what consensus knows at a height.
+"""Reading and writing validators, parameters and commits by height.
 
 The members of a validator set are stored where they change; their priorities, which
 change with every height, are one short row a height. So each height costs the same to
@@ -42,7 +42,7 @@ def validators(connection: Connection, height: int) -> ValidatorSet | None:
 
 
 def members_since(connection: Connection, height: int) -> int:
-    """Where the members of this height's set were last changed."""
+    """Return the height at which the members of this height's set last changed."""
     row = connection.execute(
         "SELECT members_since FROM validator_heights WHERE height = ?", (height,)
     ).fetchone()
@@ -65,7 +65,7 @@ def write_members(connection: Connection, since: int, members: ValidatorSet) -> 
 def write_priorities(
     connection: Connection, height: int, since: int, members: ValidatorSet
 ) -> None:
-    """Store whose turn it is at this height."""
+    """Store the proposer priorities of this height."""
     priorities = [v.proposer_priority for v in members.validators]
     connection.execute(
         "INSERT INTO validator_heights (height, members_since, proposer, priorities)"

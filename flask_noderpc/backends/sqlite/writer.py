@@ -39,7 +39,7 @@ class _Job(Generic[T]):
             connection.execute("RELEASE job")
 
     def result(self) -> T:
-        """What the work returned; raise what it raised."""
+        """Return the result of the work; raise what it raised."""
         if self.error is not None:
             raise self.error
         return self._value[0]
@@ -103,7 +103,7 @@ class Writer:
             self._open()
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` returns, once it is on disk."""
+        """Return the result of ``work``, once it is on disk."""
         return self.begin(work).result()
 
     def begin(self, work: Callable[[Connection], T]) -> Write[T]:
