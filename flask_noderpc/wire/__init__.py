@@ -1,1 +1,1 @@
-"""How values look on the wire: fields, shapes, dialects."""
+"""Wire encodings: fields, schemas, dialects."""

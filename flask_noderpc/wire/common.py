@@ -1,4 +1,4 @@
-"""Shapes that every dialect shares."""
+"""Schemas that all dialects share."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class HeaderAnswer(WireSchema):
 
 
 class CommitSignature(WireSchema):
-    """CommitSignature; a signature that is absent is null."""
+    """CommitSignature; an absent signature is null."""
 
     domain = blocks.CommitSig
     block_id_flag = Number()

@@ -1,7 +1,7 @@
-"""The shapes of ``consensus_state`` and ``dump_consensus_state``.
+"""Schemas of ``consensus_state`` and ``dump_consensus_state``.
 
-CometBFT: consensus/types/round_state.go. What only a live round has is null, and of the
-peers nothing is known.
+CometBFT: consensus/types/round_state.go. Fields of a live round are null, and the list of
+peers is empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_ROUND = -1
 
 
 class Nothing(WireField):
-    """What is not there between two blocks."""
+    """Field that is null between two blocks."""
 
     json_type = "null"
 
@@ -32,28 +32,28 @@ class Nothing(WireField):
         super().__init__(nullable=True, get=lambda _: None)
 
     def encode(self, value: Any) -> Json:
-        """Null."""
+        """Return null."""
         return None
 
 
 class VoteText(WireField):
-    """A vote as a short text, of which no vote can be made again."""
+    """Vote in its short text form, which can't be decoded to a vote."""
 
     def __init__(self, text: Callable[[Vote | None], str]) -> None:
         super().__init__()
         self._text = text
 
     def encode(self, value: Vote | str | None) -> Json:
-        """The text of a vote, or of none."""
+        """Return the text of a vote, or of an absent one."""
         return value if isinstance(value, str) else self._text(value)
 
     def decode(self, value: Json) -> str:
-        """The text."""
+        """Return the text."""
         return str(value)
 
 
 class Proposer(WireSchema):
-    """Whose turn it is."""
+    """Proposer of the round."""
 
     address = Hex(get=lambda members: members.proposer)
     index = Number(get=lambda members: members.by_address[members.proposer][0])
@@ -64,7 +64,7 @@ def _rounds(state: RoundState) -> tuple[VoteSet, ...]:
 
 
 class RoundVotes(WireSchema):
-    """The votes of the round, which has none yet."""
+    """Vote sets of the round, still empty."""
 
     round = Number(get=lambda _: 0)
     prevotes = ListOf(VoteText(vote_repr), get=lambda votes: votes.votes)
@@ -97,9 +97,9 @@ def consensus_dump(
     *,
     receive_time: bool = False,
 ) -> type[WireSchema]:
-    """The shape of ``dump_consensus_state`` with a dialect's validators and texts of votes.
+    """Return the schema of ``dump_consensus_state`` for a dialect's validators and vote texts.
 
-    ``receive_time`` says that it has a member for when a proposal came.
+    ``receive_time`` adds the member for the time at which the proposal was received.
     """
 
     class LastCommit(WireSchema):

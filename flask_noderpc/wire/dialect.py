@@ -1,7 +1,7 @@
-"""A dialect: one node's way of saying what the handlers answer.
+"""Dialects: the encoding of results and the behaviour of one kind of node.
 
-Handlers return domain values and never learn the dialect. A dialect is a frozen value;
-a new one is a parent with entries replaced.
+Handlers return domain values and do not depend on the dialect. A dialect is a frozen value;
+a new one is derived from another by replacing entries.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _JSON: Mapping[type, Json] = {
     float: {"type": "number"},
     bool: {"type": "boolean"},
 }
-"""The types that JSON itself has, with their JSON Schema."""
+"""JSON Schemas of the types that are JSON already."""
 
 SchemaChoice = type[WireSchema] | Choice
-"""The schema of a result, or those of which it is one."""
+"""Schema of a result, or a choice of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,74 +44,74 @@ class Behaviours:
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
     """What is told of a block's messages: of which, and with which keys."""
     unknown_block_is_null: bool = False
-    """CometBFT: a block that is not there is an answer without a block, not an error."""
+    """CometBFT: an unknown block gives a result without a block, not an error."""
     proves_each_block: bool = False
     """CometBFT: without empty blocks, a block that changed the application's state is
     still followed by one more, which carries that state's hash."""
     failed_check_is_error: bool = False
-    """CometBFT 1.0: a transaction that the application refuses is an error, no result."""
+    """CometBFT 1.0: a transaction that CheckTx rejects gives an error, not a result."""
     closed_while_catching_up: bool = False
-    """CometBFT 1.0: no transactions are taken while blocks are fetched from elsewhere."""
+    """CometBFT 1.0: no transactions are accepted while the node is catching up."""
     bad_tx_order: str = "expected order_by to be either `asc` or `desc` or empty"
-    """What is said of another order of ``tx_search``, which stands in place of ``{}``."""
+    """Error text for an invalid order of ``tx_search``; ``{}`` is replaced with the order."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpProfile:
-    """How a node speaks HTTP, beside statuses and bodies."""
+    """HTTP behaviour of a node, apart from statuses and bodies."""
 
     any_method: bool = False
-    """Whether a route answers every method, and reads its parameters from a form too."""
+    """True if a route accepts every method, and reads parameters from a form too."""
     posts_cacheable: bool = False
-    """Whether ``Cache-Control`` is also on answers to POST, where all their calls allow it."""
+    """True if responses to POST have ``Cache-Control`` when all their calls allow it."""
     server_time: bool = False
-    """Whether answers carry ``X-Server-Time``, in seconds."""
+    """True if responses have ``X-Server-Time``, in seconds."""
     websocket_routes: bool = False
-    """Whether the methods of the websocket have routes, which say that they are not found."""
+    """True if the websocket methods have HTTP routes, which answer "not found"."""
     wrong_websocket_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED
-    """The answer to a handshake of another version than 13."""
+    """Status of a handshake with another version than 13."""
     plain_index: bool = False
-    """Whether the index page is CometBFT's line of links."""
+    """True if the index page is CometBFT's plain list of links."""
     mounts: tuple[str, ...] = ("",)
-    """Before the paths of all routes; each path is served under every one."""
+    """Path prefixes; each route is served under every one."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Shapes, status codes and rules of one kind of node."""
+    """Schemas, status codes and rules of one kind of node."""
 
     name: str
     node_version: str
-    """What ``node_info.version`` says, by which clients choose their decoder."""
+    """Value of ``node_info.version``, by which clients choose their decoder."""
     schemas: Mapping[type, SchemaChoice]
     events: Mapping[type, type[WireSchema]]
-    """The shape of each kind of event data."""
+    """Schema of each class of event data."""
     statuses: Mapping[type[Exception], HTTPStatus]
-    """The status of a GET that failed so; the nearest kind counts, 500 is of all others."""
+    """Status of a failed GET by the nearest class of its error; 500 for all others."""
     error_member: tuple[type, ...] = ()
-    """Results whose envelope also carries an empty ``error``."""
+    """Results whose envelope also has an empty ``error``."""
     behaviours: Behaviours = field(default_factory=Behaviours)
     params: ParamRules = field(default_factory=ParamRules)
     omits_routes: frozenset[str] = frozenset()
-    """The routes that this kind of node does not have."""
+    """Routes that this kind of node does not have."""
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By route, the parameters that follow ours in an array, and have no effect here."""
+    """Further positional parameters of each route, which are ignored."""
     envelope: Envelope = field(default_factory=Envelope)
     http: HttpProfile = field(default_factory=HttpProfile)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
         shapes = {result: _dump(choice) for result, choice in self.schemas.items()}
-        # A document that was written elsewhere, or JSON of a host's own route.
+        # A pre-encoded document, or JSON of a host application's route.
         return dict.fromkeys((jsoncodec.Raw, *_JSON), _itself) | shapes
 
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
-        """Encodes what all subscribers of a message share."""
+        """Encoder of the part of a notification that all subscribers share."""
         return event_encoder(self.events)
 
     def require(self, results: Mapping[str, type]) -> None:
-        """Raise :exc:`ConfigurationError` unless every route's result has a schema."""
+        """Raise :exc:`ConfigurationError` unless the result of every route has a schema."""
         for route, result in results.items():
             if result not in self._dumps:
                 raise ConfigurationError(
@@ -120,14 +120,14 @@ class Dialect:
                 )
 
     def described(self, result: type, components: Components) -> Json:
-        """The JSON Schema of a kind of result."""
-        # Of a document that was written elsewhere nothing is known.
+        """Return the JSON Schema of a class of results."""
+        # The content of a pre-encoded document is unknown.
         if result is jsoncodec.Raw:
             return {}
         return _JSON.get(result) or components.of(self.schemas[result])
 
     def encode(self, result: object) -> bytes:
-        """The result as JSON; no result is null."""
+        """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
         dump = self._dumps.get(type(result))
@@ -137,11 +137,11 @@ class Dialect:
 
     @property
     def failures(self) -> set[HTTPStatus]:
-        """Every status that a GET may fail with."""
+        """Statuses of a failed GET."""
         return {*self.statuses.values(), HTTPStatus.INTERNAL_SERVER_ERROR}
 
     def status_of(self, error: Exception) -> HTTPStatus:
-        """The status of a GET that failed."""
+        """Return the status of a failed GET."""
         return nearest(self.statuses, error)
 
 

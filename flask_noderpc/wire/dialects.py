@@ -1,4 +1,4 @@
-"""The dialects by their names."""
+"""Registry of the dialects by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect; raise :exc:`~flask_noderpc.errors.ConfigurationError` for another."""
+    """Return the dialect; raise :exc:`~flask_noderpc.errors.ConfigurationError` if unknown."""
     try:
         return DIALECTS[name]
     except KeyError:

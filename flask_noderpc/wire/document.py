@@ -1,4 +1,4 @@
-"""The ``document`` dialect: the interface document's shapes, and its open points decided.
+"""The ``document`` dialect: the interface document's schemas, with its open points decided.
 
 docs/dialects.rst lists the decisions with their reasons.
 """
@@ -42,8 +42,8 @@ from .event_page import event_page
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.TxResult, rpc_results.ResultABCIQuery)
 
-# document: silent; 400 for what the caller can mend, 404 for what does not exist, 500 for
-# what is our fault.
+# document: silent; 400 for errors of the client, 404 for what does not exist, 500 for
+# errors of the node.
 STATUSES = {
     Forbidden: HTTPStatus.FORBIDDEN,
     InvalidParams: HTTPStatus.BAD_REQUEST,

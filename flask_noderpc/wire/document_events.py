@@ -1,6 +1,6 @@
-"""What subscribers read in the ``document`` dialect.
+"""Event data of the ``document`` dialect.
 
-document: the shape of notifications is not shown; CometBFT 0.38's, with the document's
+document: the format of notifications is not specified; CometBFT 0.38's, with the document's
 blocks, results and encodings, and with every field present.
 """
 
@@ -24,12 +24,12 @@ from .fields import Base64, Hex, IntString, Number
 from .round_events import ROUND_SCHEMAS
 from .schema import ListOf, Nested, WireSchema
 
-# Of an attack on light clients for which nobody can be blamed.
+# Placeholder for a light client attack without known byzantine validators.
 NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
 
 
 class FinalizeBlock(WireSchema):
-    """What executing a block gave."""
+    """Results of executing a block."""
 
     events = ListOf(Event, get=lambda r: r.begin_block_events + r.end_block_events)
     tx_results = ListOf(TxExecResult)
@@ -52,7 +52,7 @@ class NewBlockHeader(WireSchema):
 
 
 class NewBlockEvents(WireSchema):
-    """A block's own events."""
+    """Events of a block."""
 
     height = IntString()
     events = ListOf(Event)
@@ -60,7 +60,7 @@ class NewBlockEvents(WireSchema):
 
 
 def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
-    # document: Evidence has one validator; of several, an event shows the most powerful.
+    # document: Evidence has one validator; for several, an event contains the most powerful.
     return event.evidence, next(iter(event.byzantine_validators), NOBODY)
 
 
@@ -87,7 +87,7 @@ class Tx(WireSchema):
 
 
 class ValidatorSetUpdates(WireSchema):
-    """Validators that a block changed."""
+    """Validators that a block updated."""
 
     validators = ListOf(Validator, data_key="validator_updates")
 

@@ -1,4 +1,4 @@
-"""The document's ``net_info``: its members in the order in which the document lists them."""
+"""The document's ``net_info``, with the members in the document's order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The shapes of the interface document, to the letter.
+"""Schemas of the interface document.
 
-Each constant is a point that the document leaves open or where it differs from real
+Each constant is a point that the document leaves open, or in which it differs from real
 nodes; docs/dialects.rst lists them with their reasons.
 """
 
@@ -28,8 +28,8 @@ EVIDENCE_TYPES = {
 EVIDENCE_TIME_UNIT = SECOND
 
 # document: abci_info has these three fields and no more.
-# document: tags are {key, value, index}; the key is the searchable name, «type.key».
-# document: CommitSignature.signature is a text; where none is, CometBFT's null is empty.
+# document: tags are {key, value, index}; the key is the indexed name, «type.key».
+# document: CommitSignature.signature is a text; an absent one, null in CometBFT, is empty.
 
 
 class PubKey(WireSchema):
@@ -49,7 +49,7 @@ class Validator(WireSchema):
 
 
 class ValidatorSet(WireSchema):
-    """A whole set, and whose turn it is."""
+    """Validator set with its proposer."""
 
     validators = ListOf(Validator, null_when_empty=True)
     proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
@@ -104,7 +104,7 @@ class ValidatorParams(WireSchema):
 
 
 class ConsensusParams(WireSchema):
-    """ConsensusParams; in an update, a group that does not change is null."""
+    """ConsensusParams; in an update, an unchanged group is null."""
 
     block = Nested(BlockParams, nullable=True)
     evidence = Nested(EvidenceParams, nullable=True)
@@ -120,7 +120,7 @@ class EvidenceValidator(WireSchema):
 
 
 class Evidence(WireSchema):
-    """Evidence, of a pair: what happened, and the validator it accuses."""
+    """Evidence, from a pair of the evidence and the validator it accuses."""
 
     type = Text(get=lambda pair: EVIDENCE_TYPES[type(pair[0])])
     height = Number(get=lambda pair: pair[0].height)
@@ -130,7 +130,7 @@ class Evidence(WireSchema):
 
 
 class BlockSignature(WireSchema):
-    """BlockSignature: the whole vote, as nodes before 0.33 printed it."""
+    """BlockSignature: the full vote, in the format of nodes before 0.33."""
 
     type = Number()
     height = IntString()
@@ -143,7 +143,7 @@ class BlockSignature(WireSchema):
 
 
 def _votes(commit: block.Commit) -> list[block.Vote | None]:
-    # document: silent on validators that did not vote; as before 0.33 they are null.
+    # document: silent on absent validators; null, the format of nodes before 0.33.
     return [
         None if sig.block_id_flag == block.BlockIDFlag.ABSENT else commit_vote(commit, index)
         for index, sig in enumerate(commit.signatures)
@@ -162,14 +162,14 @@ class LastCommit(WireSchema):
 def _accusations(
     answer: rpc_results.ResultBlock,
 ) -> list[tuple[block.Evidence, validator.Validator]]:
-    # document: Evidence has one validator; a piece that accuses several stands there for each.
+    # document: Evidence has one validator; evidence that accuses several is repeated for each.
     assert answer.block is not None
     pairs = zip(answer.block.evidence, answer.byzantine_validators, strict=True)
     return [(piece, one) for piece, accused in pairs for one in accused]
 
 
 class Block(WireSchema):
-    """Block, of the answer that carries it and the validators its evidence accuses."""
+    """Block, from a result with the validators that its evidence accuses."""
 
     header = Nested(common.Header, get=lambda answer: answer.block.header)
     data = ListOf(Base64(), get=lambda answer: answer.block.txs)
@@ -188,7 +188,7 @@ class BlockAnswer(WireSchema):
 
 
 class CommitSignature(WireSchema):
-    """CommitSignature; of a validator that did not vote, address and signature are empty."""
+    """CommitSignature; address and signature of an absent validator are empty."""
 
     domain = block.CommitSig
     block_id_flag = Number()
@@ -287,7 +287,7 @@ class GenesisValidator(WireSchema):
 
 
 class Genesis(WireSchema):
-    """Genesis document; ``app_state`` is the application's own JSON."""
+    """Genesis document; ``app_state`` is the application's JSON."""
 
     genesis_time = Timestamp()
     chain_id = Text()
@@ -364,11 +364,11 @@ TX_LOOKUP = Choice(
     (TxLookup, ProvenTxLookup),
     lambda answer: TxLookup if answer.proof is None else ProvenTxLookup,
 )
-"""The shape of a transaction, with a proof or without."""
+"""Schema of a transaction, with a proof or without."""
 
 
 class TxSearch(WireSchema):
-    """Result of ``tx_search``; not in the document: CometBFT's, of the document's lookups."""
+    """Result of ``tx_search``; not in the document: CometBFT's, with the document's lookups."""
 
     txs = ListOf(TxLookup)
     total_count = IntString(get=lambda answer: answer.total)
@@ -386,11 +386,11 @@ def _tx_search(answer: rpc_results.ResultTxSearch) -> type[WireSchema]:
 
 
 TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search)
-"""The shape of a search, with proofs or without."""
+"""Schema of a search, with proofs or without."""
 
 
 class BlockSearch(WireSchema):
-    """Result of ``block_search``; not in the document: CometBFT's, of the document's blocks."""
+    """Result of ``block_search``; not in the document: CometBFT's with the document's block."""
 
     blocks = ListOf(BlockAnswer)
     total_count = IntString(get=lambda answer: answer.total)

@@ -1,6 +1,6 @@
-"""The envelope of calls and replies: JSON-RPC 2.0, bytes to calls and replies to bytes.
+"""JSON-RPC 2.0 envelope: parse bodies to calls, and encode replies.
 
-Ids and parameters stay raw bytes: an id is echoed as it came, digit for digit.
+Ids and parameters stay raw bytes: an id is echoed byte for byte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import (
     RPCError,
 )
 
-# CometBFT: every answer to a GET carries this id.
+# CometBFT: id of every response to a GET.
 URI_ID = b"-1"
 
 
@@ -29,7 +29,7 @@ _MAX_NAME_SHOWN = 64
 
 
 class Message(jsoncodec.Struct):
-    """A request object, its members unread."""
+    """Request object with undecoded members."""
 
     jsonrpc: jsoncodec.Raw = jsoncodec.Raw(b"")
     id: jsoncodec.Raw = jsoncodec.Raw(b"")
@@ -38,7 +38,7 @@ class Message(jsoncodec.Struct):
 
 
 class Call(jsoncodec.Struct, frozen=True):
-    """One call; without an id it is a notification and gets no reply."""
+    """Call; without an id it is a notification and gets no reply."""
 
     method: str
     params: bytes
@@ -46,7 +46,7 @@ class Call(jsoncodec.Struct, frozen=True):
 
 
 class _PlainCall(jsoncodec.Struct):
-    """A call of a kind that every envelope takes, and for the same."""
+    """Call in the plain form that all envelopes parse alike."""
 
     jsonrpc: Literal["2.0"]
     id: jsoncodec.Raw
@@ -56,7 +56,7 @@ class _PlainCall(jsoncodec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class BadCall:
-    """Something in the place of a call that is none."""
+    """Element of a batch that is not a valid call."""
 
     error: RPCError
     id: bytes | None = None
@@ -64,35 +64,35 @@ class BadCall:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The content of one body."""
+    """Calls of one body."""
 
     items: tuple[Call | BadCall, ...]
     is_batch: bool
 
 
 class Envelope:
-    """The document's envelope: JSON-RPC 2.0; another dialect overrides entries."""
+    """JSON-RPC 2.0 envelope of the document; other dialects override attributes."""
 
     lone_reply_is_bare = True
     """CometBFT: a batch with one reply is answered with that reply, not a list."""
     empty_body_is_index = False
-    """Whether a call without a body gets the index page."""
+    """True if a POST without a body gets the index page."""
     runs_notifications = False
     """CometBFT: a call without an id is not even executed."""
     names_cures = True
-    """Whether errors say what to do about them, beside what a real node says."""
+    """True if errors contain hints in addition to a real node's texts."""
     nobody = b'"id":null,'
-    """In the place of an id that could not be read."""
+    """Id member of a reply to a call whose id could not be parsed."""
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         InvalidRequest: HTTPStatus.BAD_REQUEST,
         ParseError: HTTPStatus.BAD_REQUEST,
         BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         BodyEncoded: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     }
-    """Of a body that holds no calls, by what is wrong with it; a call that fails is a 200."""
+    """Status for an invalid body by class of the error; a failed call is a 200."""
 
     def parse(self, body: bytes, max_batch: int) -> Calls:
-        """The calls of a body.
+        """Parse the calls of a body.
 
         Raise :exc:`~flask_noderpc.errors.ParseError` for what is not JSON, and
         :exc:`~flask_noderpc.errors.InvalidRequest` for an empty or oversize batch.
@@ -100,7 +100,7 @@ class Envelope:
         return _plain_batch(body, max_batch) or self._parse(body, max_batch)
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """The same of a body whatever it holds."""
+        """Parse a body that is not in the plain form."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -114,7 +114,7 @@ class Envelope:
         return Calls(tuple(self._call(bytes(element)) for element in elements), is_batch=True)
 
     def parse_one(self, body: bytes) -> Call | BadCall:
-        """The one call of a body; raise :exc:`~flask_noderpc.errors.ParseError`."""
+        """Parse the single call of a body; raise :exc:`~flask_noderpc.errors.ParseError`."""
         try:
             return self._call(body)
         except jsoncodec.NotJSON as error:
@@ -128,47 +128,47 @@ class Envelope:
         request_id = _id(bytes(message.id))
         if isinstance(request_id, BadCall):
             return request_id
-        # Only a text is read: a number may be JSON and still be out of every range.
+        # Only strings are decoded: a number may be valid JSON and out of range.
         if bytes(message.method)[:1] != b'"':
             return BadCall(InvalidRequest("method must be a text"), request_id)
         return Call(jsoncodec.decode(message.method, str), bytes(message.params), request_id)
 
     def status_of(self, error: RPCError) -> HTTPStatus:
-        """The status for a body that holds no calls."""
+        """Return the status for an invalid body."""
         return nearest(self.statuses, error)
 
     def unknown_method(self, name: str, hint: str) -> RPCError:
-        """The error for a method that is not there; ``hint`` says what would bring it."""
+        """Return the error for an unknown method; ``hint`` names its setting."""
         return MethodNotFound(hint=hint or f"no method {name[:_MAX_NAME_SHOWN]!r}")
 
     def refusal(self, error: RPCError) -> bytes:
-        """The reply to a body that holds no calls."""
+        """Return the reply to an invalid body."""
         return self.failure(None, error)
 
     def over_websocket(self, error: RPCError) -> RPCError:
-        """The error of a call as it is said over a websocket."""
+        """Return the error of a call in its websocket form."""
         return error
 
     def code(self, error: RPCError) -> int:
-        """The code that an error is told with."""
+        """Return the JSON-RPC code of an error."""
         return error.code
 
     def success(
         self, request_id: bytes, result: bytes | memoryview, error_member: bool
     ) -> bytes:
-        """A reply with an encoded result."""
+        """Return a reply with an encoded result."""
         before, behind = self.around(request_id, error_member)
         return b"".join((before, result, behind))
 
     def around(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
-        """What stands before and behind a result."""
+        """Return the bytes before and after a result."""
         return (
             b'{"jsonrpc":"2.0","id":' + request_id + b',"result":',
             b',"error":""}' if error_member else b"}",
         )
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
-        """A reply with an error object; without an id where it could not be read."""
+        """Return a reply with an error object; its id is null if it could not be parsed."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
         said = error.text_with_hint if self.names_cures else error.text
         if said:
@@ -177,12 +177,12 @@ class Envelope:
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + jsoncodec.encode(body) + b"}"
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
-        """Several replies as one array."""
+        """Return several replies as one array."""
         return b"[" + b",".join(replies) + b"]"
 
 
 def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) -> HTTPStatus:
-    """The status of the nearest kind of this error; 500 is of all others."""
+    """Return the status of the nearest class of an error; 500 if none is listed."""
     for kind in type(error).__mro__:
         if kind in statuses:
             return statuses[kind]
@@ -190,7 +190,7 @@ def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) ->
 
 
 def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
-    """The calls of a batch in one go, if there is nothing else in it; most are such."""
+    """Parse a batch that has only plain calls in one pass; most batches are."""
     if body[:1] != b"[":
         return None
     try:
@@ -209,14 +209,14 @@ def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
 
 
 def _names(request_id: bytes) -> bool:
-    """Whether an id is a text or a number."""
+    """Return True if an id is a string or a number."""
     return request_id[:1] in b'"-0123456789'
 
 
 def _id(raw: bytes) -> bytes | BadCall | None:
     if raw in (b"", b"null"):
         return None
-    # Bool, object and array are no ids; strings and numbers of any size are.
+    # Booleans, objects and arrays are not valid ids; strings and numbers of any size are.
     if _names(raw):
         return raw
     return BadCall(InvalidRequest("id must be a text, a number or null"))

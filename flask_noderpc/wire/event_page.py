@@ -1,4 +1,4 @@
-"""Events as the method ``events`` answers them."""
+"""Result schema of the method ``events``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .schema import ListOf, WireSchema, compiled
 
 
 class EventData(WireField):
-    """What a message says, with the name of its kind."""
+    """Event data with its type name."""
 
     json_type = "object"
 
@@ -20,13 +20,13 @@ class EventData(WireField):
         self._dumps = {kind: compiled(schema) for kind, schema in schemas.items()}
 
     def encode(self, value: Any) -> Json:
-        """The name of the kind, and the value in its shape."""
+        """Return the type name and the encoded value."""
         kind = type(value)
         return {"type": TYPES[kind], "value": self._dumps[kind](value)}
 
 
 def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:
-    """The shape of ``events``, Tendermint 0.36's, around a dialect's event data."""
+    """Return the schema of ``events``, that of Tendermint 0.36, for a dialect's event data."""
 
     class EventItem(WireSchema):
         cursor = Cursor(attribute="place")

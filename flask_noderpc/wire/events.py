@@ -1,4 +1,4 @@
-"""A message as subscribers read it: encoded once, whoever wants it."""
+"""Event notifications: the part that all subscribers share, encoded once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..domain import events as event_data
 from ..events.messages import Message
 from .schema import WireSchema, compiled
 
-# CometBFT: names of its event data.
+# CometBFT: registered type names of event data.
 TYPES: dict[type, str] = {
     event_data.NewBlock: "tendermint/event/NewBlock",
     event_data.NewBlockHeader: "tendermint/event/NewBlockHeader",
@@ -25,7 +25,7 @@ TYPES: dict[type, str] = {
 
 
 def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message], bytes]:
-    """A function that encodes the part of a notification that all subscribers share."""
+    """Return a function that encodes the part of a notification that all subscribers share."""
     dumps = {
         kind: (
             f'{{"type":"{TYPES[kind]}","value":'.encode(),

@@ -1,4 +1,4 @@
-"""One class per encoding; each is a marshmallow field with two plain functions.
+"""Marshmallow fields, one class per encoding.
 
 ``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
 them to load and to document; the compiled dump of :mod:`.schema` calls ``encode``
@@ -21,18 +21,18 @@ from ..domain.time import from_text, to_text
 from ..errors import short_repr
 
 Json = Any
-"""A JSON value: the only ``Any`` that crosses a module boundary."""
+"""JSON value."""
 
 _CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
 class WireField(fields.Field[Any]):
-    """A value with one encoding.
+    """Field of one encoding.
 
-    ``get`` reads the value from the whole object where it is not simply an attribute.
-    ``omit_empty`` leaves zero, nothing and what has no elements out of the object, as Go's
-    ``omitempty`` does; ``omit_none`` only nothing.
+    ``get`` reads the value from the object if it is not a plain attribute. ``omit_empty``
+    omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits
+    only ``None``.
     """
 
     json_type = "string"
@@ -54,20 +54,20 @@ class WireField(fields.Field[Any]):
         self.omit_none = omit_none
 
     def encode(self, value: Any) -> Json:
-        """The value as JSON."""
+        """Return the value as JSON."""
         raise NotImplementedError
 
     def decode(self, value: Json) -> Any:
-        """The value of a JSON; raise :exc:`ValueError`."""
+        """Decode a JSON value; raise :exc:`ValueError`."""
         raise NotImplementedError
 
     @property
     def may_be_null(self) -> bool:
-        """Whether its JSON may be null."""
+        """True if the JSON may be null."""
         return self.nullable
 
     def described(self, refer: Callable[[Any], Json]) -> Json:
-        """Its JSON Schema; ``refer`` gives the reference to a nested schema."""
+        """Return the JSON Schema; ``refer`` returns the reference to a nested schema."""
         found = self._described(refer)
         if not self.may_be_null or found.get("type") == "null":
             return found
@@ -78,16 +78,16 @@ class WireField(fields.Field[Any]):
         return found | ({"format": self.json_format} if self.json_format else {})
 
     def replace_schemas(self, replace: Callable[[type], type]) -> WireField:
-        """This field with the schemas in it replaced; itself where there are none."""
+        """Return a copy with nested schemas replaced, or this field if nothing changes."""
         return self
 
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
-        """What is encoded: ``get`` of the object, or its attribute."""
+        """Return the value to encode: ``get`` of the object, or its attribute."""
         value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
         return missing if self.omits(value) else value
 
     def omits(self, value: Any) -> bool:
-        """Whether the value is left out of its object."""
+        """Return True if the value is omitted from its object."""
         return (self.omit_empty and not value) or (self.omit_none and value is None)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
@@ -113,8 +113,8 @@ class IntString(WireField):
 
 
 class Cursor(WireField):
-    """A place among events, height and position, as a text that sorts as places do; empty
-    for none."""
+    """Cursor of an event: height and position as text that sorts in event order; empty for
+    ``None``."""
 
     def encode(self, value: tuple[int, int] | None) -> Json:
         return "" if value is None else f"{value[0]:016X}-{value[1]:08X}"
@@ -141,7 +141,7 @@ class Number(WireField):
 
 
 class Text(WireField):
-    """A text as it is."""
+    """Plain text."""
 
     def encode(self, value: str) -> Json:
         return value
@@ -153,7 +153,7 @@ class Text(WireField):
 
 
 class Utf8(WireField):
-    """Bytes as the text they are; each that is no UTF-8 becomes U+FFFD."""
+    """Bytes as UTF-8 text; each invalid byte becomes U+FFFD."""
 
     def encode(self, value: bytes) -> Json:
         return text_of(value)
@@ -208,7 +208,7 @@ class Base64(WireField):
 
 
 class Base64OrNull(Base64):
-    """Bytes as base64, null where there are none: Go's nil slice."""
+    """Bytes as base64, null if empty: Go's nil slice."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(nullable=True, **options)

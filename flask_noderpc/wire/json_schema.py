@@ -1,4 +1,4 @@
-"""The schemas of :mod:`.schema` as JSON Schema, of which interfaces are described."""
+"""JSON Schemas of :mod:`.schema`, for OpenAPI and OpenRPC documents."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from .schema import Choice, WireSchema
 
 
 class Components:
-    """Schemas by their names, each written down once and referred to."""
+    """Named schemas, each defined once and referenced."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Json] = {}
         self._names: dict[type[WireSchema], str] = {}
 
     def refer(self, schema: type[WireSchema]) -> Json:
-        """A reference to an object's schema."""
+        """Return a reference to an object's schema."""
         if schema not in self._names:
-            self._names[schema] = name = self._free(schema.__name__.lstrip("_"))
-            # Its place is taken before it is written, so that they keep their order.
+            self._names[schema] = name = self._unused_name(schema.__name__.lstrip("_"))
+            # The entry is reserved first, so that schemas stay in the order of reference.
             self.schemas[name] = {}
             self.schemas[name] = self._object(schema)
         return {"$ref": f"#/components/schemas/{self._names[schema]}"}
 
     def of(self, choice: type[WireSchema] | Choice) -> Json:
-        """The schema of a result."""
+        """Return the JSON Schema of a result."""
         if isinstance(choice, Choice):
             return {"anyOf": [self.refer(shape) for shape in choice.shapes]}
         return self.refer(choice)
 
-    def _free(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         count = sum(other.rstrip("0123456789") == name for other in self.schemas)
         return f"{name}{count + 1}" if count else name
 
@@ -41,7 +41,7 @@ class Components:
             members[key] = field.described(self.refer)
             if not (field.omit_empty or field.omit_none):
                 required.append(key)
-        found: dict[str, Json] = {"type": "object", "properties": members}
+        described: dict[str, Json] = {"type": "object", "properties": members}
         if required:
-            found["required"] = required
-        return found
+            described["required"] = required
+        return described

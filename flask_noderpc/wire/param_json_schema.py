@@ -1,10 +1,10 @@
-"""How parameters are written, as JSON Schema: what the readers take for sure."""
+"""JSON Schemas of parameters, limited to the forms that every reader accepts."""
 
 from __future__ import annotations
 
 from .fields import Json
 
-# RFC 8259, section 7; halves of a surrogate pair stand for nothing alone.
+# RFC 8259, section 7; lone surrogates are not characters.
 _UNIT = (
     r"[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
     r"|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -19,7 +19,7 @@ _DURATION = r"[0-9]{1,20}(\.[0-9]{1,20})?(ms|s|m)?"
 
 
 def typed(*types: str) -> Json:
-    """A value of any of these types."""
+    """Return the schema of a value of any of these types."""
     return {"type": list(types) if len(types) > 1 else types[0]}
 
 
@@ -28,9 +28,9 @@ def _like(pattern: str) -> Json:
 
 
 QUOTED = _like(f"{_QUOTED}|{_0X_HEX}")
-"""A text or bytes in a URI."""
+"""Schema of text or bytes in a URI."""
 TEXT = _like(rf'{_QUOTED}|{_0X_HEX}|[^"0][\s\S]*|0([^xX][\s\S]*)?')
-"""The same where quotes may be left out."""
+"""Schema of text or bytes in a URI, quotes optional."""
 FLAG = {"type": ["boolean", "string"], "enum": [True, False, "true", "false"]}
 DIGITS = _like(_DIGITS)
 HEX = _like(_HEX)
@@ -50,5 +50,5 @@ EVIDENCE = {
 
 
 def integer(least: int, most: int) -> Json:
-    """A JSON number without a fraction."""
+    """Return the schema of an integer."""
     return {"type": "integer", "minimum": least, "maximum": most}

@@ -1,4 +1,4 @@
-"""How a dialect reads parameters: which readers, which containers, which words."""
+"""Rules by which a dialect reads parameters: readers, containers, error texts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .params import ParamField
 
 
 class Reader(Protocol):
-    """Reads one parameter; both ways raise :exc:`ValueError` with the reason."""
+    """Reader of one parameter; both methods raise :exc:`ValueError` with the reason."""
 
     @property
     def in_uri(self) -> Json:
-        """The JSON Schema of a URI's value; arrays and objects are written as JSON."""
+        """JSON Schema of the value in a URI; arrays and objects are JSON text."""
 
     @property
     def in_json(self) -> Json:
-        """The JSON Schema of a JSON parameter."""
+        """JSON Schema of the JSON parameter."""
 
     def from_uri(self, text: str, /) -> Any:
-        """The value of a URI parameter."""
+        """Parse a URI parameter."""
 
     def from_json(self, value: Any, /) -> Any:
-        """The value of a JSON parameter, as the rules' ``members`` hands it over."""
+        """Parse a JSON parameter as returned by the rules' ``members``."""
 
 
 def _identity(kind: ParamField) -> Reader:
@@ -37,16 +37,16 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     try:
         values = jsoncodec.decode(raw)
     except jsoncodec.NotJSON as error:
-        # Well-formed, as the message was read, and still no value: 1e400.
+        # The message was valid JSON, but a number may still be out of range: 1e400.
         raise ValueError(f"params can't be read: {error}") from None
     if isinstance(values, list):
-        values = _by_place(values, names)
+        values = _by_position(values, names)
     elif not isinstance(values, dict):
         raise ValueError("params must be an object or an array")
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _by_place(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
+def _by_position(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
     if len(values) > len(names):
         raise ValueError(
             f"at most {len(names)} parameters are taken ({', '.join(names)}), got {len(values)}"
@@ -54,11 +54,11 @@ def _by_place(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, values, strict=False))
 
 
-def _describe_error(place: int, name: str, error: ValueError, value: Any) -> str:
+def _describe_error(position: int, name: str, error: ValueError, value: Any) -> str:
     return f"{name}: {error}, got {_truncated_json(value)}"
 
 
-def _required(place: int, name: str, kind: ParamField) -> Any:
+def _required(position: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"{name}: is required")
 
 
@@ -69,19 +69,19 @@ def _truncated_json(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParamRules:
-    """The document's rules; another dialect replaces entries."""
+    """Parameter rules; the defaults are those of the document."""
 
     reader: Callable[[ParamField], Reader] = _identity
-    """Who reads a kind of parameter."""
+    """Return the reader for a kind of parameter."""
     members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
-    """The values of a JSON ``params`` by name, without the nulls; takes all names in order."""
+    """Return the values of JSON ``params`` by name, without nulls; takes all names in order."""
     describe_error: Callable[[int, str, ValueError, Any], str] = _describe_error
-    """The text for a parameter that can't be read: of its place, name, reason and value."""
+    """Return the error text for an invalid parameter: from position, name, reason and value."""
     missing: Callable[[int, str, ParamField], Any] = _required
-    """The value of a parameter that has no default and is not given, or :exc:`ValueError`."""
+    """Return the value of an omitted parameter without default, or raise :exc:`ValueError`."""
     uri_texts: str = "Texts stand as they are, in double quotes, or as hex behind 0x"
-    """How a text is written in a URI."""
+    """Description of texts in a URI, for OpenAPI documents."""
     uri_prefix: str = ""
-    """Before what is said of a URI's parameters."""
+    """Prefix of error texts for URI parameters."""
     json_prefix: str = ""
-    """Before what is said of a JSON ``params``."""
+    """Prefix of error texts for JSON ``params``."""

@@ -1,7 +1,7 @@
-"""Parameter kinds: what a caller may write, as a URI value and as JSON.
+"""Parameter kinds and their readers for URI values and JSON.
 
-The readers of this module are those of the document dialect: lenient in what they take,
-as far as no two readings collide. A stricter dialect replaces them kind by kind.
+The readers are those of the document dialect: they accept every unambiguous form. A
+stricter dialect replaces them kind by kind.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ class ParamField(fields.Field[Any]):
 
     json_type = "string"
     takes = "a value"
-    """What is named when the value is of another kind."""
+    """Expected value, for the error text."""
 
     @property
     def in_json(self) -> Json:
-        """The JSON Schema of what :meth:`from_json` takes."""
+        """JSON Schema of the values that :meth:`from_json` accepts."""
         return {} if self.json_type == "any" else {"type": self.json_type}
 
     @property
     def in_uri(self) -> Json:
-        """That of a URI's value; arrays and objects are written as JSON."""
+        """JSON Schema of the value in a URI; arrays and objects are JSON text."""
         return self.in_json
 
     def from_json(self, value: Any) -> Any:
-        """The value of a JSON parameter."""
+        """Parse a JSON parameter."""
         raise NotImplementedError
 
     def from_uri(self, text: str) -> Any:
-        """The value of a URI parameter."""
+        """Parse a URI parameter."""
         raise NotImplementedError
 
     def refuse(self) -> ValueError:
-        """The error for a value of another kind."""
+        """Return the error for a value of another kind."""
         return ValueError(f"{self.takes} is needed")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
@@ -101,7 +101,7 @@ class Int64(ParamField):
 
 
 class Int(Int64):
-    """An integer of Go's own size, which only the texts of some dialects tell apart."""
+    """Go's ``int``; differs from int64 only in the error texts of some dialects."""
 
 
 class UInt64(Int64):
@@ -130,7 +130,7 @@ class Flag(ParamField):
 
 
 class Text(ParamField):
-    """A text; in a URI as it stands, in double quotes, or as the hex of its UTF-8 behind 0x."""
+    """Text; in a URI plain, in double quotes, or as hex of its UTF-8 prefixed with 0x."""
 
     takes = "a text, with both double quotes or none,"
     in_uri = forms.TEXT
@@ -188,8 +188,8 @@ class Filter(Text):
 
 
 class Cursor(ParamField):
-    """A cursor as ``events`` gave it, also the empty one of an empty chain, which is none;
-    in a URI with double quotes or without."""
+    """Cursor returned by ``events``; the empty one of an empty chain is ``None``. In a URI
+    with double quotes or without."""
 
     takes = "a cursor as an earlier answer gave it"
     in_json = in_uri = forms.CURSOR
@@ -209,7 +209,7 @@ class Cursor(ParamField):
 
 
 class Duration(ParamField):
-    """A length of time: nanoseconds, as Go writes it in JSON, or a text such as ``1.5s``."""
+    """Duration: nanoseconds, as Go encodes it in JSON, or a text such as ``1.5s``."""
 
     in_json = forms.NANOSECONDS_OR_DURATION
     in_uri = forms.DURATION
@@ -228,7 +228,7 @@ class Duration(ParamField):
 
 
 class Bytes(ParamField):
-    """Bytes: in a URI hex behind 0x or a text, in double quotes or bare; in JSON base64."""
+    """Bytes: in a URI hex prefixed with 0x, or text, quoted or bare; base64 in JSON."""
 
     takes = "hex behind 0x, or a text with both double quotes or none,"
     in_json = forms.BASE64
@@ -247,9 +247,9 @@ class Bytes(ParamField):
 
 
 class Hash(Bytes):
-    """A hash: in addition 64 bare hex digits or base64, which are 32 bytes.
+    """Hash: also 64 bare hex digits, or base64 of 32 bytes.
 
-    CometBFT reads 64 hex digits in JSON as base64, which is never what was meant.
+    CometBFT decodes 64 hex digits in JSON as base64, which is never intended.
     """
 
     takes = "a hash as hex behind 0x, as 64 hex digits, or as base64"
@@ -274,11 +274,11 @@ class Hash(Bytes):
         return super().from_uri(text)
 
     def _is_prefixed(self, text: str) -> bool:
-        # One hash in 2,048 has base64 that begins like hex; the base64 of 32 bytes ends in =.
+        # One base64 hash in 2,048 begins with 0x; the base64 of 32 bytes ends with =.
         return text[:2] in ("0x", "0X") and text[-1] != "="
 
     def _bare_base64(self, text: str) -> bytes:
-        # Only the 32 bytes of a hash: a shorter bare word is a mistake, not base64.
+        # Accepted for 32 bytes only: a shorter bare word is a mistake, not base64.
         found = _base64(text) if len(text) == 44 else b""
         if len(found) != 32:
             raise self.refuse()
@@ -286,11 +286,11 @@ class Hash(Bytes):
 
 
 class HexHash(Hash):
-    """A hash that stricter dialects take as hex only."""
+    """Hash that stricter dialects accept only as hex."""
 
 
 class QueryData(Bytes):
-    """The data of an application query: in JSON hex, and text where it is no hex."""
+    """Data of an application query: in JSON hex, or text if it is not hex."""
 
     in_json = forms.typed("string")
 

@@ -1,4 +1,4 @@
-"""What subscribers read of the steps of a round; the same in every dialect."""
+"""Event data of the steps of a round, the same in every dialect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .schema import Nested, WireSchema
 
 
 class Proposer(WireSchema):
-    """Whose turn a round is."""
+    """Proposer of a round."""
 
     address = Hex(get=lambda event: event.proposer)
     index = Number(get=lambda event: event.proposer_index)
@@ -30,7 +30,7 @@ class NewRound(RoundState):
 
 
 class CompleteProposal(RoundState):
-    """A round with its block."""
+    """Complete proposal block of a round."""
 
     block_id = Nested(common.BlockID)
 

@@ -1,4 +1,4 @@
-"""Votes and sets of votes as the short texts that nodes print of them."""
+"""Short text forms of votes and vote sets, as nodes print them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TYPES: dict[int, str] = {
 
 
 def vote_repr(vote: Vote | None) -> str:
-    """A vote as CometBFT 0.38 and later print it, or that there is none."""
+    """Return the text of a vote, or of an absent one, in CometBFT 0.38 and later."""
     return _text(vote, (vote.extension,) if vote else ())
 
 
 def short_vote_repr(vote: Vote | None) -> str:
-    """A vote as CometBFT 0.34 and 0.37 print it, which know no extensions."""
+    """Return the text of a vote in CometBFT 0.34 and 0.37, without vote extensions."""
     return _text(vote, ())
 
 
@@ -37,13 +37,13 @@ def _text(vote: Vote | None, extension: tuple[bytes, ...]) -> str:
 
 
 def fingerprint(value: bytes) -> str:
-    """The first six bytes, which zeros fill up."""
+    """Return the first six bytes, padded with zeros."""
     # CometBFT: libs/bytes/byteslice.go.
     return value[:6].ljust(6, b"\0").hex().upper()
 
 
 def bit_array_text(votes: VoteSet) -> str:
-    """Who has voted, and how much of the power that is."""
+    """Return the bit array of the votes, and their part of the voting power."""
     # CometBFT: types/vote_set.go, bitArrayString.
     bits = "".join("_" if vote is None else "x" for vote in votes.votes)
     voted, total = votes.voted_power, votes.total_power

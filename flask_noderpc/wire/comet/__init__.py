@@ -1,1 +1,1 @@
-"""What nodes of CometBFT send and take, from 0.34 to 1.0."""
+"""Wire formats of CometBFT 0.34 to 1.0."""

@@ -1,4 +1,4 @@
-"""CometBFT's envelope: which bodies hold calls, and what is said of those that do not.
+"""CometBFT's JSON-RPC envelope, with its errors for invalid bodies.
 
 CometBFT: rpc/jsonrpc. The same in 0.34, 0.37, 0.38 and 1.0.
 """
@@ -22,13 +22,13 @@ from ..envelope import BadCall, Call, Calls, Envelope, Message
 from . import gojson
 from .gojson import GoError
 
-# CometBFT: types.RPCRequest is read through a struct without a name, which Go spells out.
+# CometBFT: types.RPCRequest is decoded through an anonymous struct, named in Go's errors.
 _REQUEST = (
     'struct { JSONRPC string "json:\\"jsonrpc\\""; ID interface {} "json:\\"id,omitempty\\"";'
     ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'
 )
 _NOTIFICATION = Call("", b"", None)
-# Go: how an id that is neither text nor number is shown.
+# Go: format of an id that is neither string nor number.
 _ID_KINDS = {
     "bool": "bool",
     "object": "map[string]interface {}",
@@ -37,11 +37,11 @@ _ID_KINDS = {
 
 
 class CometEnvelope(Envelope):
-    """Bodies as a CometBFT node takes them, errors in its words."""
+    """Envelope that accepts the same bodies as a CometBFT node, with its error texts."""
 
     empty_body_is_index = True
     names_cures = False
-    # CometBFT: what could not be read is answered without an id.
+    # CometBFT: the reply to an unparsable call has no id.
     nobody = b""
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         **Envelope.statuses,
@@ -51,7 +51,7 @@ class CometEnvelope(Envelope):
     }
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """The calls of a body; one that can't be read spoils all of them."""
+        """Parse the calls of a body; one invalid call fails the whole batch."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((_call(body),), is_batch=False)
@@ -63,16 +63,16 @@ class CometEnvelope(Envelope):
             raise _unreadable(error) from None
 
     def parse_one(self, body: bytes) -> Call | BadCall:
-        """The one call of a message."""
+        """Parse the single call of a message."""
         try:
             return _call(body)
         except GoError as error:
-            # Go: a websocket's messages are read as streams, whose end has another name.
+            # Go: websocket messages are read as streams, for which EOF has another text.
             cut = str(error) == "unexpected end of JSON input"
             raise _unreadable(GoError("unexpected EOF") if cut else error) from None
 
     def over_websocket(self, error: RPCError) -> RPCError:
-        """CometBFT: a websocket does not tell bad parameters from what fails inside."""
+        """Return an error; CometBFT: invalid parameters on a websocket are internal errors."""
         if isinstance(error, InvalidParams):
             return InternalError(error.text, error.hint)
         return error
@@ -93,7 +93,7 @@ def _in_batch(element: bytes) -> Call:
     try:
         return _call(element)
     except GoError:
-        # CometBFT: what is no list of calls is read again as one call, which a list is not.
+        # CometBFT: a body that is not a list of calls is decoded again as a single call.
         raise gojson.mismatch(b"[", _REQUEST) from None
 
 
@@ -118,7 +118,7 @@ def _why(document: bytes, error: jsoncodec.NotJSON) -> GoError:
     except GoError as reason:
         return reason
     if gojson.kind_of(document) == "object":
-        # Go reads what is no UTF-8, and half a surrogate pair.
+        # Go accepts invalid UTF-8 and lone surrogates.
         return GoError("a text in it is no Unicode")
     return gojson.mismatch(document, _REQUEST)
 

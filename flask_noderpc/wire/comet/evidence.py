@@ -1,6 +1,6 @@
-"""Evidence as callers of ``broadcast_evidence`` write it: CometBFT's JSON.
+"""Readers of ``broadcast_evidence``'s parameter: CometBFT's JSON.
 
-The names are those of 0.34 to 0.38, or in 1.0 others; see :func:`evidence_value`.
+Field names differ between 0.38 and 1.0; see :func:`evidence_value`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def _invalid(text: str) -> InvalidEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A key of one kind."""
+    """Public key of one type."""
 
     kind: str
     go_type: str
 
     @property
     def zero(self) -> PublicKey:
-        """A key without bytes."""
+        """Key without bytes."""
         return PublicKey(self.kind, b"")
 
     def from_json(self, raw: bytes) -> PublicKey:
@@ -55,7 +55,7 @@ _KEY = Interface(
     {
         "tendermint/PubKeyEd25519": _ED,
         "tendermint/PubKeySecp256k1": _SECP,
-        # document: keys and evidence have its own prefix, in every answer of that dialect.
+        # document: type names of keys and evidence have the document's prefix.
         "engine/PubKeyEd25519": _ED,
         "engine/PubKeySecp256k1": _SECP,
     }
@@ -128,7 +128,7 @@ _COMMIT = Struct(
 )
 
 
-# What else is nil in Go and can't be here is refused in the words of ValidateBasic.
+# Other nil pointers are rejected with the error texts of ValidateBasic.
 
 
 def _validator(pub_key: PublicKey | None, **others: Any) -> Validator:
@@ -211,7 +211,7 @@ def _attack(
 
 
 def evidence_value(name: Callable[[str], str]) -> Interface:
-    """Either kind of evidence; ``name`` spells the fields in which versions differ."""
+    """Return the reader of evidence; ``name`` maps the field names in which versions differ."""
 
     def fields(**values: Value) -> Mapping[str, tuple[str, Value]]:
         return {name(keyword): (keyword, value) for keyword, value in values.items()}
@@ -239,7 +239,7 @@ def evidence_value(name: Callable[[str], str]) -> Interface:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceReader:
-    """Reads the parameter as CometBFT does."""
+    """Reader of the parameter by CometBFT's rules."""
 
     value: Interface
     in_uri: ClassVar = forms.EVIDENCE
@@ -267,7 +267,7 @@ EVIDENCE_1 = EvidenceReader(evidence_value(str))
 
 
 class EvidenceObject(ParamField):
-    """A piece of evidence; without other rules it is that of CometBFT 0.38."""
+    """Evidence parameter; the default rules are those of CometBFT 0.38."""
 
     json_type = "object"
     in_json = in_uri = forms.EVIDENCE
@@ -286,7 +286,7 @@ class EvidenceObject(ParamField):
 
 
 def with_evidence(rules: ParamRules, evidence: Reader) -> ParamRules:
-    """The rules with evidence read another way."""
+    """Return the rules with another reader of evidence."""
 
     def reader(kind: ParamField) -> Reader:
         return evidence if isinstance(kind, EvidenceObject) else rules.reader(kind)

@@ -16,8 +16,8 @@ _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 
 
 def hex_bytes(digits: bytes) -> bytes:
-    """The bytes that hex digits stand for."""
-    # Go: a wrong byte comes before a wrong length.
+    """Decode hex digits."""
+    # Go: an invalid byte is reported before an odd length.
     wrong = _NO_HEX.search(digits)
     if wrong is not None:
         code = wrong[0][0]
@@ -29,8 +29,8 @@ def hex_bytes(digits: bytes) -> bytes:
 
 
 def base64_bytes(text: bytes) -> bytes:
-    """The bytes that base64 with its padding stands for; line ends in it are skipped."""
-    # Go: encoding/base64/base64.go, decodeQuantum; bits behind the last byte are not looked at.
+    """Decode padded base64; line ends are skipped."""
+    # Go: encoding/base64/base64.go, decodeQuantum; trailing bits are not checked.
     if len(text) % 4 == 0:
         with suppress(ValueError):
             return base64.b64decode(text, validate=True)
@@ -42,12 +42,12 @@ def base64_bytes(text: bytes) -> bytes:
 
 
 def _wrong(marks: list[tuple[int, int]], size: int) -> int | None:
-    """Where decoding stops."""
+    """Return the offset at which decoding stops."""
     first = next((i for i, (_, char) in enumerate(marks) if char not in _ALPHABET), None)
     full = len(marks) if first is None else first
     rest = full % 4
     if first is None:
-        # Go names the place where reading stopped, less what it has of the last four.
+        # Go reports the offset at which it stopped, less the characters of the last quantum.
         return size - rest if rest else None
     at, char = marks[first]
     if char != ord("=") or rest < 2:

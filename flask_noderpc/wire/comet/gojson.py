@@ -1,7 +1,7 @@
-"""What Go's ``encoding/json`` says of a document, to the letter.
+"""Validation of JSON with the exact error texts of Go's ``encoding/json``.
 
-A table of states, as Go has one function per state; the text of an error is the byte that
-no state takes, and what the state was waiting for. Documents are bytes, as in Go.
+A table of states replaces Go's functions, one per state; an error names the unexpected
+byte and the context of its state. Documents are bytes, as in Go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...domain.text import text_of
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
 
-# To find out what Go would say of a megabyte takes half a second.
+# Scanning a megabyte for Go's error takes half a second.
 MAX_EXPLAINED = 20_000
 
 _SPACE = " \t\r\n"
@@ -33,11 +33,11 @@ _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t
 
 
 class GoError(ValueError):
-    """An error with Go's text."""
+    """Error with Go's text."""
 
 
 class _State(NamedTuple):
-    """Where each byte leads, and what Go says of any other; without a text, a value ended."""
+    """Next state by byte, and Go's context for other bytes; no context: end of a value."""
 
     next: Mapping[str, str]
     waiting: str = ""
@@ -91,7 +91,7 @@ _STATES: dict[str, _State] = {
     **dict(_unicode()),
 }
 
-# After a value: by what encloses it, which is what is read there.
+# States after a value, by the enclosing container.
 _AFTER = {
     "": _State(_on(_SPACE, "ended"), "after top-level value"),
     "key": _State(_on(_SPACE, "ended") | {":": "value"}, "after object key"),
@@ -105,14 +105,14 @@ _AFTER = {
 
 
 class _Scanner:
-    """Go's scanner: takes one character after the other."""
+    """Go's scanner, one character at a time."""
 
     def __init__(self) -> None:
         self.state = "value"
         self.within = [""]
 
     def read(self, text: str) -> Iterator[tuple[int, str]]:
-        """Take the text; gives what was taken and where, but for what is plain in strings."""
+        """Scan the text; yield each character with its offset, except plain ones in strings."""
         at = 0
         while at < len(text):
             if self.state == "string" and (plain := _PLAIN.match(text, at)) is not None:
@@ -148,20 +148,20 @@ class _Scanner:
 def check(document: bytes) -> None:
     """Raise :exc:`GoError` unless the document is one JSON value."""
     try:
-        # Faster by far, and a little stricter: what it takes, Go takes.
+        # Much faster and slightly stricter: Go accepts all that it accepts.
         jsoncodec.decode(document)
     except jsoncodec.NotJSON as error:
         if len(document) <= MAX_EXPLAINED:
             _check(document)
         elif isinstance(error, jsoncodec.TooDeep):
-            # Python's reader may go deeper than the stack does.
+            # Python's parser may exceed the recursion limit.
             raise GoError(str(error)) from None
         else:
             _check_long(document, str(error))
 
 
 def _check_long(document: bytes, reason: str) -> None:
-    """Python's own reader takes half a surrogate pair and numbers of any size, as Go does."""
+    """Check with Python's parser, which accepts lone surrogates and numbers of any size."""
     try:
         text = document.decode("utf-8", "replace")
         loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
@@ -174,7 +174,7 @@ def _no_constant(name: str) -> None:
 
 
 def _check(document: bytes) -> None:
-    # Go quotes single bytes: each is read as the character of its number.
+    # Go quotes single bytes: each is decoded as Latin-1.
     scanner = _Scanner()
     for _ in scanner.read(document.decode("latin-1")):
         pass
@@ -184,7 +184,7 @@ def _check(document: bytes) -> None:
 def _end(scanner: _Scanner) -> None:
     if scanner.state == "ended" and len(scanner.within) == 1:
         return
-    # Go: the end is read as a blank first, which ends a number, or is an error of its own.
+    # Go: EOF is scanned as a blank first, which ends a number or is an error.
     if scanner.state != "string":
         scanner.take(" ")
     if scanner.state != "ended" or len(scanner.within) > 1:
@@ -192,12 +192,12 @@ def _end(scanner: _Scanner) -> None:
 
 
 def kind_of(document: bytes) -> str:
-    """What Go calls the value of a document that passed :func:`check`."""
+    """Return Go's name for the type of a document that passed :func:`check`."""
     return _KINDS.get(document.lstrip()[:1].decode("latin-1"), "number")
 
 
 def mismatch(document: bytes, go_type: str) -> GoError:
-    """The error for a value that is not of the Go type."""
+    """Return the error for a value that is not of the Go type."""
     return _mismatch(kind_of(document), go_type)
 
 
@@ -206,9 +206,9 @@ def _mismatch(value: str, go_type: str) -> GoError:
 
 
 def integer(document: bytes, go_type: str, least: int, most: int) -> int:
-    """The integer of a checked number; every other form of number is refused."""
+    """Parse the integer of a checked number; reject other forms of numbers."""
     text = document.strip().decode("latin-1")
-    # Go: strconv.ParseUint takes no sign, strconv.ParseInt takes -0.
+    # Go: strconv.ParseUint accepts no sign, strconv.ParseInt accepts -0.
     shape = r"-?[0-9]{1,20}" if least < 0 else r"[0-9]{1,20}"
     if not re.fullmatch(shape, text) or not least <= int(text) <= most:
         raise _mismatch(f"number {text}", go_type)
@@ -216,18 +216,18 @@ def integer(document: bytes, go_type: str, least: int, most: int) -> int:
 
 
 def string(document: bytes) -> str:
-    """The text of a checked JSON string."""
-    # Go: half a surrogate pair becomes U+FFFD, as does what is no UTF-8.
+    """Decode a checked JSON string."""
+    # Go: a lone surrogate becomes U+FFFD, as does invalid UTF-8.
     text: str = loads(text_of(document))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
 def elements(document: bytes) -> list[bytes]:
-    """The elements of a checked array, each as it is written."""
+    """Return the raw elements of a checked array."""
     try:
         return [bytes(element) for element in jsoncodec.decode(document, list[jsoncodec.Raw])]
     except jsoncodec.NotJSON:
-        # Go reads half a surrogate pair.
+        # Go accepts lone surrogates.
         if len(document) > MAX_EXPLAINED:
             raise GoError("a text in it is no Unicode") from None
         return _elements(document)
@@ -246,14 +246,14 @@ def _elements(document: bytes) -> list[bytes]:
 
 
 def quoted_char(char: str) -> str:
-    """The character as errors show it."""
+    """Return the character quoted for error texts."""
     # Go: encoding/json/scanner.go, quoteChar.
     special = {"'": r"'\''", '"': "'\"'"}
     return special.get(char) or f"'{quoted(char)[1:-1]}'"
 
 
 def quoted(text: str) -> str:
-    """The text as Go's ``%q`` shows it."""
+    """Return the text in the format of Go's ``%q``."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

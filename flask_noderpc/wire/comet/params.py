@@ -1,6 +1,6 @@
-"""Parameters as CometBFT reads them: strictly, and refused in Go's words.
+"""Strict readers of parameters by CometBFT's rules, with Go's error texts.
 
-The same in 0.34, 0.37, 0.38 and 1.0. JSON values come to the readers as they were written.
+The same in 0.34, 0.37, 0.38 and 1.0. The readers get JSON values as raw text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _is_quoted(text: str | bytes, mark: str | bytes) -> bool:
 
 
 def refuse_hex(text: str, go_type: str) -> None:
-    """Raise for hex where Go's type is no text and no bytes."""
+    """Raise for hex if Go's type is neither string nor bytes."""
     # CometBFT: rpc/jsonrpc/server/http_uri_handler.go, _nonJSONStringToArg.
     if _is_hex(text):
         raise GoError(f"got a hex string arg, but expected '{go_type}'")
@@ -73,14 +73,14 @@ class Integer:
         if not _is_quoted(raw, b'"'):
             shown = gojson.quoted(raw.decode("utf-8", "replace"))
             raise GoError(f"invalid 64-bit integer encoding {shown}, expected string")
-        # CometBFT panics on a lone quote; here it is what an empty pair is.
+        # CometBFT panics on a lone quote; here it is parsed as an empty pair.
         return self._within(raw[1:-1])
 
     def _within(self, digits: bytes) -> int:
         gojson.check(digits)
         kind = gojson.kind_of(digits)
         if kind == "null":
-            # Go: null leaves the zero as it is, and "null" in quotes is not absence.
+            # Go: null keeps the zero value, and "null" in quotes is not null.
             return 0
         if kind != "number":
             raise gojson.mismatch(digits, self.go_type)
@@ -151,7 +151,7 @@ class StringSlice:
 
 
 def _texts(raw: bytes) -> tuple[str, ...]:
-    # One way for all that is well, which may be long; one by one where Go reads more.
+    # Fast path for plain arrays, which may be long; one by one where Go accepts more.
     with suppress(jsoncodec.NotJSON):
         return tuple(text or "" for text in jsoncodec.decode(raw, list[str | None]))
     return tuple(map(String().from_json, gojson.elements(raw)))
@@ -189,8 +189,8 @@ class ByteSlice:
 
 
 def _numbers(raw: bytes) -> bytes:
-    # One way for all that is well, which may be long; one by one where Go's reason is needed.
-    # Go takes no sign, not even that of -0.
+    # Fast path for valid arrays, which may be long; one by one to find Go's error.
+    # Go accepts no sign, not even that of -0.
     if b"-" not in raw:
         with suppress(jsoncodec.NotJSON, ValueError):
             return bytes(number or 0 for number in jsoncodec.decode(raw, list[int | None]))
@@ -222,32 +222,32 @@ class HexBytes(ByteSlice):
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """A kind that CometBFT does not have keeps its reader."""
+    """Reader of a kind that CometBFT does not have: the document's."""
 
     kind: ParamField
 
     @property
     def in_uri(self) -> Json:
-        """As the kind says."""
+        """JSON Schema of the kind."""
         return self.kind.in_uri
 
     @property
     def in_json(self) -> Json:
-        """As the kind says."""
+        """JSON Schema of the kind."""
         return self.kind.in_json
 
     def from_uri(self, text: str) -> Any:
-        """As the kind reads it."""
+        """Parse with the kind's reader."""
         return self.kind.from_uri(text)
 
     def from_json(self, raw: bytes) -> Any:
-        """As the kind reads it."""
+        """Parse with the kind's reader."""
         return self.kind.from_json(jsoncodec.decode(raw))
 
 
 _HEX = HexBytes("bytes.HexBytes")
 
-# CometBFT: rpc/core, the types of the handlers' arguments.
+# CometBFT: rpc/core, types of the handlers' arguments.
 READERS: Mapping[type[ParamField], Integer | Bool | String | StringSlice | ByteSlice] = {
     params.Int64: Integer("int64"),
     params.Int: Integer("int"),
@@ -300,7 +300,7 @@ def _words(place: int, name: str, error: ValueError, value: Any) -> str:
 
 
 def _missing(place: int, name: str, kind: ParamField) -> Any:
-    # CometBFT: what is not given is Go's zero.
+    # CometBFT: an omitted parameter is Go's zero value.
     if type(kind) not in READERS:
         raise ValueError(f"{name}: is required")
     return READERS[type(kind)].zero
@@ -315,4 +315,4 @@ COMET_PARAMS = ParamRules(
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",
 )
-"""CometBFT's rules. Without ``params`` it fails with a panic; here nothing is given then."""
+"""CometBFT's rules. Omitted ``params`` cause a panic there; here they are empty."""

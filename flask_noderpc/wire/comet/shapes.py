@@ -1,4 +1,4 @@
-"""Shapes of CometBFT to which its versions add."""
+"""Schemas that all versions of CometBFT extend."""
 
 from __future__ import annotations
 

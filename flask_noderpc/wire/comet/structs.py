@@ -1,7 +1,7 @@
-"""Go structs out of JSON, as CometBFT's libs/json reads them, with its errors.
+"""Decoding of Go structs from JSON by CometBFT's libs/json, with its errors.
 
-A struct is a table of readers by the names of its fields. What is missing or null is Go's
-zero; names that nothing has are ignored.
+A struct is a table of readers by field name. A missing or null field is Go's zero value;
+unknown names are ignored.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from .gojson import GoError
 
 _NULL = b"null"
 
-# CometBFT: types/vote_set.go, MaxVotesCount, which its own checks apply later or not at all.
+# CometBFT: types/vote_set.go, MaxVotesCount, which CometBFT checks later or not at all.
 MAX_SLICE = 10_000
 
 
 class Value(Protocol):
-    """Reads one value of a checked document; ``zero`` is that of nothing."""
+    """Reader of one value of a checked document."""
 
     @property
     def zero(self) -> Any:
-        """What is there without a value."""
+        """Zero value, for a missing or null field."""
 
     def from_json(self, raw: bytes, /) -> Any:
-        """The value; raise :exc:`GoError`."""
+        """Decode the value; raise :exc:`GoError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """An integer of at most 32 bits, which stands without quotes."""
+    """Integer of at most 32 bits, without quotes."""
 
     go_type: str
     least: int = -(1 << 31)
@@ -49,7 +49,7 @@ class Small:
 
 
 class Time:
-    """A time in UTC; Go's zero time where there is none."""
+    """Time in UTC; Go's zero time if missing."""
 
     zero = ZERO_TIME
 
@@ -64,21 +64,21 @@ class Time:
         try:
             return from_text(gojson.string(raw))
         except ValueError:
-            # Go names the part that is wrong.
+            # Go reports the invalid part.
             raise GoError(f"parsing time {raw.decode('utf-8', 'replace')}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct, whose values ``make`` is called with; ``zero`` is made of nothing."""
+    """Struct; ``make`` is called with the values of its fields."""
 
     make: Callable[..., Any]
     fields: Mapping[str, tuple[str, Value]]
-    """By the name in JSON: the keyword of ``make``, and the reader."""
+    """Keyword of ``make`` and reader, by JSON name."""
 
     @property
     def zero(self) -> Any:
-        """The struct whose every field is zero."""
+        """Struct with zero fields."""
         return self.make(**{keyword: value.zero for keyword, value in self.fields.values()})
 
     def from_json(self, raw: bytes) -> Any:
@@ -119,7 +119,7 @@ class Slice:
             raise gojson.mismatch(raw, "[]json.RawMessage")
         found = jsoncodec.decode(raw, list[jsoncodec.Raw])
         if len(found) > MAX_SLICE:
-            # Each takes microseconds, and a body holds many.
+            # Limited: each element takes microseconds, and a body may contain many.
             raise GoError(f"a list has {len(found)} elements, at most {MAX_SLICE} are read")
         return tuple(_value(self.of, bytes(element)) for element in found)
 

@@ -1,4 +1,4 @@
-"""The ``comet-0.34`` dialect: what a CometBFT 0.34 node sends."""
+"""The ``comet-0.34`` dialect: CometBFT 0.34."""
 
 from __future__ import annotations
 

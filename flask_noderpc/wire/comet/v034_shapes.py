@@ -1,7 +1,7 @@
-"""The shapes in which a CometBFT 0.34 node differs from one of 0.37.
+"""Schemas in which CometBFT 0.34 differs from 0.37.
 
-CometBFT 0.34: types/params.pb.go is also what answers show, so that zero fields of
-parameters are left out everywhere.
+CometBFT 0.34: results contain the structs of types/params.pb.go, so that zero fields of
+parameters are omitted everywhere.
 """
 
 from __future__ import annotations

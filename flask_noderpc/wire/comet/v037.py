@@ -1,4 +1,4 @@
-"""The ``comet-0.37`` dialect: what a CometBFT 0.37 node sends."""
+"""The ``comet-0.37`` dialect: CometBFT 0.37."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVENT_SCHEMAS = {
 COMET_037 = replace(
     COMET_038,
     name="comet-0.37",
-    # What nodes of 0.37.18 say.
+    # Versions of CometBFT 0.37.18.
     node_version="0.37.16",
     schemas={
         **REPLACED.results(COMET_038.schemas),

@@ -1,7 +1,7 @@
-"""What subscribers read of a CometBFT 0.37 node, where 0.38 differs.
+"""Event data of CometBFT 0.37, where it differs from 0.38.
 
-CometBFT 0.37: types/events.go. A block's results stand in two parts, which both of its
-messages have, and its header comes with the keys of its events.
+CometBFT 0.37: types/events.go. A block's results have two parts, which both of its
+messages contain, and its header has the keys of its events.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .v038_shapes import (
 
 
 class BeginBlock(WireSchema):
-    """What beginning a block gave."""
+    """Results of BeginBlock."""
 
     events = ListOf(BareEvent, attribute="begin_block_events", omit_empty=True)
 
 
 class EndBlock(WireSchema):
-    """What ending a block gave."""
+    """Results of EndBlock."""
 
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
     consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
@@ -61,11 +61,11 @@ class NewEvidence(WireSchema):
 
 
 def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
-    """A block's messages; CometBFT 0.37: types/event_bus.go, of the header."""
+    """Return the messages of a block as 0.37 publishes them: types/event_bus.go."""
     for message in messages:
         match message.value:
             case event_data.NewBlockEvents():
-                # CometBFT 0.38 has brought these.
+                # New in CometBFT 0.38.
                 pass
             case event_data.NewBlockHeader(results=results):
                 keys = keys_of(results.begin_block_events + results.end_block_events)

@@ -1,4 +1,4 @@
-"""The shapes in which a CometBFT 0.37 node differs from one of 0.38."""
+"""Schemas in which CometBFT 0.37 differs from 0.38."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .v038_shapes import (
 class CheckTx(ExecTxResult):
     """The result of a check; CometBFT 0.37: abci/types/types.pb.go.
 
-    The last three are of a mempool with priorities, which is not the usual one.
+    The last three are fields of the priority mempool, which is not the default.
     """
 
     sender = Text(get=lambda _: "")

@@ -1,4 +1,4 @@
-"""The ``comet-0.38`` dialect: what a CometBFT 0.38 node sends."""
+"""The ``comet-0.38`` dialect: CometBFT 0.38."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from .v038_shapes import (
     ValidatorSet,
 )
 
-# CometBFT 0.38: a GET that fails is a 500, of a route that is not there a 404. Refusing
-# pages of other sites is ours.
+# CometBFT 0.38: a failed GET is a 500, an unknown route a 404. Denying
+# other origins is an addition.
 STATUSES = {
     Forbidden: HTTPStatus.FORBIDDEN,
     MethodNotFound: HTTPStatus.NOT_FOUND,

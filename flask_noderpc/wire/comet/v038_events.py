@@ -1,7 +1,7 @@
-"""What subscribers read of a CometBFT 0.38 node.
+"""Event data of CometBFT 0.38.
 
-CometBFT 0.38: types/events.go. Results stand in events by value, so that libs/json leaves
-their zero fields out, but for those that a list points to.
+CometBFT 0.38: types/events.go. Events contain results by value, so that libs/json omits
+their zero fields, except in lists of pointers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .v038_shapes import (
 
 
 class FinalizeBlock(WireSchema):
-    """What executing a block gave."""
+    """Results of executing a block."""
 
     events = ListOf(
         BareEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
     )
     tx_results = ListOf(ExecTxResult, omit_empty=True)
-    # CometBFT 0.38: an empty list from an application in the node's own process.
+    # CometBFT 0.38: an empty list from an application in the node's process.
     validator_updates = ListOf(ValidatorUpdate)
     consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
     app_hash = Base64(omit_empty=True)
@@ -52,7 +52,7 @@ class NewBlockHeader(WireSchema):
 
 
 class NewBlockEvents(WireSchema):
-    """A block's own events."""
+    """Events of a block."""
 
     height = IntString()
     events = ListOf(BareEvent, null_when_empty=True)
@@ -67,7 +67,7 @@ class NewEvidence(WireSchema):
 
 
 class BareTxResult(WireSchema):
-    """The result of a transaction, without what is empty."""
+    """Result of a transaction, without empty fields."""
 
     code = Number(omit_empty=True)
     data = Base64(omit_empty=True)
@@ -80,7 +80,7 @@ class BareTxResult(WireSchema):
 
 
 class TxResult(WireSchema):
-    """A transaction and its result; the first of a block has no index."""
+    """Transaction and its result; index 0 is omitted."""
 
     height = IntString(omit_empty=True)
     index = Number(omit_empty=True)
@@ -95,7 +95,7 @@ class Tx(WireSchema):
 
 
 class ValidatorSetUpdates(WireSchema):
-    """Validators that a block changed."""
+    """Validators that a block updated."""
 
     validators = ListOf(Validator, data_key="validator_updates")
 

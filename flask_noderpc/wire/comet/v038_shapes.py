@@ -1,7 +1,7 @@
-"""The shapes of a CometBFT 0.38 node.
+"""Schemas of CometBFT 0.38.
 
-CometBFT 0.38: libs/json prints 64-bit integers as texts and nil slices as null. ABCI
-messages that it reaches by a pointer are printed whole; elsewhere zero fields are left out.
+CometBFT 0.38: libs/json encodes 64-bit integers as strings and nil slices as null. ABCI
+messages behind a pointer have all fields; elsewhere zero fields are omitted.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ EVIDENCE_TYPES = {
     blocks.LightClientAttackEvidence: "tendermint/LightClientAttackEvidence",
 }
 
-# CometBFT 0.38: p2p/transport.go, of a node without an external address.
+# CometBFT 0.38: p2p/transport.go, for a node without an external address.
 LISTENERS = ("Listener(@)",)
 
 
 class PubKey(WireSchema):
-    """A key behind the name of its type."""
+    """Public key with its type name."""
 
     type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
     value = Base64()
@@ -60,14 +60,14 @@ class Validator(WireSchema):
 
 
 class ValidatorSet(WireSchema):
-    """A whole set, and whose turn it is."""
+    """Validator set with its proposer."""
 
     validators = ListOf(Validator, null_when_empty=True)
     proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
 
 
 class EventAttribute(WireSchema):
-    """One key and value, whole wherever it stands."""
+    """One key and value, with all fields."""
 
     key = Utf8()
     value = Utf8()
@@ -75,21 +75,21 @@ class EventAttribute(WireSchema):
 
 
 class Event(WireSchema):
-    """An event within a result that is printed whole."""
+    """Event of a result that has all fields."""
 
     type = Text()
     attributes = ListOf(EventAttribute)
 
 
 class BareEvent(WireSchema):
-    """An event that stands by itself, without what is empty."""
+    """Event by itself, without empty fields."""
 
     type = Text(omit_empty=True)
     attributes = ListOf(EventAttribute, omit_empty=True)
 
 
 class ExecTxResult(WireSchema):
-    """The result of a check or an execution, whole."""
+    """Result of CheckTx or an execution, with all fields."""
 
     code = Number()
     data = Base64OrNull()
@@ -158,14 +158,14 @@ class LightValidatorSet(WireSchema):
 
 
 class LightBlock(WireSchema):
-    """What a light client was given of a block."""
+    """Light block."""
 
     signed_header = Nested(SignedHeader)
     validator_set = Nested(LightValidatorSet, get=lambda block: block)
 
 
 class LightClientAttack(WireSchema):
-    """A block that is not on the chain, and whoever is to blame for it."""
+    """Conflicting block, and the validators that are responsible for it."""
 
     conflicting_block = Nested(LightBlock, data_key="ConflictingBlock")
     common_height = IntString(data_key="CommonHeight")
@@ -177,7 +177,7 @@ class LightClientAttack(WireSchema):
 
 
 class Evidence(WireSchema):
-    """A piece of evidence behind the name of its type."""
+    """Evidence with its type name."""
 
     type = Text(get=lambda piece: EVIDENCE_TYPES[type(piece)])
     value = OneOf(
@@ -202,7 +202,7 @@ class EvidenceData(WireSchema):
 
 
 class Block(WireSchema):
-    """A whole block."""
+    """A block."""
 
     header = Nested(Header)
     data = Nested(Data, get=lambda block: block)
@@ -211,7 +211,7 @@ class Block(WireSchema):
 
 
 class BlockAnswer(WireSchema):
-    """Result of ``block`` and ``block_by_hash``; of no block, its id is empty."""
+    """Result of ``block`` and ``block_by_hash``; the id of an unknown block is empty."""
 
     block_id = Nested(common.BlockID)
     block = Nested(Block, nullable=True)
@@ -245,7 +245,7 @@ def _of_type(key: PublicKey, wanted: str) -> bytes:
 
 
 class ProtoKeySum(WireSchema):
-    """The one key that a protobuf key holds, behind the name of its type."""
+    """Key of a protobuf PublicKey, with its type name."""
 
     type = Text(get=lambda key: PROTO_KEY_TYPES.get(key.type, key.type))
     value = Nested(ProtoKey, get=lambda key: key)
@@ -258,7 +258,7 @@ class ProtoPubKey(WireSchema):
 
 
 class ValidatorUpdate(WireSchema):
-    """A validator's new power, left out where it is 0."""
+    """New power of a validator, omitted if 0."""
 
     pub_key = Nested(ProtoPubKey)
     power = IntString(omit_empty=True)
@@ -292,9 +292,9 @@ class VersionParamsUpdate(WireSchema):
 
 
 class ConsensusParamsUpdate(WireSchema):
-    """What changes; CometBFT 0.38: types/params.pb.go leaves the other groups out.
+    """Parameter updates; CometBFT 0.38: types/params.pb.go omits unchanged groups.
 
-    ``abci`` is never there: applications here don't change it.
+    ``abci`` is always omitted: applications here don't change it.
     """
 
     block = Nested(BlockParamsUpdate, omit_empty=True)
@@ -417,7 +417,7 @@ class PendingCount(WireSchema):
 
 
 class TxAnswer(WireSchema):
-    """Result of ``tx``; the proof is there where it was asked for."""
+    """Result of ``tx``; with the proof if it was requested."""
 
     hash = Hex()
     height = IntString()
@@ -467,7 +467,7 @@ class EvidenceAnswer(WireSchema):
 
 
 class AppInfo(WireSchema):
-    """``response`` of ``abci_info``, without what is empty."""
+    """``response`` of ``abci_info``, without empty fields."""
 
     data = Text(omit_empty=True)
     version = Text(omit_empty=True)
@@ -497,7 +497,7 @@ class ProofOps(WireSchema):
 
 
 class QueryResult(WireSchema):
-    """``response`` of ``abci_query``, whole; without a proof, it is null."""
+    """``response`` of ``abci_query``, with all fields; a missing proof is null."""
 
     code = Number()
     log = Text()

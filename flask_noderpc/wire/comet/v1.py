@@ -1,4 +1,4 @@
-"""The ``comet-1.0`` dialect: what a CometBFT 1.0 node sends."""
+"""The ``comet-1.0`` dialect: CometBFT 1.0."""
 
 from __future__ import annotations
 

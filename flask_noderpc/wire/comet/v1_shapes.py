@@ -1,4 +1,4 @@
-"""The shapes in which a CometBFT 1.0 node differs from one of 0.38."""
+"""Schemas in which CometBFT 1.0 differs from 0.38."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MESSAGE_DELAY = 15 * SECOND
 
 
 class ProtocolVersion(common.ProtocolVersion):
-    """NodeInfo.protocol_version of the node itself; its peers may have another."""
+    """NodeInfo.protocol_version of this node; peers may have another."""
 
     p2p = IntString(get=lambda _: P2P_PROTOCOL)
 
@@ -35,7 +35,7 @@ class Status(v038_shapes.Status):
 
 
 class DuplicateVote(v038_shapes.DuplicateVote):
-    """Two votes of one validator; CometBFT 1.0: types/evidence.go has named the rest."""
+    """Two votes of one validator; CometBFT 1.0: types/evidence.go renamed the other fields."""
 
     total_voting_power = IntString()
     validator_power = IntString()
@@ -43,7 +43,7 @@ class DuplicateVote(v038_shapes.DuplicateVote):
 
 
 class LightClientAttack(v038_shapes.LightClientAttack):
-    """A block that is not on the chain; CometBFT 1.0 has named all of it."""
+    """Conflicting block; CometBFT 1.0 renamed all fields."""
 
     conflicting_block = Nested(v038_shapes.LightBlock)
     common_height = IntString()
@@ -61,7 +61,7 @@ class ValidatorUpdate(WireSchema):
 
 
 class SynchronyParams(WireSchema):
-    """ConsensusParams.synchrony; no chain here has times of proposers, nor other values."""
+    """ConsensusParams.synchrony; chains here have no PBTS and only the default values."""
 
     precision = IntString(get=lambda _: PRECISION)
     message_delay = IntString(get=lambda _: MESSAGE_DELAY)
