@@ -78,11 +78,11 @@ def write(at: Connection, height: int, txs: Sequence[bytes], results: BlockResul
     found = _of_ethereum(txs, results)
     if not found:
         return
-    reading = _execution()
-    if reading is None or height > _LAST_HEIGHT:
+    execution = _execution()
+    if execution is None or height > _LAST_HEIGHT:
         at.execute("INSERT OR IGNORE INTO evm_unindexed (height) VALUES (?)", (height,))
         return
-    hits = _hits(reading, height, found)
+    hits = _hits(execution, height, found)
     at.executemany("INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits)
 
 
@@ -91,10 +91,10 @@ def forget(at: Connection, height: int) -> None:
 
     Without the extra its hits stay: readers look into the block, and it is not there.
     """
-    reading = _execution()
-    if reading is None or at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
+    execution = _execution()
+    if execution is None or at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
         return
-    hits = _hits(reading, height, _of_ethereum(*_stored(at, height)))
+    hits = _hits(execution, height, _of_ethereum(*_stored(at, height)))
     at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", hits)
 
 
@@ -107,23 +107,23 @@ def _of_ethereum(txs: Sequence[bytes], results: BlockResults) -> list[tuple[byte
 
 
 def _hits(
-    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
 ) -> list[_Hit]:
-    return sorted({*_tx_hits(reading, height, found), *_log_hits(reading, height, found)})
+    return sorted({*_tx_hits(execution, height, found), *_log_hits(execution, height, found)})
 
 
 def _tx_hits(
-    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
 ) -> Iterator[_Hit]:
     for tx, _ in found:
-        for own in reading.transaction_hashes(tx):
+        for own in execution.transaction_hashes(tx):
             yield key(TX, own), place(height)
 
 
 def _log_hits(
-    reading: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
 ) -> Iterator[_Hit]:
-    logs = [log for _, result in found for logs in reading.emitted(result) for log in logs]
+    logs = [log for _, result in found for logs in execution.emitted(result) for log in logs]
     if logs:
         yield key(ANY_LOG), place(height)
     for number, each in enumerate(logs):
