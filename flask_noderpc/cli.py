@@ -1,7 +1,7 @@
 """``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home.
 
-Each command loads what it needs: ``noderpc start`` only looks after the processes that serve,
-and begins sooner and smaller without the rest.
+Each command imports only what it needs: ``noderpc start`` supervises the serving processes and
+starts faster and uses less memory without the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
 from .server.config_file import database_of
-from .server.flags import host_flags, node_flags, what_was_given
+from .server.flags import given_settings, host_flags, node_flags
 from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class _CannotStart(click.ClickException):
     exit_code = os.EX_CONFIG
 
 
-def _told(
+def _run(
     action: Callable[[], T], failure: type[click.ClickException] = click.ClickException
 ) -> T:
-    """The action's result; an error of ours ends the command in one line."""
+    """Return the action's result; show an error of this package in one line."""
     try:
         return action()
     except NodeRPCError as error:
@@ -69,7 +69,7 @@ def show_routes() -> None:
 
     app = _app()
     collisions = leave_to_host(app, lambda _: None)
-    # Those that are left to the host have no methods.
+    # Rules left to the host have no methods.
     paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
     for name, mount in _mounts().items():
         posts = paths.get(f"{name}.rpc", "is the app's own")
@@ -109,15 +109,15 @@ def _embedded() -> EmbeddedChain:
 def init_home() -> None:
     """Write genesis and keys of the app's chain.
 
-    Files that are there are kept.
+    Existing files are not changed.
     """
     chain = _embedded()
-    home = _told(chain.open_home)
+    home = _run(chain.open_home)
     click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
 
 
 def _stores() -> Iterator[SQLiteBackend]:
-    """The stores of the app, each once: mounts may share one."""
+    """Yield each store of the app once: mounts may share one."""
     from .backends.sqlite import SQLiteBackend
 
     for mount in {id(mount.backend): mount for mount in _mounts().values()}.values():
@@ -138,7 +138,7 @@ def verify_store() -> None:
     "--retain",
     type=int,
     default=None,
-    help="How many of the latest blocks are kept.  [default: the app's NODERPC_RETAIN_BLOCKS;"
+    help="Number of latest blocks to retain.  [default: the app's NODERPC_RETAIN_BLOCKS;"
     " required without it]",
 )
 def prune_store(retain: int | None) -> None:
@@ -149,10 +149,12 @@ def prune_store(retain: int | None) -> None:
     from .chain.embedded import EmbeddedChain
 
     for backend in _stores():
-        own = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
-        wanted = own if retain is None else retain
+        configured = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
+        wanted = configured if retain is None else retain
         if wanted is None:
-            raise click.UsageError("say how many are kept: --retain, or NODERPC_RETAIN_BLOCKS")
+            raise click.UsageError(
+                "set the number of blocks to retain: --retain, or NODERPC_RETAIN_BLOCKS"
+            )
         _prune(backend, wanted)
 
 
@@ -177,7 +179,7 @@ def _verify(backend: SQLiteBackend) -> None:
             return backend.verify(lambda height: bar.update(1))
 
     with closing(backend):
-        click.echo(f"{_told(work)} blocks verified")
+        click.echo(f"{_run(work)} blocks verified")
 
 
 def _check_chain(backend: SQLiteBackend) -> None:
@@ -195,8 +197,8 @@ def _prune(backend: SQLiteBackend, retain: int) -> None:
             return backend.prune(retain, bar.update)
 
     with closing(backend):
-        gone = _told(work)
-        click.echo(f"{gone} blocks removed, the lowest is {backend.base_height()}")
+        removed = _run(work)
+        click.echo(f"{removed} blocks removed, the lowest is {backend.base_height()}")
 
 
 def _backup(backend: SQLiteBackend, target: Path) -> None:
@@ -211,11 +213,11 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
             backend.backup(target, show)
 
     with closing(backend):
-        _told(work)
+        _run(work)
     try:
         _verify(_read_only(target))
     except BaseException:
-        # What does not hold together must not be taken for a backup.
+        # An inconsistent copy must not be mistaken for a backup.
         target.unlink()
         raise
     click.echo(f"{target} is a backup")
@@ -236,7 +238,7 @@ def start_app(mount: str, **given: str | None) -> None:
     lists them.
     """
     from .server.response_cache import why_no_response_cache
-    from .server.start import start_host
+    from .server.start import serve_app
     from .server.worker_spec import WorkerSpec
     from .web.rule_conflicts import leave_to_host
 
@@ -245,8 +247,8 @@ def start_app(mount: str, **given: str | None) -> None:
         known = ", ".join(_mounts())
         raise click.ClickException(f"no node RPC is mounted as {mount!r}; mounted are: {known}")
     info = click.get_current_context().find_object(ScriptInfo)
-    where = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
-    if not where:
+    import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
+    if not import_path:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     leave_to_host(_app(), click.echo)
     reason = why_no_response_cache(_app())
@@ -254,9 +256,9 @@ def start_app(mount: str, **given: str | None) -> None:
         click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
-    said, written = what_was_given(given)
-    plan = WorkerSpec(-1, app=where, mount=mount, settings=said)
-    _told(lambda: start_host(plan, found, base, written, click.echo), _CannotStart)
+    values, written = given_settings(given)
+    spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values)
+    _run(lambda: serve_app(spec, found, base, written, click.echo), _CannotStart)
 
 
 @click.group()
@@ -266,8 +268,8 @@ def main() -> None:
 
 
 def _warn_of_environment() -> None:
-    """Say which variables look like settings and are none. They are no errors: Kubernetes names
-    some after a service, which may be called noderpc."""
+    """Warn of variables that look like settings but are none. They are no errors: Kubernetes
+    names some after a service, which may be called noderpc."""
     known = {row.key for row in SETTINGS}
     for name in sorted(os.environ):
         key = name.removeprefix("FLASK_")
@@ -286,11 +288,12 @@ def start_node(**given: str | None) -> None:
     (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag whose
     value is [true|false] may stand alone for true. docs/settings has all settings.
     """
-    from .server.start import start_own
 
-    said, written = what_was_given(given)
+    from .server.start import serve_own_chain
+
+    values, written = given_settings(given)
     _warn_of_environment()
-    _told(lambda: start_own(said, written, click.echo), _CannotStart)
+    _run(lambda: serve_own_chain(values, written, click.echo), _CannotStart)
 
 
 def _check_chain_id(
@@ -318,13 +321,13 @@ def _check_chain_id(
 def init_at(home: Path, chain_id: str | None) -> None:
     """Write genesis and keys of a node to a folder.
 
-    Files that are there are kept.
+    Existing files are not changed.
     """
     from .chain import home as homes
     from .chain.clock import SystemClock
 
-    made = _told(lambda: homes.create(home, chain_id, SystemClock().now()))
-    click.echo(f"chain {made.genesis.chain_id} in {home}")
+    home_files = _run(lambda: homes.create(home, chain_id, SystemClock().now()))
+    click.echo(f"chain {home_files.genesis.chain_id} in {home}")
 
 
 _home = click.option(
@@ -344,14 +347,14 @@ def _read_only(path: Path) -> SQLiteBackend:
     return SQLiteBackend(f"{path.absolute().as_uri()}?mode=ro")
 
 
-def _found(database: Path | None, home: Path | None) -> Path:
-    """The store that is named, or that of the home; not made when it is not there."""
+def _store_path(database: Path | None, home: Path | None) -> Path:
+    """Return the path of the store that is named, or of the home; never create it."""
     if (database is None) == (home is None):
         raise click.UsageError("name a store, or a node's folder with --home")
     if home is None:
         assert database is not None
         return database
-    path = _told(lambda: database_of(home))
+    path = _run(lambda: database_of(home))
     if not path.is_file():
         raise click.ClickException(f"{path}: no store is here")
     return path
@@ -366,15 +369,13 @@ def verify_at(database: Path | None, home: Path | None) -> None:
     DATABASE is its SQLite file.
     """
     # Read-only, so that a file of something else is not made into a store.
-    _verify(_read_only(_found(database, home)))
+    _verify(_read_only(_store_path(database, home)))
 
 
 @main.command("prune")
 @_file
 @_home
-@click.option(
-    "--retain", type=int, required=True, help="How many of the latest blocks are kept."
-)
+@click.option("--retain", type=int, required=True, help="Number of latest blocks to retain.")
 def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
     """Remove the old blocks of a chain.
 
@@ -383,15 +384,15 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
     from .backends.sqlite import SQLiteBackend
     from .chain.applications.evm.head import BLOCKS_NEEDED, head
 
-    path = _found(database, home)
-    looked = _read_only(path)
-    _told(lambda: _check_chain(looked))
-    # Which application made it is not told here; that of Ethereum is known by its state.
-    least = BLOCKS_NEEDED if _told(lambda: head(looked)) else 1
-    looked.close()
-    if retain < least:
+    path = _store_path(database, home)
+    readable = _read_only(path)
+    _run(lambda: _check_chain(readable))
+    # The application's name is not known here; the EVM's is recognized by its state.
+    minimum = BLOCKS_NEEDED if _run(lambda: head(readable)) else 1
+    readable.close()
+    if retain < minimum:
         raise click.ClickException(
-            f"{retain} blocks are too few to keep, the chain needs the last {least}"
+            f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
         )
     _prune(SQLiteBackend(path), retain)
 
@@ -410,4 +411,4 @@ def backup_at(paths: tuple[Path, ...], home: Path | None) -> None:
     database = None if home else paths[0]
     if database is not None and not database.is_file():
         raise click.UsageError(f"{database}: no store is here")
-    _backup(_read_only(_found(database, home)), paths[-1])
+    _backup(_read_only(_store_path(database, home)), paths[-1])

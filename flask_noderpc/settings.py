@@ -21,7 +21,7 @@ from .lru import DEFAULT_BYTES
 
 PREFIX = "NODERPC_"
 SEE_LIST = "see docs/settings for the list"
-"""What to do about a name that is like that of no setting."""
+"""Hint for a name that resembles no setting."""
 
 _MAX_S = 1_000_000
 
@@ -82,12 +82,12 @@ def _switch(value: object) -> bool:
     raise ValueError("true or false is needed")
 
 
-def _whole(least: int) -> Callable[[object], int]:
+def _whole(minimum: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if isinstance(value, str) and value.isascii() and value.isdecimal():
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"a whole number of at least {least} is needed")
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise ValueError(f"a whole number of at least {minimum} is needed")
         return value
 
     return read
@@ -138,8 +138,8 @@ def _origins(value: object) -> tuple[str, ...]:
 def setting(
     default: Any, read: Callable[[object], Any], doc: str, flags: tuple[str, ...] = ()
 ) -> Any:
-    """One row of the table: its default, its reader, its sentence for the docs, and the flags
-    that nodes have for it."""
+    """Return a dataclass field with its default, parser, sentence for the docs, and the
+    flags that other nodes have for it."""
     return field(default=default, metadata={"read": read, "doc": doc, "flags": flags})
 
 
@@ -174,7 +174,7 @@ class Settings:
     produce: bool = setting(
         True,
         _switch,
-        "Whether this process may produce blocks; of all that may, one does.",
+        "True to produce blocks in this process, if no other holds the lease.",
     )
     block_interval: float = setting(
         1.0,
@@ -185,50 +185,49 @@ class Settings:
     empty_blocks: bool = setting(
         False,
         _switch,
-        "Whether blocks are made while no transaction waits. The default of ``noderpc start``"
+        "True to produce blocks without transactions. The default of ``noderpc start``"
         " without ``--dev`` is true.",
         flags=("--consensus.create_empty_blocks",),
     )
     proof_blocks: bool | None = setting(
         None,
         _switch,
-        "Whether, without empty blocks, the first block is made at once, and one more after"
-        " each that changed the application's hash; as on the dialect's node when not given.",
+        "True to produce, without empty blocks, the first block at once, and one more after"
+        " each that changed the application's hash; as the dialect's node when not given.",
     )
     lease_seconds: float = setting(
-        3.0, _seconds, "How long a silent producer keeps others from taking over."
+        3.0, _seconds, "Seconds until the lease of a producer that does not renew it expires."
     )
     retain_blocks: int | None = setting(
         None,
         _whole(1),
-        "How many of the latest blocks are kept, with all that belongs to them; all when not"
-        " given.",
+        "Number of latest blocks to retain, with their results and events; all when not given.",
     )
     poll_interval: float = setting(
-        0.05, _seconds, "Seconds between two looks for what other processes wrote."
+        0.05, _seconds, "Seconds between two polls for what other processes wrote."
     )
     max_body_bytes: int = setting(
         1_000_000,
         _whole(1),
-        "Largest request body; the host's ``MAX_CONTENT_LENGTH`` if lower.",
+        "Maximum bytes of a request body; the host's ``MAX_CONTENT_LENGTH`` if lower.",
     )
-    max_batch: int = setting(10, _whole(1), "Most calls in one JSON-RPC batch.")
+    max_batch: int = setting(10, _whole(1), "Maximum calls in one JSON-RPC batch.")
     batch_timeout: float = setting(
-        30.0, _seconds, "Seconds that a batch may take; calls that come later get an error."
+        30.0, _seconds, "Maximum seconds of a batch; later calls in it get an error."
     )
     max_response_bytes: int = setting(
         25_000_000,
         _whole(1),
-        "Largest answer: to a batch, whose calls beyond it get an error, or a page of a search,"
-        " a trace or a simulation.",
+        "Maximum bytes of a response: of a batch, whose calls beyond it get an error, of a"
+        " page of a search, a trace or a simulation.",
     )
-    max_tx_bytes: int = setting(1_048_576, _whole(1), "Largest transaction the mempool takes.")
-    mempool_size: int = setting(5_000, _whole(1), "Most transactions that wait for a block.")
+    max_tx_bytes: int = setting(1_048_576, _whole(1), "Maximum bytes of a transaction.")
+    mempool_size: int = setting(5_000, _whole(1), "Maximum transactions in the mempool.")
     mempool_bytes: int = setting(
-        1_073_741_824, _whole(1), "Most bytes of transactions that wait for a block."
+        1_073_741_824, _whole(1), "Maximum bytes of the mempool's transactions."
     )
     mempool_cache: int = setting(
-        10_000, _whole(1), "How many transactions are remembered, to refuse them twice."
+        10_000, _whole(1), "Size of the mempool's cache of transactions seen before."
     )
     broadcast_timeout: float = setting(
         10.0, _seconds, "Seconds that ``broadcast_tx_commit`` waits for its block."
@@ -236,63 +235,63 @@ class Settings:
     max_waiting_calls: int = setting(
         100,
         _whole(1),
-        "Most calls of ``broadcast_tx_commit``, ``events`` and ``eth_sendRawTransactionSync``"
-        " that wait at once in a process, shared out among all clients.",
+        "Maximum waiting calls of ``broadcast_tx_commit``, ``events`` and"
+        " ``eth_sendRawTransactionSync`` in a process, divided fairly among clients.",
     )
     max_waiting_calls_per_client: int | None = setting(
         None,
         _whole(1),
-        "Most such waiting calls of one client, and most of its calls that run the EVM's code"
-        " or wait to; no limit of its own when not given.",
+        "Maximum such waiting calls of one client, and of its calls that execute EVM code"
+        " or wait to; no limit per client when not given.",
     )
     max_websockets: int = setting(
-        900, _whole(1), "Most websockets open at once in a process, of both surfaces together."
+        900, _whole(1), "Maximum open websockets in a process, of both APIs together."
     )
     max_websockets_per_client: int | None = setting(
-        None, _whole(1), "Most websockets of one client; no limit of its own when not given."
+        None, _whole(1), "Maximum websockets of one client; no limit per client when not given."
     )
     server_threads: int | None = setting(
         None,
         _whole(1),
-        "Threads of a process of your server, if it has so many and no more: waiting calls and"
-        " websockets leave some of them to requests. Those of gunicorn are known.",
+        "Threads of a process of your server, if their number is fixed: waiting calls and"
+        " websockets leave some of them to requests. Those of gunicorn are detected.",
     )
     max_subscription_clients: int = setting(
-        100, _whole(1), "Most websocket clients with a subscription at once in a process."
+        100, _whole(1), "Maximum websocket clients with a subscription in a process."
     )
     max_subscriptions_per_client: int = setting(
-        5, _whole(1), "Most subscriptions of one websocket client."
+        5, _whole(1), "Maximum subscriptions of one websocket client."
     )
-    max_query_bytes: int = setting(512, _whole(1), "Longest event query.")
+    max_query_bytes: int = setting(512, _whole(1), "Maximum bytes of an event query.")
     event_buffer: int = setting(
         200,
         _whole(1),
-        "Events kept for a subscriber that is behind, beside the latest block's.",
+        "Maximum events queued for a slow subscriber, besides the latest block's.",
     )
     event_buffer_bytes: int = setting(
         8_000_000,
         _whole(1),
-        "Bytes of events kept for a subscriber that is behind; one that falls behind further"
-        " is told so.",
+        "Maximum bytes of events queued for a slow subscriber; beyond it the subscription"
+        " ends with an error.",
     )
     search_timeout: float = setting(
-        2.0, _seconds, "Seconds that a search may take, its wait for a turn included."
+        2.0, _seconds, "Maximum seconds of a search, its wait in the queue included."
     )
     search_max_rows: int = setting(
-        1_000_000, _whole(1), "Rows of the index that a search may look at, about."
+        1_000_000, _whole(1), "Maximum rows of the index that a search reads, approximately."
     )
     event_log_blocks: int = setting(
-        1_000, _whole(1), "Latest blocks whose events the method ``events`` can go back to."
+        1_000, _whole(1), "Number of latest blocks whose events the method ``events`` returns."
     )
     cache_bytes: int = setting(
         DEFAULT_BYTES,
         _whole(0),
-        "Bytes of memory that a process has for all its caches: answers, Ethereum's blocks and"
-        " transactions, the EVM's state; the largest of an app's mounts counts. 0 keeps no"
-        " answers.",
+        "Maximum bytes of all caches of a process: responses, Ethereum's blocks and"
+        " transactions, the EVM's state; the largest of an app's mounts counts. 0 caches no"
+        " responses.",
     )
     genesis_chunk_bytes: int = setting(
-        16 * 1024 * 1024, _whole(1), "Size of a chunk of ``genesis_chunked``."
+        16 * 1024 * 1024, _whole(1), "Bytes of a chunk of ``genesis_chunked``."
     )
     rpc_laddr: str = setting(
         "tcp://127.0.0.1:26657",
@@ -312,34 +311,34 @@ class Settings:
     read_timeout: float = setting(
         10.0,
         _seconds,
-        "Seconds that a client of ``noderpc start`` may take for headers or body.",
+        "Maximum seconds to read the headers or the body of a request to ``noderpc start``.",
     )
     write_timeout: float = setting(
         10.0,
         _seconds,
-        "Seconds that a client of ``noderpc start`` may take for each part of an answer.",
+        "Maximum seconds to write each part of a response of ``noderpc start``.",
     )
     idle_timeout: float = setting(
         120.0,
         _seconds,
-        "Seconds that a connection to ``noderpc start`` may be without a request.",
+        "Maximum seconds that a connection to ``noderpc start`` may be idle.",
     )
     max_open_connections: int = setting(
         900,
         _whole(1),
-        "Most connections at an address of a process of ``noderpc start``, without websockets"
-        " and those whose call waits for a block.",
+        "Maximum connections at an address of a process of ``noderpc start``, without"
+        " websockets and those whose call waits for a block.",
     )
     max_connections_per_client: int | None = setting(
         None,
         _whole(1),
-        "Most connections of one client at an address of ``noderpc start``, websockets too;"
-        " no limit of its own when not given, or with trusted proxies, whose it is to count.",
+        "Maximum connections of one client at an address of ``noderpc start``, with"
+        " websockets; no limit per client when not given, or with trusted proxies.",
     )
     workers: int = setting(
         1,
         _whole(1),
-        "Processes that serve. With more than one, ``noderpc start`` makes blocks in one more.",
+        "Serving processes. With more than one, ``noderpc start`` adds one that produces.",
     )
     allowed_hosts: tuple[str, ...] = setting(
         (),
@@ -357,7 +356,7 @@ class Settings:
     trusted_proxies: int = setting(
         0,
         _whole(0),
-        "Proxies in front of ``noderpc start``, whose word on client and host is taken.",
+        "Number of proxies in front of ``noderpc start`` whose forwarded headers are trusted.",
     )
     read_origins: tuple[str, ...] = setting(
         ("*",),
@@ -387,7 +386,7 @@ class Settings:
     json_rpc_enable: bool = setting(
         False,
         _switch,
-        "Whether the EVM layer is served, at ``/evm`` and ``/evm/ws``.",
+        "True to serve the EVM layer, at ``/evm`` and ``/evm/ws``.",
         flags=("--json-rpc.enable",),
     )
     json_rpc_address: str = setting(
@@ -421,67 +420,69 @@ class Settings:
     dev: bool = setting(
         False,
         _switch,
-        "Whether a new chain of the application ``evm`` has ten rich accounts whose keys"
-        " everybody knows, and callers on this machine sign with them.",
+        "True to fund ten accounts with publicly known keys on a new chain of the application"
+        " ``evm``, and let callers on this machine sign with them.",
     )
     evm_client_version: str | None = setting(
         None,
         _text,
-        "What ``web3_clientVersion`` says, as some tools ask whether it is a node they know;"
-        " this server's name and version when not given.",
+        "Answer to ``web3_clientVersion``, for tools that expect a certain node; this server's"
+        " name and version when not given.",
     )
     evm_gas_cap: int = setting(
-        25_000_000, _whole(21_000), "Most gas that a call or an estimate may use."
+        25_000_000, _whole(21_000), "Maximum gas of a call or an estimate."
     )
     evm_timeout: float = setting(
-        5.0, _seconds, "Seconds that a call, an estimate or a trace may take."
+        5.0, _seconds, "Maximum seconds of a call, an estimate or a trace."
     )
     evm_executors: int = setting(
         2,
         _whole(1),
-        "Executors: processes in which a process of the server runs the EVM's code for calls.",
+        "Number of executors: processes that execute EVM code for a process of the server.",
     )
     evm_max_waiting_calls: int = setting(
-        32, _whole(1), "Most calls that wait for an executor in a process of the server."
+        32, _whole(1), "Maximum calls that wait for an executor in a process of the server."
     )
     evm_txfee_cap: float = setting(
-        1.0, _amount, "Most ether that a transaction's fee may come to; 0 is no limit."
+        1.0, _amount, "Maximum fee of a transaction in ether; 0 is no limit."
     )
     evm_max_body_bytes: int = setting(
-        5 * 1024 * 1024, _whole(1), "Largest request body of the EVM layer."
+        5 * 1024 * 1024, _whole(1), "Maximum bytes of a request body of the EVM layer."
     )
     evm_block_range_cap: int = setting(
-        10_000, _whole(1), "Longest range of blocks that a search for logs may have."
+        10_000, _whole(1), "Maximum range of blocks of a search for logs."
     )
-    evm_logs_cap: int = setting(10_000, _whole(1), "Most logs that one search may find.")
+    evm_logs_cap: int = setting(10_000, _whole(1), "Maximum logs that one search returns.")
     evm_filter_cap: int = setting(
-        200, _whole(1), "Most filters that live at the same time, shared out among all clients."
+        200, _whole(1), "Maximum installed filters, divided fairly among all clients."
     )
-    evm_max_batch: int = setting(1_000, _whole(1), "Most calls in one batch of the EVM layer.")
+    evm_max_batch: int = setting(
+        1_000, _whole(1), "Maximum calls in one batch of the EVM layer."
+    )
     evm_max_subscriptions: int = setting(
-        1_000, _whole(1), "Most subscriptions of the EVM layer at once in a process."
+        1_000, _whole(1), "Maximum subscriptions of the EVM layer in a process."
     )
     evm_max_subscriptions_per_client: int = setting(
-        100, _whole(1), "Most subscriptions of one websocket client of the EVM layer."
+        100, _whole(1), "Maximum subscriptions of one websocket client of the EVM layer."
     )
     rpc_unsafe: bool = setting(
         False,
         _switch,
-        "Whether there are ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
+        "True to serve ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
         " change the node for all its callers.",
     )
     log_calls: bool = setting(
         False,
         _switch,
-        "Whether each call is a line of the logger ``flask_noderpc.calls``, at INFO: method,"
-        " code, milliseconds, transport and address, never parameters.",
+        "True to log each call to the logger ``flask_noderpc.calls`` at INFO: method, code,"
+        " milliseconds, transport and address, never parameters.",
     )
     metrics: bool = setting(
         False,
         _switch,
-        "Whether ``GET /metrics`` shows numbers for Prometheus, to everybody who may ask.",
+        "True to serve metrics for Prometheus at ``GET /metrics``, to every client.",
     )
-    index: bool = setting(True, _switch, "Whether ``GET /`` shows the list of endpoints.")
+    index: bool = setting(True, _switch, "True to show the list of endpoints at ``GET /``.")
     exclude_routes: tuple[str, ...] = setting(
         (),
         _names,
@@ -501,7 +502,7 @@ class Setting:
     doc: str
     read: Callable[[object], Any]
     flags: tuple[str, ...] = ()
-    """Of ``noderpc start``: those that nodes have, and one that is named as it is."""
+    """Flags of ``noderpc start``: those of other nodes, and its name as a flag."""
 
 
 SETTINGS: tuple[Setting, ...] = tuple(
@@ -519,14 +520,14 @@ SETTINGS: tuple[Setting, ...] = tuple(
 
 
 def similar_setting(name: str) -> str | None:
-    """Return the name of the setting that a mistyped one may stand for."""
+    """Return the name of the setting closest to a mistyped one."""
     like = get_close_matches(name.lower(), [row.name for row in SETTINGS], 1)
     return like[0] if like else None
 
 
 def no_setting(key: str) -> str:
-    """A sentence for a key that is none, with the one that it may stand for."""
-    # Without the prefix, which all have in common and which would make any two names alike.
+    """Return the error text for an unknown key, with the closest setting."""
+    # Without the prefix, which would make any two names similar.
     like = similar_setting(key.removeprefix(PREFIX))
     hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
     return f"{key} is no setting; {hint}"
@@ -537,11 +538,11 @@ def read_settings(
     overrides: Mapping[str, object],
     written: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings of a mount: its own overrides, then ``app.config``, then defaults.
+    """Return the settings of a mount: its overrides, then ``app.config``, then defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
-    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` has, by
-    the names of settings, what to name instead: a flag, or a file and a name in it.
+    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` maps
+    names of settings to what an error names instead: a flag, or a file and a name in it.
     """
     known = {row.key for row in SETTINGS}
     given_keys = [key for key in config if key.startswith(PREFIX)]

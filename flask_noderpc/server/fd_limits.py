@@ -1,4 +1,4 @@
-"""As many open files as the system lets a process have."""
+"""Limits of connections by the file descriptors that a process may open."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from itertools import chain
 
 log = logging.getLogger("flask_noderpc.server")
 
-# The store, the executors, what Python has open, and those that come before others go.
-_OWN = 96
+# For the store, the executors, Python itself, and connections that are not closed yet.
+_RESERVED = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """How many there may be of those that are counted apart from each other."""
+class FdBudget:
+    """Maximum numbers of what needs a file descriptor."""
 
     connections: int
-    """At each address."""
+    """Connections at each address."""
     websockets: int
-    """Of each mount."""
+    """Websockets of each mount."""
     waiting: int
-    """Calls that wait for a block, of each mount."""
+    """Waiting calls of each mount."""
 
 
-def room_within(wanted: Room, listeners: int, mounts: int) -> Room:
-    """What is wanted, or as much of each as there are files for."""
-    most = _raise_limit()
-    apart = mounts * (wanted.websockets + wanted.waiting)
-    files = listeners * wanted.connections + apart
-    if most == resource.RLIM_INFINITY or files <= most - _OWN:
+def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
+    """Return the wanted numbers, reduced in proportion if there are too few descriptors."""
+    limit = _raise_limit()
+    per_mount = mounts * (wanted.websockets + wanted.waiting)
+    files = listeners * wanted.connections + per_mount
+    if limit == resource.RLIM_INFINITY or files <= limit - _RESERVED:
         return wanted
-    part = max(0, most - _OWN) / files
-    room = Room(*(max(1, int(part * each)) for each in astuple(wanted)))
-    pairs = zip(astuple(room), astuple(wanted), strict=True)
+    part = max(0, limit - _RESERVED) / files
+    budget = FdBudget(*(max(1, int(part * each)) for each in astuple(wanted)))
+    pairs = zip(astuple(budget), astuple(wanted), strict=True)
     log.warning(
         "a process may have %d files open: %d connections at each address instead of %d, %d"
         " websockets instead of %d, %d waiting calls instead of %d (ulimit -n raises it,"
         " NODERPC_MAX_OPEN_CONNECTIONS and NODERPC_MAX_WEBSOCKETS ask for less)",
-        most,
+        limit,
         *chain.from_iterable(pairs),
     )
-    return room
+    return budget
 
 
 def _raise_limit() -> int:
-    """Use all that is allowed: Go's programs do so as well, shells rarely give it."""
+    """Raise the soft limit to the hard one, as Go's programs do; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
-            # Some systems tell a higher limit than they give.
+            # Some systems report a higher limit than they grant.
             return soft
     return hard

@@ -13,11 +13,11 @@ from .config_file import DEV_DEFAULTS, NODE_DEFAULTS
 
 _Command = Callable[..., None]
 
-# Where an app has another default, the sentence of the table is not that of the command.
+# The command's own sentences for settings that have another default in an app.
 _SENTENCES = {
     "database": "SQLite file of the chain.",
     "home": "Folder of configuration and chain.",
-    "empty_blocks": "Whether blocks are made while no transaction waits.",
+    "empty_blocks": "True to produce blocks without transactions.",
 }
 _DEFAULTS = {
     "database": "default: data/noderpc.db in the home",
@@ -33,7 +33,7 @@ _METAVARS = {
 
 
 def _help(row: Setting) -> str:
-    """A setting's sentence and its defaults under ``noderpc start``."""
+    """Return a setting's sentence and its defaults under ``noderpc start``."""
     sentence = _SENTENCES.get(row.name, row.doc.replace("``", ""))
     shown = _DEFAULTS.get(row.name) or _default(row)
     return f"{sentence}  [{shown}]" if shown else sentence
@@ -54,7 +54,7 @@ def _default(row: Setting) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it is written behind its flag."""
+    """Return a value as it is written after its flag."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)
@@ -67,7 +67,7 @@ def _kind(row: Setting) -> str:
 # A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
 _ALONE: dict[str, Any] = {"flag_value": "true"}
 
-_OF_SERVER = (
+_SERVER_SETTINGS = (
     "rpc_laddr",
     "tls_cert_file",
     "tls_key_file",
@@ -77,7 +77,7 @@ _OF_SERVER = (
     "json_rpc_tls_key_file",
     "workers",
 )
-"""The settings that can be changed when an app has been mounted."""
+"""Settings that can be changed after the mount on an app."""
 
 
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
@@ -89,7 +89,7 @@ def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
 
 
 def node_flags(command: _Command) -> _Command:
-    """An option for each setting; what is not given is left to the environment."""
+    """Add an option for each setting, with its variable of the environment."""
     for row in reversed(SETTINGS):
         variables = [row.key, f"FLASK_{row.key}"]
         command = _option(row, envvar=variables, help=_help(row))(command)
@@ -97,9 +97,9 @@ def node_flags(command: _Command) -> _Command:
 
 
 def host_flags(command: _Command) -> _Command:
-    """An option for each setting of the server alone; others are refused with their keys."""
+    """Add an option for each setting of the server; refuse others, naming their keys."""
     for row in reversed(SETTINGS):
-        if row.name in _OF_SERVER:
+        if row.name in _SERVER_SETTINGS:
             text = f"{row.doc.replace('``', '')}  [default: the app's {row.key}]"
             command = _option(row, help=text)(command)
         else:
@@ -115,13 +115,13 @@ def _refuse(context: click.Context, option: click.Parameter, value: str | None) 
         )
 
 
-def what_was_given(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
+def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the settings that were given, and how errors name each."""
-    said = {name: value for name, value in given.items() if value is not None}
-    return said, {row.name: _written(row) for row in SETTINGS if row.name in said}
+    values = {name: value for name, value in given.items() if value is not None}
+    return values, {row.name: _written(row) for row in SETTINGS if row.name in values}
 
 
 def _written(row: Setting) -> str:
-    """The flags of a setting, as click names them, or its variable where that was read."""
+    """Return the flags of a setting, as click names them, or its variable if that was read."""
     source = click.get_current_context().get_parameter_source(row.name)
     return " / ".join(row.flags) if source is ParameterSource.COMMANDLINE else row.key

@@ -1,4 +1,4 @@
-"""``noderpc start``: from settings to processes that serve."""
+"""``noderpc start``: start the processes of a node from its settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .worker_spec import Listener, WorkerSpec
 if TYPE_CHECKING:
     from ..mount import Mount
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
 _FLAGS = {
     "node": "--rpc.laddr",
@@ -41,11 +41,11 @@ _FLAGS = {
 }
 
 
-def start_own(given: Mapping[str, Any], written: Mapping[str, str], say: Say) -> None:
-    """Serve a chain of its own until a signal comes.
+def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: Print) -> None:
+    """Serve an embedded chain without an app until a signal ends it.
 
-    ``written`` is how errors name each setting that is given. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for what can't be.
+    ``written`` maps given settings to their names in errors. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
     folder = _home(given.pop("home", None), given, written)
@@ -60,17 +60,17 @@ def start_own(given: Mapping[str, Any], written: Mapping[str, str], say: Say) ->
         **given,
     }
     settings = read_settings({}, given, written)
-    # It may be named by a URI.
+    # The database may be a URI.
     store = Location(str(settings.database))
-    for made in (folder, store.folder):
-        _make(made)
+    for path in (folder, store.folder):
+        _make_folder(path)
     refuse_network(store.file)
     _check_store(store.path, settings.application, settings.chain_id)
-    _serve(settings, WorkerSpec(-1, settings=given, folder=str(folder)), written, say)
+    _serve(settings, WorkerSpec(-1, settings=given, folder=str(folder)), written, echo)
 
 
 def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
-    """The folder that is named, or the default."""
+    """Return the given home, or the default."""
     if named is not None:
         return Path(named).absolute()
     if not read_settings({}, given, written).dev:
@@ -78,7 +78,7 @@ def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str
     return default_home(given.get("application", DEV_DEFAULTS["application"]))
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -88,18 +88,18 @@ def _make(folder: Path) -> None:
 
 
 def _check_store(path: str, application: str, chain_id: str | None) -> None:
-    """Refuse the chain of another application before anything listens."""
+    """Raise an error for the chain of another application, before anything listens."""
     stored = stored_identity(path)
     if stored is not None:
         check_identity(stored, Location(path).shown, application, chain_id)
 
 
-def start_host(
-    spec: WorkerSpec, mount: Mount, base: str, written: Mapping[str, str], say: Say
+def serve_app(
+    spec: WorkerSpec, mount: Mount, base: str, written: Mapping[str, str], echo: Print
 ) -> None:
-    """Serve a host's app, in which the node is below ``base``, until a signal comes.
+    """Serve a host's app, in which the node is below ``base``, until a signal ends it.
 
-    The plan's settings go before those of the mount.
+    The spec's settings override those of the mount.
     """
     from ..chain.embedded import EmbeddedChain
 
@@ -108,11 +108,15 @@ def start_host(
     backend, settings = mount.backend, replace(mount.settings, **changes)
     if isinstance(backend, EmbeddedChain) and backend.application:
         _check_store(backend.path, backend.application.name, settings.chain_id)
-    _serve(settings, spec, written, say, base)
+    _serve(settings, spec, written, echo, base)
 
 
 def _serve(
-    settings: Settings, spec: WorkerSpec, written: Mapping[str, str], say: Say, base: str = ""
+    settings: Settings,
+    spec: WorkerSpec,
+    written: Mapping[str, str],
+    echo: Print,
+    base: str = "",
 ) -> None:
     places = tuple(_places(settings, written))
     with ExitStack() as stack:
@@ -124,40 +128,41 @@ def _serve(
             Listener(sock.fileno(), place.surface, place.certificate, place.key)
             for place, sock in bound
         )
-        plans = tuple(_plans(replace(spec, listeners=listeners), settings))
-        shared = ""
+        specs = tuple(_worker_specs(replace(spec, listeners=listeners), settings))
+        metrics_folder = ""
         if settings.metrics:
-            # New each time: what former processes counted is of no use.
-            shared = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
+            # A new folder each time: counters of former processes are useless.
+            metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
-            plans, say, lambda: say("\n".join(banner(settings, bound, base))), shared
+            specs, echo, lambda: echo("\n".join(banner(settings, bound, base))), metrics_folder
         ).run()
 
 
-def _plans(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
-    """One process that serves and produces, or several that share this out."""
+def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
+    """Yield one process that serves and produces, or several that divide this."""
     if settings.workers == 1 or serving.app:
         yield serving
         for _ in range(settings.workers - 1):
             yield serving
         return
-    own = serving.settings
     if settings.produce:
         yield replace(serving, listeners=())
     for _ in range(settings.workers):
-        yield replace(serving, settings={**own, "produce": False})
+        yield replace(serving, settings={**serving.settings, "produce": False})
 
 
 def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
     node = settings.tls_cert_file, settings.tls_key_file
-    yield from _at("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
+    yield from _places_of("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
     if settings.json_rpc_enable:
         evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
         for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
-            yield from _at(surface, getattr(settings, name), name, evm, settings, written)
+            yield from _places_of(
+                surface, getattr(settings, name), name, evm, settings, written
+            )
 
 
-def _at(
+def _places_of(
     surface: str,
     text: str,
     name: str,
@@ -171,9 +176,9 @@ def _at(
             flags = "--tls.certificate-path and --tls.key-path"
         raise ConfigurationError(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):
-        # Each process reads them anew; what is wrong with them is said here, and once.
+        # Each process reads the files again; errors are reported here once.
         tls_context(*tls)
     for address in parse(text, written.get(name, f"NODERPC_{name.upper()}")):
-        # What everybody's keys sign for is for this machine alone, unless it is said.
-        own = address.on_loopback() if settings.dev and name not in written else address
-        yield Place(surface, own, *tls)
+        # Known keys sign there: loopback only, unless an address was given.
+        bound = address.on_loopback() if settings.dev and name not in written else address
+        yield Place(surface, bound, *tls)

@@ -1,7 +1,8 @@
-"""One process of a node: ``python -m flask_noderpc.server.worker``, with a plan.
+"""One process of a node: ``python -m flask_noderpc.server.worker``, with a
+:class:`~flask_noderpc.server.worker_spec.WorkerSpec`.
 
-It patches before everything else, serves its sockets until it is told to end or its parent
-has gone, and then lets everybody go in good order.
+It patches before everything else, serves its sockets until a signal or the end of its
+parent, and then shuts down gracefully.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flask_noderpc.server")
 
-# Between two tries to start what could not be started.
+# Between two attempts to start a mount.
 _PAUSE_S = 1.0
 
 _ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
 
-# CometBFT's write timeout, and a little more.
+# CometBFT's write timeout plus a margin.
 _GRACE_S = 12.0
 
-# How often a new chain is looked at for its first block.
+# Between two checks for the first block of a new chain.
 _LOOK_S = 0.02
 
-# gevent goes on with whoever has something to do for as long as this before it looks who else
-# has asked: with Python's 5 ms, one in a hundred quick answers waited ten times as long.
-_TURN_S = 0.0005
+# gevent runs ready greenlets for this long before it polls sockets again: with Python's 5 ms,
+# one in a hundred quick responses waited ten times as long.
+_SWITCH_S = 0.0005
 
 
 def main() -> None:
-    """Patch, and then do what the plan says."""
-    # What is loaded stays: to look through it again and again takes a tenth of the time.
+    """Patch, and serve what the environment's spec describes."""
+    # Loaded modules are never garbage: collecting over them takes a tenth of the time.
     gc.disable()
-    sys.setswitchinterval(_TURN_S)
+    sys.setswitchinterval(_SWITCH_S)
     from gevent import monkey
 
     monkey.patch_all()
@@ -79,31 +80,31 @@ def main() -> None:
 
 
 def _watch(descriptor: int, ended: threading.Event) -> None:
-    """Wait for the end of the parent."""
+    """Set ``ended`` when the parent ends."""
     parent = socket.socket(fileno=descriptor)
     # A parent that was killed before it read our report resets the connection.
     with suppress(ConnectionError):
         while parent.recv(1):
             pass
-    # Kept open: a report that is still to come must not go to another file of that number.
+    # Left open: a later report must not go to another file with that number.
     parent.detach()
     ended.set()
 
 
 def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[NodeServer]]:
-    """The app and its servers, which serve; the process ends where they can't."""
+    """Return the app and its started servers; exit if they can't start."""
     from ..errors import NodeRPCError
     from ..web.rule_conflicts import leave_to_host
     from .reports import report_refusal
 
     try:
         app = _app(spec)
-        # Its parent has said which they are.
+        # The parent has printed them.
         leave_to_host(app, lambda _: None)
         servers = list(_servers(app, spec))
         _start(app, servers, spec.restarted, ended)
     except NodeRPCError as error:
-        # All processes have the same settings, and their parent says it once.
+        # All processes have the same settings; their parent reports it once.
         report_refusal(spec.watched, str(error))
         sys.exit(os.EX_CONFIG)
     return app, servers
@@ -133,14 +134,14 @@ def _show_address(app: Flask, spec: WorkerSpec) -> None:
 
 def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
-    from .fd_limits import Room, room_within
+    from .fd_limits import FdBudget, budget_within
     from .response_cache import ResponseCache, why_no_response_cache
     from .server import Limits
 
     settings = mounts(app)[spec.mount].settings
     found = mounts(app).values()
-    room = room_within(
-        Room(
+    budget = budget_within(
+        FdBudget(
             settings.max_open_connections,
             max(mount.settings.max_websockets for mount in found),
             max(mount.settings.max_waiting_calls for mount in found),
@@ -149,22 +150,22 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         len(found),
     )
     for mount in found:
-        mount.limit(room.websockets, room.waiting)
+        mount.limit(budget.websockets, budget.waiting)
     limits = Limits(
         header_s=settings.read_timeout,
         body_s=settings.read_timeout,
         write_s=settings.write_timeout,
         idle_s=settings.idle_timeout,
-        connections=room.connections,
-        # Those of proxies are many clients'.
+        connections=budget.connections,
+        # Connections of proxies carry many clients.
         per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
     )
-    # One for each: the other addresses have nothing of the node RPC.
-    most = settings.cache_bytes // 4 // max(1, len(spec.listeners))
-    has_response_cache = most > 0 and not why_no_response_cache(app)
+    # One for each listener: the other addresses do not serve the node RPC.
+    max_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
+    has_response_cache = max_bytes > 0 and not why_no_response_cache(app)
     for listener in spec.listeners:
         response_cache = (
-            ResponseCache(most, mounts(app)[spec.mount].memory, app)
+            ResponseCache(max_bytes, mounts(app)[spec.mount].memory, app)
             if has_response_cache
             else None
         )
@@ -193,7 +194,7 @@ def _server(
         options["ssl_context"] = tls_context(listener.certificate, listener.key)
     wsgi: Any = app
     settings = mounts(app)[spec.mount].settings
-    # A host's app decides itself which names it has, and a proxy passes on its own.
+    # A host's app checks its names itself, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
     if settings.trusted_proxies:
@@ -224,7 +225,7 @@ def _start(
         except NodeRPCError as error:
             if not restarted:
                 raise
-            # Clients know this node: they are told, and others of its processes may serve.
+            # Clients know this node: they get an error, and its other processes may serve.
             log.error("the node can't start, it is tried again: %s", error)
             threading.Thread(target=_start_later, args=(mount,), daemon=True).start()
         else:
@@ -237,9 +238,9 @@ def _start(
 def _wait_for_first_block(
     backend: ChainBackend, seconds: float, ended: threading.Event
 ) -> None:
-    """Let a new chain begin before it is asked.
+    """Wait until a new chain has its first block.
 
-    Clients of CometBFT take no status without a block.
+    Clients of CometBFT reject a status without a block.
     """
     deadline = time.monotonic() + seconds
     while backend.awaits_first_block() and time.monotonic() < deadline:
@@ -248,7 +249,7 @@ def _wait_for_first_block(
 
 
 def _start_later(mount: Mount) -> None:
-    """Start what could not be started, as soon as it can be."""
+    """Retry the start of a mount until it succeeds."""
     from ..errors import NodeRPCError
 
     while True:

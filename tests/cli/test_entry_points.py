@@ -125,7 +125,7 @@ def test_every_option_has_a_sentence(group: click.Group) -> None:
 
 def test_help_says_what_is_required() -> None:
     said = " ".join(help_of("noderpc", "prune").split())
-    assert "--retain INTEGER How many of the latest blocks are kept. [required]" in said
+    assert "--retain INTEGER Number of latest blocks to retain. [required]" in said
     said = " ".join(help_of("flask", "--app", "example_app", "noderpc", "prune").split())
     assert "[default: the app's NODERPC_RETAIN_BLOCKS; required without it]" in said
 
