@@ -21,7 +21,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize)",
     ),
-    ("py:class", r"flask_noderpc\.(domain|canonical|rpc|wire|chain|backend)\..*"),
+    ("py:class", r"flask_noderpc\.(domain|protocol|jsonrpc|wire|chain|backends)\..*"),
     (
         "py:class",
         r"(AppInfo|BlockResults|BlockID|BlockMeta|Block|Commit|ConsensusParams|Evidence|Event"
