@@ -243,6 +243,10 @@ class EmbeddedChain(SQLiteBackend):
         """What drives a chain of tests."""
         return super().control() if self._control is None else self._control
 
+    def chain_time(self) -> int:
+        """Return the time of the chain's clock, which a development chain may have shifted."""
+        return self.clock.now()
+
     def close(self) -> None:
         """Stop producing, give the lease back, and close the files."""
         with self._starting:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from ..backends.base.backend import ChainBackend
 from ..domain.ethereum import Block, Transaction
+from ..domain.time import SECOND
 from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
 from ..jsonrpc.context import Context
 from ..lru import CacheMemory, LRUCache
@@ -126,7 +125,9 @@ class Reader:
         if latest is None:
             # A foreign node may have the results a little later.
             return None
-        return pending_block(latest.header, self.waiting(), int(time.time()))
+        return pending_block(
+            latest.header, self.waiting(), self._backend.chain_time() // SECOND
+        )
 
     def waiting(self) -> list[Transaction]:
         """The Ethereum transactions that wait for a block, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 
 from ...domain.evm import Overrides
@@ -94,6 +95,11 @@ class ControlledChain:
         raise NotSupported(
             "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
         )
+
+    def chain_time(self) -> int:
+        """Return the time of the chain's clock in nanoseconds since 1970; by default the
+        machine's."""
+        return time.time_ns()
 
     def reorgs_since(self, number: int) -> tuple[int, int | None]:
         """The number of the last time blocks were taken back, and the lowest height that was

@@ -70,6 +70,17 @@ def test_blocks_are_made_at_times_and_steps_that_are_asked_for(w3: Any) -> None:
     assert latest(w3)[1] - w3.eth.get_block(height + 2)["timestamp"] == 120
 
 
+@pytest.mark.parametrize("method", ["evm_increaseTime", "evm_setTime"])
+def test_pending_block_has_the_time_of_the_shifted_clock(w3: Any, method: str) -> None:
+    shifted = latest(w3)[1] + 10**6
+    done(w3, method, 10**6 if method == "evm_increaseTime" else shifted)
+    returns_timestamp = {"data": "0x4260005260206000f3"}
+    assert w3.eth.get_block("pending")["timestamp"] >= shifted
+    assert int(done(w3, "eth_call", returns_timestamp, "pending"), 16) >= shifted
+    done(w3, "evm_mine")
+    assert latest(w3)[1] >= shifted
+
+
 def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
     _, time = latest(w3)
     assert int(done(w3, "evm_increaseTime", "0xe10"), 16) >= 3600
