@@ -32,7 +32,13 @@ _LONGEST_METHOD = 2048
 
 _WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
 _VERSION = "2.0"
-_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+# Brackets inside a string are text. Another value needs no separator after the first.
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
+_SCALAR = re.compile(
+    rb"true|false|null|"
+    rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"
+)
+_NESTING = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
 class _TooManyCalls(BatchTooLarge):
@@ -110,16 +116,41 @@ def _told(error: RPCError) -> tuple[int, str]:
 
 
 def _first_value(body: bytes) -> bytes:
+    """Return the first JSON value of a body; raise :exc:`ParseError` if there is none."""
+    body = body.strip(b" \t\r\n")
+    try:
+        if not _is_json(body):
+            # Go: json.Decoder reads a stream, of which geth takes the first value.
+            str(body, "utf-8")
+            body = body[: _end_of_value(body)]
+            jsoncodec.decode(body, jsoncodec.Raw)
+    except (jsoncodec.NotJSON, UnicodeDecodeError):
+        raise ParseError("parse error") from None
+    return body
+
+
+def _is_json(body: bytes) -> bool:
+    """True if the body is one JSON value; raise :exc:`~.jsoncodec.TooDeep`."""
     try:
         jsoncodec.decode(body, jsoncodec.Raw)
-        return body.strip()
-    except jsoncodec.NotJSON as error:
-        # Go: a stream is read, of which the first value is enough.
-        cut = _TRAILING.search(str(error))
-        if cut is None:
-            raise ParseError("parse error") from None
-        # It counts the byte that it stumbled over.
-        return body[: int(cut[1]) - 1].strip()
+    except jsoncodec.TooDeep:
+        raise
+    except jsoncodec.NotJSON:
+        return False
+    return True
+
+
+def _end_of_value(body: bytes) -> int:
+    """Return the length of the value at the start of a body, 0 if it does not end."""
+    if body[:1] not in (b"[", b"{", b'"'):
+        scalar = _SCALAR.match(body)
+        return scalar.end() if scalar else 0
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(body):
+        depth += _NESTING.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return 0
 
 
 def _called(elements: Sequence[jsoncodec.Raw]) -> Iterator[Call | BadCall]:

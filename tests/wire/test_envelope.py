@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flask_noderpc import jsoncodec
 from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
 from flask_noderpc.evm.envelope import GethEnvelope
 from flask_noderpc.wire.comet.envelope import CometEnvelope
@@ -136,3 +137,68 @@ def test_a_batch_that_is_read_at_once_is_read_as_its_calls_are(
     body = json.dumps(elements).encode()
     # With a blank before it, it goes the long way.
     assert read(body) == read(b" " + body)
+
+
+@pytest.mark.parametrize(
+    ("following", "answered"),
+    [
+        (b" {", True),
+        (b"]", True),
+        (b"{}", True),
+        (b'"\xc3\xa9', True),
+        (b"\n[" + b"[" * 20_000, True),
+        (b"\x00", True),
+        (b"\xff", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", ['{"method":"}\\"]é","id":[1]}', '{"method":"m","params":[{}]}']
+)
+def test_geth_reads_the_first_value_of_a_body(
+    call: str, following: bytes, answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(document: bytes | str, kind: object) -> object:
+        try:
+            return original(document, kind)
+        except jsoncodec.NotJSON as error:
+            # The wording of a library's error changes between its versions.
+            raise type(error)() from None
+
+    original = jsoncodec.decode
+    body = call.encode()
+    expected = GethEnvelope().parse(body, 10)
+    monkeypatch.setattr(jsoncodec, "decode", decode)
+    if answered:
+        assert GethEnvelope().parse(b"\n" + body + following, 10) == expected
+    else:
+        with pytest.raises(ParseError):
+            GethEnvelope().parse(body + following, 10)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"]",
+        b'{"a":1]',
+        b"[1",
+        b'"a',
+        b"1.",
+        b"-",
+        b"nul",
+        b"[" * 20_000,
+        b'{"a" 1} {}',
+    ],
+)
+def test_geth_refuses_a_body_without_a_complete_first_value(body: bytes) -> None:
+    with pytest.raises(ParseError):
+        GethEnvelope().parse(body, 10)
+
+
+@pytest.mark.parametrize("body", [b"1 2", b"1.5.5", b"-2e3x", b'"a""b"', b"truefalse", b"0[1"])
+def test_geth_reads_a_first_value_that_is_no_call(body: bytes) -> None:
+    (item,) = GethEnvelope().parse(body, 10).items
+
+    assert isinstance(item, BadCall)
+    assert isinstance(item.error, InvalidRequest)
