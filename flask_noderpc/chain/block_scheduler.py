@@ -1,4 +1,4 @@
-"""When blocks are made: a thread that has its producer make one whenever one is due."""
+"""The thread that calls the producer whenever a block is due."""
 
 from __future__ import annotations
 
@@ -15,52 +15,51 @@ log = logging.getLogger("flask_noderpc.producer")
 
 _MAX_WAIT_S = 1.0
 
-# No longer than whoever sends a transaction would wait for its block.
-_SOON_S = 0.1
+# The sender of a transaction can wait this long for its block.
+_SHORT_INTERVAL_S = 0.1
 
 _YIELD_S = 0.001
 
 AT_ONCE_S = 0.0
-"""The interval of a chain that makes a block for each transaction."""
+"""Block interval of a chain that produces a block for each transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSchedule:
-    """How often blocks are made, and how long a silent producer keeps its lease."""
+    """Conditions under which blocks are produced, and the duration of the lease."""
 
     interval_s: float = 1.0
     empty_blocks: bool = False
     proof_blocks: bool = False
-    """Whether a new hash of the application's state gets a block that carries it, even an
-    empty one."""
+    """True to produce a block, if need be an empty one, after each change of the app hash."""
     lease_s: float = 3.0
     manual: bool = False
-    """Whether no block is made but by :meth:`Producer.produce`."""
+    """True to produce blocks by calls of :meth:`Producer.produce` alone."""
 
     @property
     def begins_alone(self) -> bool:
-        """True if the first block is made without a transaction."""
+        """True if the first block is produced without a transaction."""
         return not self.manual and (self.empty_blocks or self.proof_blocks)
 
     @property
     def at_once(self) -> bool:
-        """Whether a block is made as soon as a transaction waits."""
-        quick = self.interval_s <= _SOON_S
-        return quick and not self.manual and not self.empty_blocks
+        """True if a block is produced as soon as a transaction is pending."""
+        is_short = self.interval_s <= _SHORT_INTERVAL_S
+        return is_short and not self.manual and not self.empty_blocks
 
 
 class BlockScheduler:
-    """Makes blocks in a thread after :meth:`start`, while the lease is its producer's."""
+    """Produces blocks in a thread after :meth:`start`, while its producer owns the lease."""
 
     def __init__(self, producer: Producer, store: ChainStore, schedule: BlockSchedule) -> None:
         self.producer = producer
         self.schedule = schedule
         self._store = store
-        # The lease is looked after this often; a stop need not wait longer either.
+        # The lease is checked at this interval, and a stop need not wait longer.
         self._max_wait_s = min(schedule.lease_s / 3, _MAX_WAIT_S)
         self._last_block_at = 0.0
         self.complaint = ""
-        """Why the thread makes no block; empty while it does, or none is due."""
+        """Reason why the thread produces no block; empty if it does, or if none is due."""
         self._failed = False
         self._stopping = threading.Event()
         self._rescheduled = threading.Event()
@@ -68,21 +67,21 @@ class BlockScheduler:
 
     @property
     def makes_blocks_at_once(self) -> bool:
-        """Whether its thread makes a block as soon as a transaction waits."""
+        """True if the thread produces a block as soon as a transaction is pending."""
         return bool(self._threads) and self.schedule.at_once
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread makes blocks by itself."""
+        """True if the thread produces blocks."""
         return bool(self._threads) and not self.schedule.manual
 
     def reschedule(self, schedule: BlockSchedule) -> None:
-        """Produce at another pace from now on."""
+        """Use another schedule from now on."""
         self.schedule = schedule
         self._rescheduled.set()
 
     def start(self) -> None:
-        """Produce at the pace that is set, for as long as the lease is ours."""
+        """Start the threads that produce blocks and renew the lease."""
         self._stopping.clear()
         self._threads = [
             threading.Thread(target=work, name=f"noderpc-{name}", daemon=True)
@@ -92,7 +91,7 @@ class BlockScheduler:
             thread.start()
 
     def stop(self) -> None:
-        """Finish the block at hand, and give the lease back."""
+        """Finish the current block, end the threads, and release the lease."""
         self._stopping.set()
         self._rescheduled.set()
         threads, self._threads = self._threads, []
@@ -110,8 +109,8 @@ class BlockScheduler:
                 self._produce_if_due()
                 self.complaint = ""
             except BlockNotExecuted as error:
-                # Nobody else knows what not to propose again. The next shows whether that
-                # was the fault, even where it is empty.
+                # No other process knows which transactions to leave out: the lease stays
+                # here. The next block, even an empty one, shows if they were the cause.
                 self._failed = True
                 self._log_failure(error)
                 self._stopping.wait(self._max_wait_s)
@@ -119,22 +118,22 @@ class BlockScheduler:
                 self._log_failure(error)
                 self._release_lease()
             except Exception:
-                # The application is foreign code: its fault must not end the chain.
+                # The application is third-party code: its bug must not end the thread.
                 log.exception("the application failed; the block is tried again")
                 self.complaint = "the application failed; the server's log says why"
                 self._release_lease()
 
     def _release_lease(self) -> None:
-        """Let another process try, which may have what this one lacks."""
+        """Release the lease, so that another process may try, and wait."""
         self.producer.release_lease(self.complaint)
         self._stopping.wait(max(self.schedule.interval_s, self._max_wait_s))
 
     def _produce_if_due(self) -> None:
-        """One look at whether a block is due."""
-        held = self.producer.acquire_or_renew_lease()
+        """Produce a block if this process owns the lease and a block is due."""
+        owns_lease = self.producer.acquire_or_renew_lease()
         self._rescheduled.clear()
         schedule = self.schedule
-        if not held or schedule.manual:
+        if not owns_lease or schedule.manual:
             self._pause(self._max_wait_s)
             return
         early = self._last_block_at + schedule.interval_s - time.monotonic()
@@ -142,34 +141,34 @@ class BlockScheduler:
             self._pause(min(early, self._max_wait_s))
             return
         due = self._is_empty_block_due() or self._has_includable_txs()
-        # What came to wait may have come after the pace was changed.
+        # The transaction may have been added after the schedule was changed.
         if due and self.schedule is schedule:
             self._failed = False
             self._last_block_at = time.monotonic()
             self.producer.produce()
-            # Whoever makes one by hand has a turn too, however often blocks are made.
+            # Yields the producer's lock to manual calls, even at a very short interval.
             self._stopping.wait(_YIELD_S)
 
     def _has_includable_txs(self) -> bool:
-        """Whether something waits that goes into a block; waits for it a while."""
-        # It may wait twice, and then the lease is looked after.
-        patience = self._max_wait_s / 2
-        if not self._store.wait_for_pending(patience):
+        """Return true if a pending transaction fits a block; wait a while for one."""
+        # There may be two waits before the lease is checked again.
+        timeout_s = self._max_wait_s / 2
+        if not self._store.wait_for_pending(timeout_s):
             return False
         seen = self._store.latest_pending()
         if self.producer.has_includable_txs():
             return True
-        # All of it waits for what is not there: an empty block would not help.
-        self._store.wait_for_pending_after(seen, patience)
+        # None can be included yet, as after a nonce gap: an empty block would not help.
+        self._store.wait_for_pending_after(seen, timeout_s)
         return False
 
     def _pause(self, seconds: float) -> None:
-        """Wait, unless there is another pace now or an end."""
+        """Wait until the schedule changes or the thread stops, ``seconds`` at most."""
         if not self._stopping.is_set():
             self._rescheduled.wait(seconds)
 
     def _is_empty_block_due(self) -> bool:
-        """Whether a block is due though no transaction waits."""
+        """Return true if a block is due without a pending transaction."""
         if self.schedule.empty_blocks or self._failed:
             return True
         if not self.schedule.proof_blocks:
@@ -182,9 +181,9 @@ class BlockScheduler:
         return self._store.results(height).app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
-        # Where the store lies is for the log alone.
+        # The store's path is for the log alone.
         complaint = error.reason if isinstance(error, StoreError) else str(error)
-        # Said once, not once a turn.
+        # Logged once, not at each attempt.
         if complaint != self.complaint:
             log.error("no block is made: %s", error)
         self.complaint = complaint

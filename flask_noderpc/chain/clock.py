@@ -1,4 +1,4 @@
-"""What time it is for the chain."""
+"""Clocks for block times, in nanoseconds since 1970."""
 
 from __future__ import annotations
 
@@ -8,46 +8,49 @@ from typing import Protocol
 from ..domain.time import SECOND
 from ..errors import ValueNotAllowed
 
-# Go: UnixNano has 64 bits, as has the store. What is left is for the blocks to come.
+# Go: UnixNano has 64 bits, as has the store. A year is reserved for later blocks.
 MAX_TIME = (1 << 63) - 365 * 86_400 * SECOND
 
 
 class Clock(Protocol):
-    """Gives nanoseconds since 1970."""
+    """Source of the current time."""
 
     def now(self) -> int:
-        """The time."""
+        """Return nanoseconds since 1970."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system's wall clock."""
 
     def now(self) -> int:
-        """The time."""
+        """Return nanoseconds since 1970."""
         return time.time_ns()
 
 
 class ShiftedClock:
-    """Another clock, and how far this one is from it."""
+    """A clock at an adjustable offset from another clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.offset = 0
-        """Nanoseconds ahead."""
+        """Nanoseconds ahead of the other clock."""
 
     def now(self) -> int:
-        """The time."""
+        """Return nanoseconds since 1970."""
         return self._clock.now() + self.offset
 
     def set(self, time_ns: int) -> None:
-        """Let it be some time now; raise :exc:`~flask_noderpc.errors.ValueNotAllowed`."""
-        self._move(time_ns - self._clock.now())
+        """Set the current time.
+
+        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` after :data:`MAX_TIME`.
+        """
+        self._set_offset(time_ns - self._clock.now())
 
     def shift(self, nanoseconds: int) -> None:
-        """Let time pass; raise as :meth:`set` does."""
-        self._move(self.offset + nanoseconds)
+        """Advance the time; raise as :meth:`set` does."""
+        self._set_offset(self.offset + nanoseconds)
 
-    def _move(self, offset: int) -> None:
+    def _set_offset(self, offset: int) -> None:
         time_ns = self._clock.now() + offset
         if time_ns > MAX_TIME:
             raise ValueNotAllowed(
@@ -58,15 +61,15 @@ class ShiftedClock:
 
 
 class ManualClock:
-    """A clock that moves when told to; for tests."""
+    """A clock for tests that changes only by :meth:`advance`."""
 
     def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
         self._now = start
 
     def now(self) -> int:
-        """The time."""
+        """Return nanoseconds since 1970."""
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._now += int(seconds * SECOND)

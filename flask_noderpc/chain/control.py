@@ -1,4 +1,4 @@
-"""Drives an embedded chain by hand."""
+"""Control of an embedded development chain: mining, time, snapshots, state changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .clock import ShiftedClock
 from .producer import Producer
 
 
-class Producing(Protocol):
-    """What has a pacemaker, once it is started."""
+class SchedulerOwner(Protocol):
+    """A chain with a block scheduler."""
 
     def block_scheduler(self) -> BlockScheduler:
-        """The pacemaker; raise :exc:`~flask_noderpc.errors.StoreError` where none may be."""
+        """Return the scheduler; raise :exc:`~flask_noderpc.errors.StoreError` without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,19 @@ class _Snapshot:
 
 
 class DevControl(Control):
-    """Drives the chain whose blocks this process makes; snapshots last as long as it does."""
+    """Control of the chain that this process produces; snapshots are in its memory."""
 
-    def __init__(self, store: ChainStore, chain: Producing, clock: ShiftedClock) -> None:
+    def __init__(self, store: ChainStore, chain: SchedulerOwner, clock: ShiftedClock) -> None:
         self._store, self._chain, self._clock = store, chain, clock
         self._lock = threading.RLock()
         self._snapshots: dict[int, _Snapshot] = {}
-        self._given = 0
+        self._last_snapshot = 0
 
     def _block_scheduler(self) -> BlockScheduler:
-        """What one process says to its own, another's never hears of."""
-        found = self._chain.block_scheduler()
-        found.producer.acquire_lease()
-        return found
+        # The settings of a scheduler have no effect in a process without the lease.
+        block_scheduler = self._chain.block_scheduler()
+        block_scheduler.producer.acquire_lease()
+        return block_scheduler
 
     def _producer(self) -> Producer:
         return self._block_scheduler().producer
@@ -67,25 +67,25 @@ class DevControl(Control):
     def snapshot(self) -> int:
         with self._lock:
             self._producer()
-            self._given += 1
+            self._last_snapshot += 1
             height = self._store.latest_height()
-            own = _Snapshot(height, self._hash(height), self._clock.offset)
-            self._snapshots[self._given] = own
-            return self._given
+            snapshot = _Snapshot(height, self._hash(height), self._clock.offset)
+            self._snapshots[self._last_snapshot] = snapshot
+            return self._last_snapshot
 
     def _hash(self, height: int) -> bytes:
-        """The hash of a block; of none where there is none."""
-        known = self._store.base_height() <= height <= self._store.latest_height()
-        return self._store.hash_at(height) if known and height else b""
+        """Return the hash of a block, empty if the store does not have it."""
+        is_stored = self._store.base_height() <= height <= self._store.latest_height()
+        return self._store.hash_at(height) if is_stored and height else b""
 
     def revert(self, number: int) -> bool:
         with self._lock:
-            producer, found = self._producer(), self._snapshots.get(number)
-            # Where another process made the blocks meanwhile, it may have taken this one back.
-            if found is None or self._hash(found.height) != found.hash:
+            producer, snapshot = self._producer(), self._snapshots.get(number)
+            # Another process that owned the lease meanwhile may have replaced this block.
+            if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
-            producer.rewind(found.height)
-            self._clock.offset = found.offset
+            producer.rewind(snapshot.height)
+            self._clock.offset = snapshot.offset
             self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
             return True
 
@@ -98,7 +98,8 @@ class DevControl(Control):
     def shift(self, seconds: int) -> int:
         with self._lock:
             self._producer()
-            # Blocks that came fast are ahead of the clock; hardhat: time passes from the last.
+            # Blocks in quick succession are ahead of the clock.
+            # hardhat: the time increases from the last block's.
             behind = self._last_time() * SECOND - self._clock.now()
             self._clock.shift(max(0, behind) + seconds * SECOND)
             return self._clock.offset // SECOND
@@ -140,7 +141,7 @@ class DevControl(Control):
         block_scheduler.reschedule(schedule)
 
     def automines(self) -> bool:
-        # Each sender asks, and is not to wait for a block that is being made.
+        # Called for each sent transaction: it must not wait for a block in production.
         return self._chain.block_scheduler().makes_blocks_at_once
 
     def patch(self, overrides: Overrides) -> None:
@@ -169,7 +170,7 @@ class DevControl(Control):
             try:
                 producer.produce()
             except Exception:
-                # Whoever makes the blocks must not do later what has failed here.
+                # A later block must not make the change that was reported as failed.
                 self._store.drop_pending((tx,))
                 raise
 

@@ -1,4 +1,4 @@
-"""A whole chain in one SQLite file: store, application, home and producer."""
+"""A complete chain in one SQLite file: store, application, home and producer."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from .replay import replay
 
 log = logging.getLogger("flask_noderpc.chain")
 
-# CometBFT: the channels that a full node speaks.
+# CometBFT: the channels of a full node.
 _CHANNELS = bytes.fromhex("40202122233038606100")
-# A block's transaction takes some pages at least.
+# The SQLite transaction of a block needs some pages at least.
 _MIN_FREE_BYTES = 1 << 16
 
 
 class EmbeddedChain(SQLiteBackend):
-    """A :class:`SQLiteBackend` that makes its own blocks.
+    """A :class:`SQLiteBackend` that produces its own blocks.
 
-    ``chain_id`` and ``app_state`` are for the genesis that it writes where there is none;
-    ``began`` is told of the one that there is, once in each process.
-    Nothing is opened before :meth:`start` or the first call. With ``produce=False`` this
-    process makes no block by itself; :meth:`produce` still makes one by hand. With ``dev``
-    the chain can be driven by hand. ``retain_blocks`` is how many of the latest blocks are
-    kept; all when not given.
+    ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
+    called with the chain's genesis once in each process. Nothing is opened before
+    :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
+    ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
+    the chain has a :meth:`control`. ``retain_blocks`` is the number of latest blocks to
+    retain; all if not given.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -57,7 +57,7 @@ class EmbeddedChain(SQLiteBackend):
         application: Callable[[AppState], Application] = KVStore,
         chain_id: str | None = None,
         app_state: bytes = b"",
-        began: Callable[[Genesis], None] | None = None,
+        on_start: Callable[[Genesis], None] | None = None,
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
         clock: Clock | None = None,
@@ -84,37 +84,37 @@ class EmbeddedChain(SQLiteBackend):
             self._control = DevControl(self, self, shifted)
         self._genesis_chain_id = chain_id
         self._genesis_app_state = app_state
-        self._began = began
+        self._on_start = on_start
         self._moniker = moniker
         self.rpc_address = rpc_address
-        """What ``status`` shows as the address of the RPC."""
+        """Address of the RPC in ``status``."""
         self._block_schedule = schedule or BlockSchedule()
-        least = self.application.needs_blocks if self.application else 1
-        if retain_blocks is not None and retain_blocks < least:
+        min_blocks = self.application.needs_blocks if self.application else 1
+        if retain_blocks is not None and retain_blocks < min_blocks:
             raise ConfigurationError(
-                f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {least}"
+                f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
             )
         self.retain_blocks = retain_blocks
         self._produces = produce
-        self._starting = threading.Lock()
-        self._started_in = 0
+        self._start_lock = threading.Lock()
+        self._started_pid = 0
         self._block_scheduler: BlockScheduler | None = None
         self._is_copy = False
 
     def start(self) -> None:
-        """Open the store and the home, making what is missing, and begin to produce.
+        """Open or create the store and the home, and start to produce blocks.
 
-        Does nothing in a process where it was done. Raise
+        Do nothing if this process has started it. Raise
         :exc:`~flask_noderpc.errors.ConfigurationError` or
         :exc:`~flask_noderpc.errors.StoreError`.
         """
-        if self._started_in != os.getpid():
-            with self._starting:
-                if self._started_in != os.getpid():
-                    self._begin()
-                    self._started_in = os.getpid()
+        if self._started_pid != os.getpid():
+            with self._start_lock:
+                if self._started_pid != os.getpid():
+                    self._start()
+                    self._started_pid = os.getpid()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         if is_patched_late():
             log.warning(
                 "gevent patched the standard library after this package was imported, and"
@@ -131,8 +131,8 @@ class EmbeddedChain(SQLiteBackend):
         self.init_chain(home.genesis, self._initial_state(home.genesis))
         replay(self, self._app())
         self._set_node_info(home)
-        if self._began is not None:
-            self._began(home.genesis)
+        if self._on_start is not None:
+            self._on_start(home.genesis)
         producer = Producer(
             self,
             self._app(),
@@ -152,24 +152,24 @@ class EmbeddedChain(SQLiteBackend):
             check_identity(stored, self._store.shown, self._app().name, self._genesis_chain_id)
 
     def _is_read_only_copy(self) -> bool:
-        """Whether this is a copy to read from, which needs no keys."""
+        """Return true for a copy that is only read, which needs no keys."""
         if self._store.read_only:
             return True
         return not self._produces and self.has_chain() and not node_home.exists(self.home)
 
     def _initial_state(self, genesis: Genesis) -> InitChain:
-        # ABCI: an application that has kept blocks is not told of the genesis again.
+        # ABCI: InitChain is not sent to an application that has committed a block.
         if self.latest_height() and self._app().info().last_block_height:
             return InitChain()
         return self._app().init_chain(genesis)
 
     def prove_blocks(self) -> None:
-        """Have each new hash of the application's state in a block, from :meth:`start` on."""
+        """Produce a block after each change of the app hash, from :meth:`start` on."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
     def open_home(self) -> node_home.Home:
-        """Genesis and keys, written where they are missing; raise ``ConfigurationError``."""
-        # In this order: another process may be making both, the home before the chain.
+        """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
+        # In this order: another process may be creating both, the home before the chain.
         if self.has_chain() and not node_home.exists(self.home):
             raise ConfigurationError(
                 f"{self._store.shown} holds a chain, and its keys are not in"
@@ -181,7 +181,7 @@ class EmbeddedChain(SQLiteBackend):
         )
 
     def _set_node_info(self, home: node_home.Home) -> None:
-        """Fill in the node's card from its keys and its application."""
+        """Set the node's info from its keys and its application."""
         self.own_key = home.validator_keys[0].public
         self.node = NodeInfo(
             id=home.node_key.address,
@@ -194,12 +194,15 @@ class EmbeddedChain(SQLiteBackend):
         )
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
-        """Make one block by hand; its height. Raise as :meth:`Producer.produce` does."""
+        """Produce one block and return its height; raise as :meth:`Producer.produce` does."""
         self.settle()
         return self.block_scheduler().producer.produce(evidence)
 
     def block_scheduler(self) -> BlockScheduler:
-        """What has the blocks made; raise :exc:`~flask_noderpc.errors.StoreError`."""
+        """Return the scheduler of a started chain.
+
+        Raise :exc:`~flask_noderpc.errors.StoreError` for a chain that is only read.
+        """
         self.start()
         if self._block_scheduler is None:
             raise StoreError(
@@ -208,10 +211,10 @@ class EmbeddedChain(SQLiteBackend):
         return self._block_scheduler
 
     def check_ready(self) -> None:
-        """Raise as the base does; nobody makes blocks of a copy."""
+        """Raise as the base does, and if blocks are due and not produced."""
         super().check_ready()
         if not self._is_copy:
-            # The lease's times are those of the system, whatever the chain's clock says.
+            # The lease uses the system's time, not the chain's clock.
             reason = not_producing_reason(
                 self.lease_state(), self._block_scheduler, time.time_ns()
             )
@@ -219,20 +222,22 @@ class EmbeddedChain(SQLiteBackend):
                 raise NotReady(reason)
 
     def check_room(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.StoreError` where blocks can't be written, here
-        or by the process that makes them."""
+        """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk is too full for a block.
+
+        This includes the disk of the process that produces blocks.
+        """
         if self._is_copy:
             return
         own = self._block_scheduler.complaint if self._block_scheduler else ""
         complaint = own or self.lease_state().last_error
         if complaint.startswith(FULL):
             raise StoreError(complaint, self.path)
-        # The producer of another process may have no room to write why it makes no block.
+        # Another process may have no disk space to store why it produces no block.
         if shutil.disk_usage(self._store.folder).free < _MIN_FREE_BYTES:
             raise StoreError(FULL, self.path)
 
     def awaits_first_block(self) -> bool:
-        """As the base; not while something keeps it from being made."""
+        """Return true until the first block, unless something prevents its production."""
         if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
             return False
         return not not_producing_reason(
@@ -240,7 +245,7 @@ class EmbeddedChain(SQLiteBackend):
         )
 
     def control(self) -> Control:
-        """What drives a chain of tests."""
+        """Return the control of a development chain; raise as the base does without ``dev``."""
         return super().control() if self._control is None else self._control
 
     def chain_time(self) -> int:
@@ -248,10 +253,10 @@ class EmbeddedChain(SQLiteBackend):
         return self.clock.now()
 
     def close(self) -> None:
-        """Stop producing, give the lease back, and close the files."""
-        with self._starting:
+        """Stop the producer, release the lease, and close the files."""
+        with self._start_lock:
             block_scheduler, self._block_scheduler = self._block_scheduler, None
-            if block_scheduler is not None and self._started_in == os.getpid():
+            if block_scheduler is not None and self._started_pid == os.getpid():
                 block_scheduler.stop()
-            self._started_in = 0
+            self._started_pid = 0
             super().close()

@@ -45,9 +45,9 @@ class _KeyFile(jsoncodec.Struct):
 
 
 def read_genesis(document: bytes, now: int) -> Genesis:
-    """The genesis; ``now`` stands in for a missing time.
+    """Parse a genesis document; ``now`` replaces a missing ``genesis_time``.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming what is wrong.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` that names the invalid field.
     """
     try:
         raw = jsoncodec.decode(document, _Genesis)
@@ -125,7 +125,7 @@ def _checked_block(params: BlockParams) -> BlockParams:
 
 
 def genesis_document(genesis: Genesis) -> bytes:
-    """The genesis as CometBFT 0.38 writes it."""
+    """Encode a genesis document as CometBFT 0.38 does."""
     params = genesis.consensus_params
     document: dict[str, Any] = {
         "genesis_time": to_text(genesis.genesis_time),
@@ -164,7 +164,7 @@ def genesis_document(genesis: Genesis) -> bytes:
 
 
 def read_key(document: bytes) -> keys.PrivateKey:
-    """The key of a validator or node key file; raise ``ConfigurationError``."""
+    """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
     try:
         key = jsoncodec.decode(document, _KeyFile).priv_key
     except jsoncodec.NotJSON as error:
@@ -182,7 +182,7 @@ def _private(key: keys.PrivateKey) -> dict[str, Any]:
 
 
 def validator_key_document(key: keys.PrivateKey) -> bytes:
-    """A ``priv_validator_key.json``."""
+    """Encode a ``priv_validator_key.json``."""
     return jsoncodec.pretty(
         {
             "address": key.address.hex().upper(),
@@ -193,5 +193,5 @@ def validator_key_document(key: keys.PrivateKey) -> bytes:
 
 
 def node_key_document(key: keys.PrivateKey) -> bytes:
-    """A ``node_key.json``."""
+    """Encode a ``node_key.json``."""
     return jsoncodec.encode({"priv_key": _private(key)})

@@ -1,4 +1,4 @@
-"""The embedded chain that a mount's settings describe."""
+"""Construction of the embedded chain from a mount's settings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Make = Callable[[AppState], Application]
 
 def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     try:
-        # Needs the extra, which only this application does.
+        # Only this application needs the extra's packages.
         from .applications.evm.application import EvmApplication
         from .applications.evm.runtime import EvmRuntime, ExecutionLimits
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
     if find_spec("eth") is None:
-        # It is loaded by the processes that run code, and missed here.
+        # The executor processes import it: without this check they would fail later.
         raise ConfigurationError(
             "NODERPC_APPLICATION = 'evm' needs py-evm: pip install 'flask-noderpc[evm]'"
         )
@@ -78,11 +78,11 @@ CHAIN_SETTINGS = (
     "max_waiting_calls_per_client",
     "dev",
 )
-"""The settings that a chain has, whichever mount serves it."""
+"""Settings of the chain itself, the same for each mount that serves it."""
 
 
 def _dev(settings: Settings) -> dict[str, Any]:
-    """What a chain is given for NODERPC_DEV."""
+    """Return the arguments of :class:`EmbeddedChain` for NODERPC_DEV."""
     if not settings.dev:
         return {}
     if settings.application != "evm":
@@ -92,7 +92,7 @@ def _dev(settings: Settings) -> dict[str, Any]:
         )
     from .applications.evm import dev
 
-    return {"app_state": dev.app_state(), "began": dev.log_accounts, "dev": True}
+    return {"app_state": dev.app_state(), "on_start": dev.log_accounts, "dev": True}
 
 
 def _block_schedule(settings: Settings) -> BlockSchedule:
@@ -109,15 +109,17 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
 
 
 def chain_path(settings: Settings, folder: Path) -> Path:
-    """The store: the one that is set, or one in the folder."""
+    """Return the database file: NODERPC_DATABASE, or a default name in the folder."""
     return Path(settings.database or folder / "noderpc.db")
 
 
 def chain_from_settings(
     settings: Settings, folder: Path, memory: CacheMemory | None = None
 ) -> EmbeddedChain:
-    """The chain, not yet opened, with its caches in ``memory``; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return a chain that is not yet opened, with its caches counted in ``memory``.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that don't fit.
+    """
     path = chain_path(settings, folder)
     memory = memory or CacheMemory(settings.cache_bytes)
     application = APPLICATIONS[settings.application](settings, path, memory)

@@ -29,37 +29,37 @@ _POWER = 10
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What a node's home holds."""
+    """Genesis and keys of a node's home."""
 
     genesis: Genesis
     validator_keys: tuple[PrivateKey, ...]
-    """The node's own first, then those of other ``priv_validator_key*.json``."""
+    """The node's key, then those of other ``priv_validator_key*.json`` files."""
     node_key: PrivateKey
 
 
 def random_chain_id() -> str:
-    """A chain id as CometBFT's ``init`` makes it."""
+    """Return a chain id in the form of CometBFT's ``init``."""
     letters = string.ascii_letters + string.digits
     return "test-chain-" + "".join(secrets.choice(letters) for _ in range(6))
 
 
 def exists(folder: Path) -> bool:
-    """Whether a genesis is there."""
+    """Return true if the folder has a genesis document."""
     return (folder / "config" / _GENESIS).exists()
 
 
 def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"") -> Home:
-    """Write what is missing, and load it; a file that is there is never changed.
+    """Write missing files and load the home; existing files are never changed.
 
-    Several processes may do this at once: each file appears whole, and once.
+    Several processes may do this at once: each file is written atomically, and once.
     """
     config = folder / "config"
     if chain_id is not None:
         _check(chain_id)
     try:
         # CometBFT 0.38: DefaultDirPerm.
-        for made in (folder, config):
-            made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (folder, config):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_missing(folder, chain_id, now, app_state)
     except OSError as error:
         raise ConfigurationError(
@@ -75,7 +75,7 @@ def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"")
 
 
 def _check(chain_id: str) -> None:
-    """Refuse what would be written and never read again."""
+    """Raise ``ConfigurationError`` for a chain id that :func:`load` would refuse."""
     try:
         check_chain_id(chain_id)
     except ValueError as error:
@@ -94,11 +94,11 @@ def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: byte
     _write_once(config / _VALIDATOR_KEY, files.validator_key_document(PrivateKey.generate()))
     _write_once(config / _NODE_KEY, files.node_key_document(PrivateKey.generate()))
     if not exists(folder):
-        own = _read(config / _VALIDATOR_KEY, files.read_key)
+        key = _read(config / _VALIDATOR_KEY, files.read_key)
         genesis = Genesis(
             chain_id=chain_id or random_chain_id(),
             genesis_time=now,
-            validators=(GenesisValidator(own.address, own.public, _POWER),),
+            validators=(GenesisValidator(key.address, key.public, _POWER),),
             app_state=app_state,
         )
         _write_once(config / _GENESIS, files.genesis_document(genesis), mode=0o644)
@@ -138,7 +138,7 @@ def _write_once(path: Path, content: bytes, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(draft, mode)
-        # A link fails where a rename would overwrite what another process just wrote.
+        # A rename would overwrite a file that another process has just written.
         os.link(draft, path)
     except FileExistsError:
         pass

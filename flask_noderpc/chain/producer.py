@@ -1,4 +1,4 @@
-"""Makes the blocks of an embedded chain, each under the fenced lease."""
+"""The block producer of an embedded chain; each block is written under the fenced lease."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .replay import replay
 
 log = logging.getLogger("flask_noderpc.producer")
 
-# How long a block may take before its producer counts as hung.
+# Seconds for one block after which the producer counts as hung.
 _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
-# How many waiting transactions are looked at in one go.
-_RECHECK_SLICE = 20
+# Transactions read from the mempool at once for a recheck.
+_RECHECK_BATCH = 20
 
 
 class Producer:
-    """Makes a block with each :meth:`produce`, whichever thread asks."""
+    """Produces a block with each :meth:`produce`; safe to call from any thread."""
 
     def __init__(
         self,
@@ -48,38 +48,41 @@ class Producer:
         timely: bool = False,
         retain: int | None = None,
     ) -> None:
-        """With ``timely`` a block has the time at which it is made, a second after the last
-        at least, and not that of the votes for the last. ``retain`` is how many of the latest
-        blocks are kept, at least; all, unless the application needs less."""
+        """Set the chain's validator keys by ``keys``, and the lease's seconds by ``lease_s``.
+
+        With ``timely`` a block's time is the clock's, at least a second after the last
+        block's, and not that of the votes for the last block. ``retain`` is the minimum
+        number of latest blocks that pruning leaves; with ``None`` the application decides.
+        """
         self._timely = timely
         self._retain = retain
-        # The lowest block that the application may need, where it said so.
-        self._needed: int | None = None
+        # ABCI: the retain height of the application's last Commit.
+        self._retain_height: int | None = None
         self.next_time: int | None = None
-        """The time of the next block, where it is to be this one."""
+        """Time of the next block, in nanoseconds; ``None`` for the default."""
         self.step: int | None = None
-        """Seconds from one block to the next, where the clock is not to say."""
+        """Seconds between the times of two blocks; ``None`` to use the clock."""
         self._store = store
         self._app = application
         self._keys = {key.address: key for key in keys}
         self._clock = clock
         self._producer_lease = ProducerLease(store, lease_s)
-        # Whether the last block took nothing of what waited, and what that was.
+        # The height up to which the application has executed the stored blocks.
         self._synced_height = -1
-        # One at a time makes a block or touches the lease, by hand or from the thread.
+        # One thread at a time produces a block or changes the lease.
         self._lock = threading.Lock()
         self._block_started_at: float | None = None
 
     @property
     def owner(self) -> str:
-        """Its name on the lease."""
+        """Owner name stored with the lease."""
         return self._producer_lease.owner
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
-        """Make one block now; its height.
+        """Produce one block now and return its height.
 
-        Raise :exc:`~flask_noderpc.errors.LeaseLost` when another producer is at work,
-        and :exc:`~flask_noderpc.errors.ChainHalted` when our keys are too weak.
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns the lease,
+        and :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold too little power.
         """
         with self._lock:
             self._producer_lease.acquire()
@@ -96,14 +99,14 @@ class Producer:
         return height
 
     def _prune(self, height: int) -> None:
-        """Forget a few blocks that nobody needs; this one stands, whatever happens."""
+        """Prune a few old blocks; log errors, as the new block is committed already."""
         # ABCI: an application that names no height, or 0, has no opinion.
-        lowest = [self._needed] if self._needed else []
+        retain_heights = [self._retain_height] if self._retain_height else []
         if self._retain:
-            lowest.append(height - self._retain + 1)
+            retain_heights.append(height - self._retain + 1)
         try:
-            if lowest and self._store.base_height() < min(lowest):
-                self._store.prune_some(min(lowest))
+            if retain_heights and self._store.base_height() < min(retain_heights):
+                self._store.prune_some(min(retain_heights))
         except Exception:
             log.exception("the block is made; old ones could not be removed")
 
@@ -137,14 +140,14 @@ class Producer:
             ),
             lease=self._producer_lease.lease,
         )
-        self._needed = self._app.commit(height)
+        self._retain_height = self._app.commit(height)
         self._synced_height = height
         if self._app.rechecks:
             self._recheck()
         return height
 
     def has_includable_txs(self) -> bool:
-        """Whether the next block would have any of what waits."""
+        """Return true if the next block would include a pending transaction or evidence."""
         if not self._app.selects_txs:
             return True
         with self._lock:
@@ -157,84 +160,91 @@ class Producer:
     def _with_block_time(self, head: ChainState) -> ChainState:
         time, self.next_time = self.next_time, None
         if time is None:
-            soonest = (head.time // SECOND + (self.step or 1)) * SECOND
-            time = soonest if self.step else max(self._clock.now(), soonest)
+            earliest = (head.time // SECOND + (self.step or 1)) * SECOND
+            time = earliest if self.step else max(self._clock.now(), earliest)
         return replace(head, commit=proposal.commit_at_time(head, self._keys, time))
 
     def acquire_lease(self) -> None:
-        """Be the one that makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""
         with self._lock:
             self._producer_lease.acquire()
 
     def acquire_or_renew_lease(self) -> bool:
-        """Whether this one makes blocks; raise :exc:`~flask_noderpc.errors.LeaseLost` once
-        where it no longer does."""
+        """Return true if this process owns the lease, acquired or renewed now.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        """
         with self._lock:
             return self._producer_lease.acquire_or_renew()
 
     def renew_lease(self) -> None:
-        """Renew the lease beside a block that takes long, though not beside one that hangs."""
-        since = self._block_started_at
-        if since is not None and time.monotonic() - since < _MAX_BLOCK_S:
+        """Renew the lease during a slow block, but not during one that hangs."""
+        started_at = self._block_started_at
+        if started_at is not None and time.monotonic() - started_at < _MAX_BLOCK_S:
             self._producer_lease.renew()
 
     def release_lease(self, complaint: str) -> None:
-        """Finish the block at hand, and let another process make the next."""
+        """Release the lease after the current block, if there is one."""
         with self._lock:
             self._producer_lease.release(complaint)
 
     def rewind(self, height: int) -> None:
-        """Take back the blocks above a height; raise as :meth:`produce` does."""
+        """Remove the blocks above a height; raise as :meth:`produce` does."""
         with self._lock:
             lease = self._producer_lease.acquire()
             self._store.rewind(height, self._app.undo_changes(height), lease)
             self._synced_height = -1
-            # The block that it was for is none of this past's.
+            # It was set for a block after the removed ones.
             self.next_time = None
             self._recheck()
 
     def _evidence(self, head: ChainState, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """What was given by hand, and what waits and fits beside it."""
-        room = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
+        """Return the given evidence, and as much pending evidence as fits beside it."""
+        max_bytes = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
         known = set(map(hashes.evidence_hash_of, given))
-        waiting = self._store.reap_evidence(room)
+        pending = self._store.reap_evidence(max_bytes)
         return (
             *given,
-            *(piece for piece in waiting if hashes.evidence_hash_of(piece) not in known),
+            *(piece for piece in pending if hashes.evidence_hash_of(piece) not in known),
         )
 
     def _sync_application(self, head: ChainState) -> None:
-        # Another process made blocks meanwhile, or the application failed to keep one.
+        # Another process produced blocks meanwhile, or the application failed to commit one.
         if self._synced_height != head.height:
             replay(self._store, self._app)
             self._check_state(head)
             self._synced_height = head.height
 
     def _check_state(self, head: ChainState) -> None:
-        """Raise :exc:`~flask_noderpc.errors.StoreError` where the application has another
-        state than the chain, as one has that was given the store of another."""
-        own = self._app.info().last_block_app_hash
-        if not head.is_genesis and own and own != head.app_hash:
+        """Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash is not the chain's.
+
+        This happens if the store was written by another application.
+        """
+        app_hash = self._app.info().last_block_app_hash
+        if not head.is_genesis and app_hash and app_hash != head.app_hash:
             raise StoreError(
                 f"the application's state is not that of block {head.height}: was the chain"
                 " made with another NODERPC_APPLICATION?"
             )
 
     def _recheck(self) -> None:
-        """Drop what the application no longer wants; the block stands, whatever happens."""
+        """Drop pending transactions that are no longer valid.
+
+        Errors are logged, as the block is committed already.
+        """
         cursor = 0
         try:
-            while waiting := self._store.pending_after(cursor, _RECHECK_SLICE):
-                cursor = waiting[-1][0]
-                refused = [tx for _, tx in waiting if self._app.recheck_tx(tx).code != 0]
-                if refused:
-                    self._store.drop_pending(refused)
+            while pending := self._store.pending_after(cursor, _RECHECK_BATCH):
+                cursor = pending[-1][0]
+                rejected = [tx for _, tx in pending if self._app.recheck_tx(tx).code != 0]
+                if rejected:
+                    self._store.drop_pending(rejected)
         except Exception:
             log.exception("the block is made; waiting transactions could not be checked again")
 
 
 def _room(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:
-    """What a block has room for beside the evidence."""
+    """Return the limits of a block's transactions beside its evidence."""
     limits = head.params.block
     size = max_data_bytes(limits, len(head.validators.validators), evidence)
     return BlockLimits(size, limits.max_gas)

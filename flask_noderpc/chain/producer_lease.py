@@ -1,4 +1,4 @@
-"""The lease on making blocks, while a producer has it."""
+"""The producer's side of the lease on producing blocks."""
 
 from __future__ import annotations
 
@@ -15,25 +15,31 @@ log = logging.getLogger("flask_noderpc.producer")
 
 
 class ProducerLease:
-    """The lease of one producer: taken, renewed, given back."""
+    """Acquire, renew and release the lease for one producer."""
 
     def __init__(self, store: ChainStore, lease_s: float) -> None:
         self._store, self._lease_s = store, lease_s
         self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
-        """Its name on the lease."""
+        """Owner name stored with the lease."""
         self.lease: Lease | None = None
-        """``None`` while another may have it."""
+        """The lease; ``None`` while another process may own it."""
         self._until = 0.0
 
     def acquire(self) -> Lease:
-        """The lease, now; raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        """Return the lease, acquired if needed.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns it.
+        """
         if self.lease is None and not self._try_acquire():
             raise LeaseLost("another process produces blocks; it holds the lease")
         assert self.lease is not None
         return self.lease
 
     def acquire_or_renew(self) -> bool:
-        """Whether the lease is ours, taken or renewed when a third of it is gone."""
+        """Return true if this process owns the lease; renew it after a third of its time.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        """
         if self.lease is None:
             return self._try_acquire()
         if time.monotonic() > self._until - self._lease_s * 2 / 3:
@@ -44,13 +50,13 @@ class ProducerLease:
         return True
 
     def renew(self) -> None:
-        """Renew the lease while the one who holds it is at work."""
+        """Renew the lease while its owner is producing a block."""
         if (lease := self.lease) is not None:
             with suppress(BackendError):
                 self._store.renew_lease(lease, self._lease_s)
 
     def release(self, complaint: str) -> None:
-        """Let another process have it, and say why, if there is a reason."""
+        """Release the lease, and store why this process produces no block."""
         lease, self.lease = self.lease, None
         if lease is None:
             return

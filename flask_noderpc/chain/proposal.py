@@ -1,4 +1,4 @@
-"""Making one block: proposer, header, votes. No store, no thread, no clock of its own."""
+"""Pure functions that build a block: proposer, header, votes."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 Keys = Mapping[bytes, PrivateKey]
-"""The validator keys at hand, by address."""
+"""Private keys of validators by address."""
 
 
 def consumed_txs(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The reaped transactions that need not wait for another block.
+    """Return the reaped transactions to remove from the mempool without a block.
 
-    An application that brought in others has put them in the place of those that it left
-    out. One that only left some out has deferred them: they wait on.
+    An application that added transactions has replaced those that it left out. One that
+    only left some out has deferred them: they stay in the mempool.
     """
     return tuple(reaped) if Counter(proposed) - Counter(reaped) else ()
 
 
-def check_size(txs: Sequence[bytes], room: int) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a proposal that fits no block."""
+def check_size(txs: Sequence[bytes], max_bytes: int) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` if a proposal is too large."""
     size = sum(map(tx_bytes, txs))
-    if size > room:
-        raise InvalidBlock(f"the application proposes {size} bytes, a block takes {room}")
+    if size > max_bytes:
+        raise InvalidBlock(f"the application proposes {size} bytes, a block takes {max_bytes}")
 
 
 def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
-    """The first round whose proposer's key is at hand, and that proposer.
+    """Return the first round whose proposer's key is in ``keys``, and that proposer.
 
-    Raise :exc:`~flask_noderpc.errors.ChainHalted` when the keys hold two thirds of the
-    power or less: no round could end in a block.
+    Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold two thirds of the
+    voting power or less: no block could be committed.
     """
     if not members.validators:
         raise ChainHalted("the chain has no validators: its genesis must name some")
-    own = sum(v.voting_power for v in members.validators if v.address in keys)
-    if own * 3 <= members.total_power * 2:
+    power = sum(v.voting_power for v in members.validators if v.address in keys)
+    if power * 3 <= members.total_power * 2:
         raise ChainHalted(
-            f"the keys of this home hold {own} of {members.total_power} voting power, more than"
-            " two thirds are needed: put the other validators' priv_validator_key*.json into"
-            " its config folder"
+            f"the keys of this home hold {power} of {members.total_power} voting power, more"
+            " than two thirds are needed: put the other validators' priv_validator_key*.json"
+            " into its config folder"
         )
     round_number = 0
     while members.proposer not in keys:
@@ -75,7 +75,7 @@ def next_block(
     app_version: int,
     evidence: Sequence[Evidence] = (),
 ) -> Block:
-    """The block that follows ``head``."""
+    """Return the block that follows ``head``."""
     header = Header(
         version=Version(app=app_version),
         chain_id=head.chain_id,
@@ -98,9 +98,9 @@ def next_block(
 def precommits(
     head: ChainState, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
 ) -> Commit:
-    """The votes of every key at hand for a block; the others are absent."""
+    """Return a block's commit, signed with the given keys; other votes are absent."""
     header = block.header
-    # CometBFT: a vote is later than its block, and one millisecond is the least step.
+    # CometBFT: a vote is at least one millisecond later than its block.
     time = max(now, header.time + MILLISECOND)
     signatures = []
     for index, validator in enumerate(head.validators.validators):
@@ -122,9 +122,9 @@ def precommits(
 
 
 def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
-    """The commit of the head with the votes of the keys at hand at another time.
+    """Return the last commit, signed again at another time with the given keys.
 
-    The time of the next block is theirs.
+    The next block's time is the median of these votes.
     """
     signatures = [
         sign_commit_vote(
@@ -152,7 +152,7 @@ def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
 def request(
     block: Block, block_hash: bytes, members: ValidatorSet, next_members: ValidatorSet
 ) -> BlockRequest:
-    """The block as the application executes it."""
+    """Return the ABCI request to execute a block."""
     header = block.header
     return BlockRequest(
         height=header.height,
@@ -168,7 +168,7 @@ def request(
 
 
 def results(height: int, execution: BlockExecution) -> BlockResults:
-    """What the store keeps of an execution."""
+    """Return the results of an execution as they are stored."""
     return BlockResults(
         height,
         execution.tx_results,

@@ -1,4 +1,4 @@
-"""Whether blocks are made that should be: by this process, or by the one with the lease."""
+"""Readiness check: blocks are produced by this process or by the lease's owner."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from ..backends.base.store import LeaseState
 from ..domain.time import SECOND
 from .block_scheduler import BlockScheduler
 
-# How long a lease that has lapsed may wait for somebody who takes it.
+# How long a lapsed lease may stay without a new owner before the chain counts as not ready.
 _GRACE_S = 5.0
 
 
 def not_producing_reason(
     state: LeaseState, block_scheduler: BlockScheduler | None, now: int
 ) -> str:
-    """Why no blocks are made, in a sentence; empty where they are.
+    """Return the reason why no blocks are produced, or an empty string if they are.
 
-    A process that complains gives the lease back, so that another one may do better.
+    A process that can't produce releases the lease, so that another may acquire it.
     """
     is_ours = block_scheduler is not None and state.owner == block_scheduler.producer.owner
     if is_ours and block_scheduler is not None and not block_scheduler.is_running:
-        # Blocks are made by hand, and in between the lease lapses.
+        # Blocks are produced manually, and the lease lapses between them.
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""
