@@ -193,7 +193,7 @@ def test_a_past_state_is_asked_by_its_height(chain: EmbeddedChain) -> None:
 
 
 class Brief(MerkleKVStore):
-    kept = 3
+    retained_heights = 3
 
 
 def test_a_state_that_is_too_old_or_to_come_is_refused(open_chain: Open) -> None:
@@ -205,7 +205,7 @@ def test_a_state_that_is_too_old_or_to_come_is_refused(open_chain: Open) -> None
 
     assert [found[height].code for height in (-1, 3, 4, 6, 7)] == [5, 5, 0, 0, 5]
     assert (found[3].log, found[3].value) == (
-        "the state at height 3 is not kept: ask for 4 to 6",
+        "the state at height 3 is not stored: ask for 4 to 6",
         b"",
     )
     assert (found[4].value, found[6].value) == (b"4", b"6")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc.chain.applications.tree import (
     Leaf,
-    NodeGone,
+    NodePruned,
     TreeState,
     TreeUpdate,
     find,
@@ -99,6 +99,6 @@ def test_a_state_whose_nodes_are_gone_is_not_read() -> None:
     growth = grown(state, first, {0: "c"})
     state.apply({node_key(gone): None for gone in growth.replaced})
 
-    with pytest.raises(NodeGone):
+    with pytest.raises(NodePruned):
         find(state, first, 0)
     assert find(state, growth.tree, 0)[0] == b"c"

@@ -1,4 +1,4 @@
-"""What the applications of ``key=value`` transactions have in common (0.38 semantics)."""
+"""Base of the applications of ``key=value`` transactions (0.38 semantics)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...domain.abci import Event, EventAttribute, QueryResult, TxResult
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorUpdate
 from . import validator_txs
-from .validator_txs import Members
+from .validator_txs import VotingPowers
 
 # CometBFT 0.38: kvstore/code.go.
 CODE_INVALID_FORMAT = 2
@@ -30,14 +30,14 @@ _HEIGHT = b"height"
 
 
 class KeyValueApplication(Application):
-    """Takes pairs and changes of validators; where the pairs go, a subclass says.
+    """Accepts pairs and validator updates; a subclass stores the pairs.
 
-    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. Where a real node's
-    application would stop its chain (the removal of a stranger or of the last
-    validator), the transaction fails with code 3 instead.
+    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. An update at which a real
+    node's application would stop its chain (the removal of an unknown or of the last
+    validator) fails with code 3 instead.
     """
 
-    # A transaction's form does not depend on the state.
+    # A transaction's validity does not depend on the state.
     rechecks = False
 
     def __init__(self, state: AppState) -> None:
@@ -45,11 +45,11 @@ class KeyValueApplication(Application):
 
     @abstractmethod
     def _begin(self, height: int) -> tuple[bytes, Changes]:
-        """App hash and records of the state without pairs that the chain begins with."""
+        """Return app hash and records of the initial state, which has no pairs."""
 
     @abstractmethod
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
-        """App hash and records after a block that sets these pairs."""
+        """Return app hash and records after a block that sets these pairs."""
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         app_hash, changes = self._begin(genesis.initial_height - 1)
@@ -69,16 +69,16 @@ class KeyValueApplication(Application):
         return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        members = Members(block.next_validators)
+        powers = VotingPowers(block.next_validators)
         for update in validator_txs.power_penalties(block):
-            members.refusal(update)
+            powers.apply(update)
         pairs: dict[bytes, bytes] = {}
         results = []
         for tx in block.txs:
-            code, log = _deliver(tx, members, pairs)
+            code, log = _deliver(tx, powers, pairs)
             results.append(TxResult(code=code, log=log, events=_events(tx)))
         app_hash, changes = self._write(block, pairs)
-        updates = tuple(members.updates.values())
+        updates = tuple(powers.updates.values())
         return BlockExecution(
             tx_results=tuple(results),
             app_hash=app_hash,
@@ -103,16 +103,16 @@ class KeyValueApplication(Application):
         }
 
     def _record(self, update: ValidatorUpdate) -> bytes:
-        """Encode what is kept of a validator, and answered to ``/val``."""
+        """Encode a validator as it is stored and returned by ``/val``."""
         return validator_txs.record_038(update)
 
     def _validator(self, key: bytes) -> QueryResult:
-        """The answer to the query for a validator by its public key."""
+        """Return the result of ``/val`` for a public key."""
         return QueryResult(key=key, value=self._state.get(_VALIDATOR + key) or b"")
 
 
-def _deliver(tx: bytes, members: Members, pairs: dict[bytes, bytes]) -> tuple[int, str]:
-    """Code and log of a transaction, whose effect is in ``members`` or ``pairs`` then."""
+def _deliver(tx: bytes, powers: VotingPowers, pairs: dict[bytes, bytes]) -> tuple[int, str]:
+    """Apply a transaction to ``powers`` or ``pairs``, and return its code and log."""
     if not tx.startswith(validator_txs.PREFIX):
         key, _, value = tx.partition(b"=")
         pairs[key] = value
@@ -120,21 +120,21 @@ def _deliver(tx: bytes, members: Members, pairs: dict[bytes, bytes]) -> tuple[in
     update = validator_txs.parse(tx)
     if update is None:
         return CODE_INVALID_FORMAT, "not a validator update"
-    refusal = members.refusal(update)
-    return (0, "") if refusal is None else (CODE_UNAUTHORIZED, refusal)
+    error = powers.apply(update)
+    return (0, "") if error is None else (CODE_UNAUTHORIZED, error)
 
 
 def _is_pair(tx: bytes) -> bool:
-    marks = (tx.count(b"="), tx.count(b":"))
-    if marks not in ((1, 0), (0, 1)):
+    counts = (tx.count(b"="), tx.count(b":"))
+    if counts not in ((1, 0), (0, 1)):
         return False
-    mark = b"=" if marks[0] else b":"
-    return not tx.startswith(mark) and not tx.endswith(mark)
+    separator = b"=" if counts[0] else b":"
+    return not tx.startswith(separator) and not tx.endswith(separator)
 
 
 def _events(tx: bytes) -> tuple[Event, ...]:
     parts = tx.split(b"=")
-    # CometBFT 0.38: a validator's base64 brings more equal signs, then both are the tx.
+    # CometBFT 0.38: with more equal signs, as of a key in base64, both are the whole tx.
     key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
     return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
 

@@ -24,7 +24,7 @@ def _app_hash(size: int) -> bytes:
     return varint(size << 1).ljust(8, b"\x00")
 
 
-def _known(version: str) -> str:
+def _checked_version(version: str) -> str:
     if version not in _VERSIONS:
         raise StoreError(
             f"the chain was made with version {version!r} of the kvstore, known are"
@@ -36,11 +36,11 @@ def _known(version: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Version:
     abci: str
-    """The ABCI protocol's version, which the kvstore gives as its own."""
+    """ABCI version, which the kvstore returns as its version."""
     first_hash: bytes
-    """The app hash before the first block."""
+    """App hash before the first block."""
     record: Callable[[ValidatorUpdate], bytes]
-    """Encodes what ``/val`` answers."""
+    """Encoder of the values of ``/val``."""
 
 
 _VERSIONS = {
@@ -51,15 +51,15 @@ _VERSIONS = {
 }
 
 VERSIONS = tuple(_VERSIONS)
-"""The versions of CometBFT whose kvstore there is."""
+"""CometBFT versions whose kvstore is implemented."""
 DEFAULT_VERSION = "0.38"
 
 
 class KVStore(KeyValueApplication):
-    """Keeps pairs, counts transactions, and changes validators.
+    """Stores pairs, counts transactions, and changes validators.
 
-    ``version`` is that of a new chain, which keeps it: the app hash of the first block, the
-    answers to ``/val`` and the version in ``abci_info`` are those of that CometBFT.
+    ``version`` is the CometBFT version of a new chain, which stores it. It determines the
+    app hash of the first block, the values of ``/val`` and the version in ``abci_info``.
     """
 
     name = "kvstore"
@@ -71,7 +71,7 @@ class KVStore(KeyValueApplication):
             raise ConfigurationError(
                 f"no kvstore of version {version!r}: known are {', '.join(VERSIONS)}"
             )
-        self._wanted = version
+        self._new_version = version
 
     def info(self) -> AppInfo:
         size, height, version = self._number(_SIZE), self._height(), _VERSIONS[self.version]
@@ -85,12 +85,12 @@ class KVStore(KeyValueApplication):
 
     @property
     def version(self) -> str:
-        """The version of CometBFT that the chain began with, or will."""
-        kept = self._state.get(_VERSION)
-        if kept is not None:
-            return _known(kept.decode(errors="replace"))
-        # A chain with blocks that keeps none was made when there was only this one.
-        return DEFAULT_VERSION if self._height() else self._wanted
+        """CometBFT version that the chain was created with, or will be."""
+        stored = self._state.get(_VERSION)
+        if stored is not None:
+            return _checked_version(stored.decode(errors="replace"))
+        # A chain with blocks but no stored version is from a release that had one version.
+        return DEFAULT_VERSION if self._height() else self._new_version
 
     def _begin(self, height: int) -> tuple[bytes, Changes]:
         return _VERSIONS[self.version].first_hash, {_VERSION: self.version.encode()}
@@ -100,8 +100,8 @@ class KVStore(KeyValueApplication):
 
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
         size = self._number(_SIZE) + len(block.txs)
-        kept = {_PAIR + key: value for key, value in pairs.items()}
-        return _app_hash(size), {**kept, _SIZE: str(size).encode()}
+        records = {_PAIR + key: value for key, value in pairs.items()}
+        return _app_hash(size), {**records, _SIZE: str(size).encode()}
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         if path == "/val":
@@ -109,7 +109,7 @@ class KVStore(KeyValueApplication):
         value = self._state.get(_PAIR + data)
         return QueryResult(
             log="does not exist" if value is None else "exists",
-            # CometBFT 0.38: a proof is asked for with -1 and never given.
+            # CometBFT 0.38: the kvstore answers a request for a proof with index -1.
             index=-1 if prove else 0,
             key=data,
             value=value or b"",
@@ -118,6 +118,6 @@ class KVStore(KeyValueApplication):
 
 
 def kvstore_of(dialect: str) -> Callable[[AppState], KVStore]:
-    """The kvstore of a dialect's node; that of the document is 0.38."""
+    """Return the kvstore of a dialect's CometBFT version, or the default version's."""
     version = dialect.removeprefix("comet-")
     return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)

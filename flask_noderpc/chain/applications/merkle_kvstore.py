@@ -11,7 +11,7 @@ from ...domain.block import MerkleProof
 from ...errors import StoreError, short_repr
 from ...protocol.comet.proofs import pair_hash, value_op
 from .kv_base import KeyValueApplication
-from .tree import Leaf, NodeGone, TreeState, TreeUpdate, find, node_key
+from .tree import Leaf, NodePruned, TreeState, TreeUpdate, find, node_key
 
 CODE_UNKNOWN_PATH = 4
 CODE_HEIGHT_PRUNED = 5
@@ -19,13 +19,13 @@ CODE_HEIGHT_PRUNED = 5
 STORE = "main"
 """The name of the store, the first part of a proof's path."""
 
-# The first is what a light client asks: CometBFT's DefaultMerkleKeyPathFn in light/rpc.
+# The first is the path of a light client: CometBFT's DefaultMerkleKeyPathFn in light/rpc.
 _PATHS = (f"/store/{STORE}/key", "/key", "")
 _NUMBER = Struct(">Q")
 
 
 class MerkleKVStore(KeyValueApplication):
-    """Keeps pairs in a Merkle tree, in the order in which their keys first came.
+    """Stores pairs in a Merkle tree, in the order in which their keys were first set.
 
     The app hash is the root over one leaf, the store's name with the root of the pairs: a
     light client expects a proof in these two steps.
@@ -34,12 +34,12 @@ class MerkleKVStore(KeyValueApplication):
     name = "merkle"
     is_chain_only = True
 
-    kept = 100
-    """Of how many heights the state can be asked."""
+    retained_heights = 100
+    """Number of latest heights whose state can be queried."""
 
     def info(self) -> AppInfo:
         height = self._height()
-        tree = self._own_tree(height) if height else TreeState()
+        tree = self._required_tree(height) if height else TreeState()
         return AppInfo(
             data=f'{{"size":{tree.count}}}',
             version="1.0.0",
@@ -53,27 +53,29 @@ class MerkleKVStore(KeyValueApplication):
         return _app_hash(tree), {_tree_key(height): tree.encode()}
 
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
-        before = self._own_tree(block.height - 1)
+        before = self._required_tree(block.height - 1)
         places = self._places(before, pairs)
         leaves = {
             places[key]: Leaf(pair_hash(key, value), value) for key, value in pairs.items()
         }
-        growth = TreeUpdate(self._state, before, leaves)
-        return _app_hash(growth.tree), {
-            **self._forgotten(block.height - self.kept),
-            **growth.written,
+        update = TreeUpdate(self._state, before, leaves)
+        return _app_hash(update.tree), {
+            **self._pruned(block.height - self.retained_heights),
+            **update.written,
             **{_place_key(key): _NUMBER.pack(place) for key, place in places.items()},
-            _tree_key(block.height): growth.tree.encode(),
-            _replaced_key(block.height): b"".join(map(_NUMBER.pack, growth.replaced)),
+            _tree_key(block.height): update.tree.encode(),
+            _replaced_key(block.height): b"".join(map(_NUMBER.pack, update.replaced)),
         }
 
     def _places(self, tree: TreeState, pairs: dict[bytes, bytes]) -> dict[bytes, int]:
-        fresh = count(tree.count)
-        known = {key: self._place(key) for key in pairs}
-        return {key: next(fresh) if place is None else place for key, place in known.items()}
+        new_places = count(tree.count)
+        places = {key: self._place(key) for key in pairs}
+        return {
+            key: next(new_places) if place is None else place for key, place in places.items()
+        }
 
-    def _forgotten(self, height: int) -> Changes:
-        """What goes with the state at a height: the nodes that the next one replaced."""
+    def _pruned(self, height: int) -> Changes:
+        """Return the removal of the state at a height: the nodes that the next replaced."""
         replaced = self._state.get(_replaced_key(height + 1))
         if replaced is None:
             return {}
@@ -90,17 +92,17 @@ class MerkleKVStore(KeyValueApplication):
             log = f"unknown path {short_repr(path)}: known are {_PATHS[0]} and /val"
             return QueryResult(code=CODE_UNKNOWN_PATH, log=log, key=data)
         latest = self._height()
-        oldest = max(latest - self.kept + 1, 0)
-        # The latest header carries the state before its block: no later one has a proof yet.
-        wanted = height or (max(latest - 1, 0) if prove else latest)
-        tree = self._tree(wanted) if oldest <= wanted <= latest else None
+        oldest = max(latest - self.retained_heights + 1, 0)
+        # The latest header has the app hash before its block: no later state has a proof yet.
+        height = height or (max(latest - 1, 0) if prove else latest)
+        tree = self._tree(height) if oldest <= height <= latest else None
         try:
             if tree is not None:
-                return self._read(tree, wanted, data, prove)
-        except NodeGone:
-            # Blocks were made meanwhile, and this state is past what is kept.
+                return self._read(tree, height, data, prove)
+        except NodePruned:
+            # New blocks have pruned this state meanwhile.
             pass
-        log = f"the state at height {wanted} is not kept: ask for {oldest} to {latest}"
+        log = f"the state at height {height} is not stored: ask for {oldest} to {latest}"
         return QueryResult(code=CODE_HEIGHT_PRUNED, log=log, key=data, height=latest)
 
     def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
@@ -119,7 +121,7 @@ class MerkleKVStore(KeyValueApplication):
         stored = self._state.get(_tree_key(height))
         return None if stored is None else TreeState.decode(stored)
 
-    def _own_tree(self, height: int) -> TreeState:
+    def _required_tree(self, height: int) -> TreeState:
         tree = self._tree(height)
         if tree is None:
             raise StoreError(f"the state at height {height} is that of another application")
@@ -135,7 +137,7 @@ def _app_hash(tree: TreeState) -> bytes:
 
 
 def _steps(tree: TreeState, key: bytes, proof: MerkleProof) -> tuple[ProofOp, ...]:
-    """From the value to the root of the pairs, and from there to the app hash."""
+    """Return the proofs from the value to the root of the pairs, and on to the app hash."""
     name = STORE.encode()
     outer = MerkleProof(1, 0, pair_hash(name, tree.root.hash))
     return value_op(key, proof), value_op(name, outer)

@@ -1,8 +1,8 @@
-"""A Merkle tree that grows in a key-value state and keeps its past.
+"""A copy-on-write Merkle tree in a key-value state, with its past states.
 
-A node is written once, under a number of its own, and never changed: a new state of the
-tree shares with the last one all that did not change, so an update costs the way from its
-leaf to the root, and a past state is whole for as long as its nodes are kept.
+A node is written once, under a unique number, and never changed. A new state of the tree
+shares the unchanged nodes with the last one, so an update writes the path from its leaf to
+the root, and a past state can be read until its nodes are pruned.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _NODE, _STATE = Struct(">Q32s"), Struct(">QQQ32s")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node by its number; of an inner node its two children are stored, of a leaf what
-    it holds."""
+    """Reference to a node; an inner node's record is its children, a leaf's its content."""
 
     number: int = 0
     hash: bytes = EMPTY_HASH
@@ -30,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What stands at a place of the tree."""
+    """Hash and content of a leaf."""
 
     hash: bytes
     content: bytes
@@ -38,37 +37,37 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """How the tree is at one moment."""
+    """Root and size of the tree at one height."""
 
     count: int = 0
     root: Node = Node()
     next_number: int = 0
-    """What the next node is called."""
+    """Number of the next node."""
 
     def encode(self) -> bytes:
-        """As it is stored."""
+        """Encode the state for the store."""
         return _STATE.pack(self.count, self.next_number, self.root.number, self.root.hash)
 
     @classmethod
     def decode(cls, stored: bytes) -> TreeState:
-        """What :meth:`encode` stored."""
+        """Decode the result of :meth:`encode`."""
         count, next_number, number, root_hash = _STATE.unpack(stored)
         return cls(count, Node(number, root_hash), next_number)
 
 
-class NodeGone(LookupError):
-    """The state was dropped while it was read."""
+class NodePruned(LookupError):
+    """The state was pruned while it was read."""
 
 
 def node_key(number: int) -> bytes:
-    """Where a node is stored."""
+    """Return the key under which a node is stored."""
     return b"node:" + number.to_bytes(8)
 
 
 def find(state: AppState, tree: TreeState, place: int) -> tuple[bytes, MerkleProof]:
-    """What a leaf holds, and the proof that it is under the root.
+    """Return a leaf's content, and the proof that it is under the root.
 
-    Raise :exc:`NodeGone` where the tree's nodes are no longer stored.
+    Raise :exc:`NodePruned` if the tree's nodes are no longer stored.
     """
     node, count, inside, aunts = tree.root, tree.count, place, []
     while count > 1:
@@ -84,10 +83,10 @@ def find(state: AppState, tree: TreeState, place: int) -> tuple[bytes, MerklePro
 
 
 class TreeUpdate:
-    """The next state of a tree: what it writes, and which nodes it no longer has."""
+    """The next state of a tree: the nodes to write, and the nodes that it replaces."""
 
     def __init__(self, state: AppState, tree: TreeState, leaves: Mapping[int, Leaf]) -> None:
-        """Set leaves by their places; new places follow the last without a gap."""
+        """Set leaves by their index; new ones follow the last without a gap."""
         self._state = state
         self._next = tree.next_number
         self._leaves = leaves
@@ -95,11 +94,11 @@ class TreeUpdate:
         self.replaced: list[int] = []
         places = sorted(leaves)
         count = max(tree.count, places[-1] + 1) if places else tree.count
-        root = self._grown(tree.root, tree.count, 0, count, places) if count else tree.root
+        root = self._subtree(tree.root, tree.count, 0, count, places) if count else tree.root
         self.tree = TreeState(count, root, self._next)
 
-    def _grown(self, old: Node, had: int, start: int, count: int, places: list[int]) -> Node:
-        """The subtree of ``count`` leaves from ``start``, of which ``old`` has ``had``."""
+    def _subtree(self, old: Node, had: int, start: int, count: int, places: list[int]) -> Node:
+        """Return the subtree of ``count`` leaves from ``start``; ``old`` has ``had``."""
         if had == count and not places:
             return old
         if count == 1:
@@ -110,12 +109,14 @@ class TreeUpdate:
         half = split_point(count)
         left, right = old, old
         if had > half:
-            # The split is where it was.
+            # Both trees are split at the same leaf.
             left, right = _children(self._state, old)
             self.replaced.append(old.number)
         cut = bisect_left(places, start + half)
-        left = self._grown(left, min(had, half), start, half, places[:cut])
-        right = self._grown(right, max(had - half, 0), start + half, count - half, places[cut:])
+        left = self._subtree(left, min(had, half), start, half, places[:cut])
+        right = self._subtree(
+            right, max(had - half, 0), start + half, count - half, places[cut:]
+        )
         return self._add(inner_hash(left.hash, right.hash), _pack((left, right)))
 
     def _add(self, node_hash: bytes, stored: bytes) -> Node:
@@ -135,7 +136,7 @@ def _children(state: AppState, node: Node) -> tuple[Node, Node]:
 
 
 def _stored(state: AppState, node: Node) -> bytes:
-    found = state.get(node_key(node.number))
-    if found is None:
-        raise NodeGone(node.number)
-    return found
+    record = state.get(node_key(node.number))
+    if record is None:
+        raise NodePruned(node.number)
+    return record

@@ -16,8 +16,8 @@ from ...protocol.comet.protobuf import blob, delimited, integer, message, string
 PREFIX = b"val="
 
 
-class Members:
-    """The voting powers as a block changes them, one update after another."""
+class VotingPowers:
+    """Voting powers of a validator set during a block, changed update by update."""
 
     def __init__(self, members: ValidatorSet) -> None:
         self._before = {v.pub_key for v in members.validators}
@@ -25,8 +25,8 @@ class Members:
         self._total = members.total_power
         self.updates: dict[PublicKey, ValidatorUpdate] = {}
 
-    def refusal(self, update: ValidatorUpdate) -> str | None:
-        """Why the set can't take an update; ``None`` when it has taken it."""
+    def apply(self, update: ValidatorUpdate) -> str | None:
+        """Apply an update, and return ``None``, or the reason why it is invalid."""
         known = self._powers.get(update.pub_key, 0)
         total = self._total - known + update.power
         if not known and not update.power:
@@ -36,13 +36,13 @@ class Members:
         self._total, self._powers[update.pub_key] = total, update.power
         self.updates[update.pub_key] = update
         if not update.power and update.pub_key not in self._before:
-            # It came and went in one block.
+            # It was added and removed in one block.
             del self.updates[update.pub_key]
         return None
 
 
 def parse(tx: bytes) -> ValidatorUpdate | None:
-    """The update that a transaction asks for; ``None`` when it is not well formed."""
+    """Parse a transaction; return ``None`` if it is not well formed."""
     fields = tx[len(PREFIX) :].split(b"!")
     if len(fields) != 3:
         return None
@@ -51,7 +51,7 @@ def parse(tx: bytes) -> ValidatorUpdate | None:
         key = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         return None
-    # A real node takes other keys here and stops when the block is applied.
+    # A real node accepts other keys here and stops when the block is applied.
     if kind != ED25519.encode() or len(key) != 32:
         return None
     number = _power(power)
@@ -71,29 +71,29 @@ def _power(text: bytes) -> int | None:
 
 
 def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
-    """One power less for whoever voted twice and is still in the set."""
-    for piece in block.evidence:
-        # CometBFT 0.38: attacks on light clients go unpunished by the kvstore.
-        if isinstance(piece, LightClientAttackEvidence):
+    """Yield an update that takes one unit of power from each validator that voted twice."""
+    for evidence in block.evidence:
+        # CometBFT 0.38: the kvstore does not punish attacks on light clients.
+        if isinstance(evidence, LightClientAttackEvidence):
             continue
-        found = block.next_validators.by_address.get(piece.vote_a.validator_address)
-        if found is not None and piece.validator_power > 1:
-            yield ValidatorUpdate(found[1].pub_key, piece.validator_power - 1)
+        entry = block.next_validators.by_address.get(evidence.vote_a.validator_address)
+        if entry is not None and evidence.validator_power > 1:
+            yield ValidatorUpdate(entry[1].pub_key, evidence.validator_power - 1)
 
 
 def record_034(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 0.34 writes it: behind its length as a signed varint."""
+    """Encode an update as CometBFT 0.34 does: after its length as a signed varint."""
     content = _update_038(update)
     return varint(len(content) << 1) + content
 
 
 def record_038(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 0.37 and 0.38 write it: behind its length."""
+    """Encode an update as CometBFT 0.37 and 0.38 do: after its length."""
     return delimited(_update_038(update))
 
 
 def record_1(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 1.0 writes it: the key's bytes, and its type as text."""
+    """Encode an update as CometBFT 1.0 does: the key's bytes, and its type as text."""
     key = update.pub_key
     return delimited(integer(2, update.power) + blob(3, key.value) + string(4, key.type))
 

@@ -1,7 +1,7 @@
 """The application of a chain that runs Ethereum's transactions.
 
-Its transactions are raw signed Ethereum bytes. It tells of them in Ethermint's events, so
-that whatever reads an Ethermint chain reads this one; the app hash is the state's root.
+Its transactions are raw signed Ethereum transactions. Its events are Ethermint's, so that
+clients of Ethermint chains can read them; the app hash is the state root.
 """
 
 from __future__ import annotations
@@ -39,29 +39,30 @@ from ....protocol.ethereum import accounts, validity
 from ....protocol.ethereum.ethermint import COINBASE
 from ....protocol.ethereum.ethermint_events import Layout, Run, event, tx_events
 from ....protocol.ethereum.transactions import decode
-from . import genesis as documents
-from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, undo_changes, written
+from . import genesis as evm_genesis
+from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, head_records, undo_changes
 from .patches import LaterBlockChanges, change_of, is_patch
 from .pool import select_txs
 from .proposal_backoff import Backoff
 from .runtime import EvmRuntime
 
 BLOCK_GAS = 15_000_000
-"""The gas limit of a block, unless the genesis has one: some seconds of the engine's time."""
+"""Default gas limit of a block: some seconds of the engine's time."""
 
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-# Also of those that are refused, which may have a megabyte each.
+# Includes rejected transactions, which may have a megabyte each.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
-# What a transaction weighs beside its bytes, about.
-_TX_BYTES = 2048
+# About the size in memory of a decoded transaction without its data.
+_TX_OBJECT_BYTES = 2048
 
 
 class EvmApplication(Application):
     """Runs Ethereum's transactions.
 
-    With ``dev`` accounts are also changed by hand, and its own node may send in any name.
+    With ``dev`` it also accepts patches of the state, and unsigned transactions of any
+    sender from the local node.
     """
 
     name = "evm"
@@ -86,17 +87,17 @@ class EvmApplication(Application):
         self._runtime.close()
 
     def info(self) -> AppInfo:
-        own = head(self._state)
+        latest = head(self._state)
         return AppInfo(
             data="evm",
             version="1",
             app_version=1,
-            last_block_height=own.height if own else 0,
-            last_block_app_hash=own.root if own else b"",
+            last_block_height=latest.height if latest else 0,
+            last_block_app_hash=latest.root if latest else b"",
         )
 
     def init_chain(self, genesis: Genesis) -> InitChain:
-        overrides = documents.accounts(genesis.app_state)
+        overrides = evm_genesis.accounts(genesis.app_state)
         change = StateChange(NO_STORAGE)
         if overrides:
             change = self._runtime.execute(Patch(NO_STORAGE, overrides))
@@ -110,7 +111,7 @@ class EvmApplication(Application):
         return InitChain(
             app_hash=change.root,
             consensus_params=update,
-            changes={**change.written, **written(first)},
+            changes={**change.written, **head_records(first)},
         )
 
     def check_tx(self, tx: bytes) -> TxResult:
@@ -118,10 +119,10 @@ class EvmApplication(Application):
         if result.code:
             return result
         try:
-            # What waits already keeps its place while the base fee rises.
+            # Pending transactions stay in the mempool while the base fee rises.
             validity.check_tip(self._decode(tx), self._head().next_base_fee)
         except InvalidTransaction as error:
-            return _refusal(str(error))
+            return _rejected(str(error))
         return result
 
     def recheck_tx(self, tx: bytes) -> TxResult:
@@ -131,53 +132,53 @@ class EvmApplication(Application):
 
     def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
         if self._backoff.is_poison(tx):
-            return _refusal("the transaction takes longer than a block may")
+            return _rejected("the transaction takes longer than a block may")
         try:
-            found = self._decode(tx)
-            if not (found.is_signed or unsigned):
+            decoded = self._decode(tx)
+            if not (decoded.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")
-            own = self._head()
-            validity.check_form(found, self._chain_id, own.gas_limit)
-            account = self._account(own, found.sender)
-            validity.check_nonce(found, account)
-            validity.check_funds(found, account)
+            latest = self._head()
+            validity.check_form(decoded, self._chain_id, latest.gas_limit)
+            account = self._account(latest, decoded.sender)
+            validity.check_nonce(decoded, account)
+            validity.check_funds(decoded, account)
         except InvalidTransaction as error:
-            return _refusal(str(error))
-        return TxResult(gas_wanted=found.gas)
+            return _rejected(str(error))
+        return TxResult(gas_wanted=decoded.gas)
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
         if is_patch(tx):
             return None
-        found = self._decode(tx)
+        decoded = self._decode(tx)
         return SenderNonce(
-            hash=found.hash,
-            sender=found.sender,
-            nonce=found.nonce,
-            next_nonce=self._account(self._head(), found.sender).nonce,
-            fee_cap=found.fee_cap,
-            tip=found.tip_cap,
+            hash=decoded.hash,
+            sender=decoded.sender,
+            nonce=decoded.nonce,
+            next_nonce=self._account(self._head(), decoded.sender).nonce,
+            fee_cap=decoded.fee_cap,
+            tip=decoded.tip_cap,
         )
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
-        own = self._head()
+        latest = self._head()
         txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
         patches = tuple(filter(is_patch, txs))
         if self._dev and patches:
-            # Alone: a block's Ethereum transactions run again on the state before it.
+            # In a separate block: replays of Ethereum transactions start from the parent state.
             return self._backoff.limit(patches[:1])
-        waiting = (self._decode(tx) for tx in txs if not is_patch(tx))
-        chosen = select_txs(
-            # A chain that was one for development may still have unsigned ones.
-            (tx for tx in waiting if self._dev or tx.is_signed),
-            lambda sender: self._account(own, sender),
-            own.next_base_fee,
+        pending = (self._decode(tx) for tx in txs if not is_patch(tx))
+        selected = select_txs(
+            # A chain that had NODERPC_DEV before may still have unsigned ones.
+            (tx for tx in pending if self._dev or tx.is_signed),
+            lambda sender: self._account(latest, sender),
+            latest.next_base_fee,
             limits,
         )
-        return self._backoff.limit(chosen)
+        return self._backoff.limit(selected)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        own = self._head()
-        patched = LaterBlockChanges(own.next_base_fee)
+        latest = self._head()
+        patched = LaterBlockChanges(latest.next_base_fee)
         txs: list[bytes | Overrides] = []
         for tx in block.txs:
             if self._dev and is_patch(tx):
@@ -188,36 +189,36 @@ class EvmApplication(Application):
             chain_id=self._chain_id,
             number=block.height,
             timestamp=block.time // SECOND,
-            coinbase=own.coinbase or block.proposer_address,
-            gas_limit=own.gas_limit,
+            coinbase=latest.coinbase or block.proposer_address,
+            gas_limit=latest.gas_limit,
             base_fee=patched.base_fee,
         )
         if patched.state is not None:
             executed = Executed(patched.state, (None,) * len(txs))
         else:
-            executed = self._executed(block, ExecuteBlock(own.root, environment, tuple(txs)))
+            executed = self._executed(block, ExecuteBlock(latest.root, environment, tuple(txs)))
         results = tuple(_results(block, executed))
         gas = sum(result.gas_used for result in results)
-        made = EvmHead(
+        new_head = EvmHead(
             block.height,
             executed.change.root,
             environment.base_fee,
             gas,
-            own.gas_limit if patched.block is None else patched.block.max_gas,
-            patched.coinbase or own.coinbase,
+            latest.gas_limit if patched.block is None else patched.block.max_gas,
+            patched.coinbase or latest.coinbase,
         )
         return BlockExecution(
             tx_results=results,
-            app_hash=made.root,
-            begin_events=_begin_events(own, environment),
+            app_hash=new_head.root,
+            begin_events=_begin_events(latest, environment),
             end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
             consensus_param_updates=patched.updates(),
-            changes={**executed.change.written, **written(made)},
+            changes={**executed.change.written, **head_records(new_head)},
         )
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
         if not block.txs and not self._backoff.has_suspects():
-            # It has no system calls, rewards or withdrawals: the state stays as it is.
+            # An empty block has no system calls, rewards or withdrawals: no state change.
             self._backoff.done(block.txs)
             return Executed(StateChange(job.root), ())
         try:
@@ -225,12 +226,12 @@ class EvmApplication(Application):
         except Exception as error:
             if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
                 raise
-            # The engine is foreign code: what it can't run is left out as well.
+            # The engine is third-party code: its other exceptions count as a failed block too.
             self._backoff.failed(block.txs)
             if not block.txs:
                 raise
-            text = error.text if isinstance(error, ExecutionFailed) else repr(error)
-            raise BlockNotExecuted(block.height, len(block.txs), text) from None
+            reason = error.text if isinstance(error, ExecutionFailed) else repr(error)
+            raise BlockNotExecuted(block.height, len(block.txs), reason) from None
         self._backoff.done(block.txs)
         return executed
 
@@ -238,50 +239,52 @@ class EvmApplication(Application):
         return undo_changes(self._state, self._head().height, height)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Nothing is asked here: the EVM layer has its own methods."""
+        """Return an error: the methods of the EVM layer read the state."""
         log = "nothing can be asked by abci_query: the methods of the EVM layer read the state"
         return QueryResult(code=CODE_REFUSED, log=log, key=data, codespace=CODESPACE)
 
     def _head(self) -> EvmHead:
-        own = head(self._state)
-        if own is None:
+        latest = head(self._state)
+        if latest is None:
             raise StoreError("the state is that of another application")
-        return own
+        return latest
 
-    def _account(self, own: EvmHead, address: bytes) -> Account:
-        return accounts.account(self._runtime.record, own.root, address)
+    def _account(self, latest: EvmHead, address: bytes) -> Account:
+        return accounts.account(self._runtime.record, latest.root, address)
 
     def _decode(self, raw: bytes) -> Transaction:
-        """A transaction; what waits is looked at for every block."""
-        found = self._decoded.get(raw)
-        return self._decoded.put(raw, decode(raw, unsigned=True)) if found is None else found
+        # Cached, as each pending transaction is read for every block.
+        decoded = self._decoded.get(raw)
+        if decoded is None:
+            decoded = self._decoded.put(raw, decode(raw, unsigned=True))
+        return decoded
 
 
 def _results(block: BlockRequest, executed: Executed) -> Iterator[TxResult]:
     count = 0
-    for tx, found in zip(block.txs, executed.outcomes, strict=True):
-        if found is None:
+    for tx, outcome in zip(block.txs, executed.outcomes, strict=True):
+        if outcome is None:
             yield TxResult()
-        elif isinstance(found, Refused):
-            yield _refusal(found.reason)
+        elif isinstance(outcome, Refused):
+            yield _rejected(outcome.reason)
         else:
-            yield _result(tx, *found, count, block.height)
+            yield _result(tx, *outcome, count, block.height)
             count += 1
 
 
-def _begin_events(own: EvmHead, environment: Environment) -> tuple[Event, ...]:
+def _begin_events(latest: EvmHead, environment: Environment) -> tuple[Event, ...]:
     fee = event("fee_market", base_fee=str(environment.base_fee))
-    if not own.coinbase:
+    if not latest.coinbase:
         return (fee,)
-    return fee, event(COINBASE, address=f"0x{own.coinbase.hex()}")
+    return fee, event(COINBASE, address=f"0x{latest.coinbase.hex()}")
 
 
 def _weight(tx: Transaction) -> int:
-    # Its data, or lists of twice their size.
-    return _TX_BYTES + 4 * len(tx.raw)
+    # Raw bytes and decoded data; access lists take up to twice their encoded size.
+    return _TX_OBJECT_BYTES + 4 * len(tx.raw)
 
 
-def _refusal(reason: str) -> TxResult:
+def _rejected(reason: str) -> TxResult:
     return TxResult(code=CODE_REFUSED, log=reason, codespace=CODESPACE)
 
 

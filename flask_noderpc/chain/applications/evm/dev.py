@@ -1,4 +1,4 @@
-"""The accounts of a development chain: rich, and anybody's."""
+"""Prefunded accounts of a development chain, whose keys are public."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ....domain.ethereum import ETHER
 from ....domain.genesis import Genesis
 from ....protocol.ethereum.hexadecimal import to_checksum
 from ....protocol.ethereum.keys import DEV_KEYS
-from . import genesis as documents
+from . import genesis as evm_genesis
 
-# hardhat and anvil: of each of theirs.
+# hardhat and anvil: the balance of each development account.
 _BALANCE = 10_000 * ETHER
 
 log = logging.getLogger("flask_noderpc.dev")
 
 
 def app_state() -> bytes:
-    """The genesis of a chain that has them."""
-    return documents.app_state({key.address: _BALANCE for key in DEV_KEYS})
+    """Return the genesis state with the development accounts."""
+    return evm_genesis.app_state({key.address: _BALANCE for key in DEV_KEYS})
 
 
 def log_accounts(genesis: Genesis) -> None:
-    """Tell of them, or why there are none."""
-    known = documents.accounts(genesis.app_state)
-    if not all(key.address in known for key in DEV_KEYS):
+    """Log the development accounts, and a warning if the genesis does not have them."""
+    accounts = evm_genesis.accounts(genesis.app_state)
+    if not all(key.address in accounts for key in DEV_KEYS):
         log.warning(
             "NODERPC_DEV: this chain began without the development accounts, which may have"
             " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
         )
-    # Less than a warning is not shown by most hosts.
+    # Most hosts show no log lines below a warning.
     log.warning(
         "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
         " worth\n%s",

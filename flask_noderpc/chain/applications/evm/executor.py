@@ -1,7 +1,7 @@
-"""A process that runs code: ``python -m flask_noderpc.chain.applications.evm.executor``.
+"""An EVM executor process: ``python -m flask_noderpc.chain.applications.evm.executor``.
 
-Its arguments are the store, the bytes that it may take for caches, how much it gives way to
-other processes, and its socket.
+Its arguments are the database, the maximum bytes of its caches, its niceness, and the file
+descriptor of its socket.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .node_store import CachedNodeStore
 
 
 class SQLiteNodeStore(CachedNodeStore):
-    """What a store keeps of the state and of its blocks."""
+    """State nodes and block hashes from the chain's database."""
 
     def __init__(self, store: SQLiteBackend, cache_bytes: int) -> None:
         super().__init__(store.get, CacheMemory(cache_bytes))
         self._store = store
 
     def block_hash(self, height: int) -> bytes | None:
-        """The hash of a block."""
+        """Return the hash of a block, or ``None`` if it is not stored."""
         try:
             return self._store.hash_at(height)
         except (HeightNotAvailable, BlockNotFound):

@@ -1,4 +1,4 @@
-"""The accounts that a chain begins with, as geth's genesis documents have them."""
+"""Genesis accounts in the format of geth's genesis documents."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class _AppState(jsoncodec.Struct):
 
 
 def accounts(app_state: bytes) -> Overrides:
-    """The accounts in ``alloc``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Parse ``alloc``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     if not app_state:
         return {}
     try:
         alloc = jsoncodec.decode(app_state, _AppState).alloc or {}
-        made = {_bytes(address, 20): _override(found) for address, found in alloc.items()}
-        if len(made) < len(alloc):
+        overrides = {_bytes(address, 20): _override(acct) for address, acct in alloc.items()}
+        if len(overrides) < len(alloc):
             raise ValueError("alloc has an account twice")
-        return made
+        return overrides
     except (ValueError, jsoncodec.NotJSON) as error:
         raise ConfigurationError(f"accounts in alloc: {error}") from None
 
 
-def _override(found: _Account) -> AccountOverride:
-    slots = (found.storage or {}).items()
+def _override(account: _Account) -> AccountOverride:
+    slots = (account.storage or {}).items()
     return AccountOverride(
-        nonce=_number(found.nonce, 64),
-        balance=_number(found.balance, 256),
-        code=_bytes(found.code) if found.code else None,
+        nonce=_number(account.nonce, 64),
+        balance=_number(account.balance, 256),
+        code=_bytes(account.code) if account.code else None,
         state_diff={_word(slot): _word(value) for slot, value in slots},
     )
 
 
 def app_state(balances: dict[bytes, int]) -> bytes:
-    """The document of accounts that have nothing but a balance, in wei."""
+    """Encode a genesis state of accounts with a balance in wei and no code."""
     alloc: dict[str, Any] = {
         f"0x{address.hex()}": {"balance": f"{balance:#x}"}
         for address, balance in balances.items()

@@ -1,4 +1,4 @@
-"""Nodes of the state's trees and code, read once and kept for a while."""
+"""LRU cache over the stored state trie nodes and contract code."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from ....lru import CacheMemory, LRUCache
 
-# Nodes of trees have some hundred bytes, and code up to 24 thousand.
+# Trie nodes have some hundred bytes, and code up to 24 thousand.
 _MAX_NODES, _MAX_NODE_BYTES = 50_000, 32 << 20
-# What Python takes for the two objects, and the hash of 32 bytes.
+# Python's overhead of two bytes objects, and the hash of 32 bytes.
 _OBJECT_BYTES = 130
 
 
 class CachedNodeStore:
-    """Records by their hashes, under which they never change."""
+    """Read-through cache of immutable records by their hashes."""
 
     def __init__(
         self, read: Callable[[bytes], bytes | None], memory: CacheMemory | None = None
@@ -22,9 +22,9 @@ class CachedNodeStore:
         self._cache = LRUCache[bytes, bytes](_MAX_NODES, _MAX_NODE_BYTES, _weight, memory)
 
     def record(self, digest: bytes) -> bytes | None:
-        """A node or a code by its hash."""
-        found = self._cache.get(digest) or self._read(digest)
-        return None if found is None else self._cache.put(digest, found)
+        """Return a trie node or contract code by its hash, or ``None``."""
+        record = self._cache.get(digest) or self._read(digest)
+        return None if record is None else self._cache.put(digest, record)
 
 
 def _weight(record: bytes) -> int:

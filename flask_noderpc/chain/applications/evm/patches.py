@@ -1,7 +1,7 @@
-"""Transactions that change accounts or later blocks by hand, for chains of tests.
+"""Patch transactions, which change accounts or block parameters of a development chain.
 
-Such a change is in a block like any other, so the node's surface has it too, and the state
-after each block is that of its root.
+A patch is part of a block like any other transaction, so the CometBFT API shows it, and
+the app hash after each block is the state root.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ....errors import ConfigurationError, InvalidTransaction
 from ....protocol.ethereum.fees import fee_of_empty_block_before
 from .genesis import accounts
 
-# No type of a transaction, and no RLP.
+# Neither a transaction type nor the first byte of RLP.
 _MARK = b"\x7fpatch"
-# Of a state, unpacked.
-_MAX_BYTES = 1 << 30
+# Maximum size of a decompressed state dump.
+_MAX_DUMP_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change by hand; ``None`` leaves a part as it is."""
+    """Content of a patch; ``None`` leaves a part unchanged."""
 
     overrides: Overrides = field(default_factory=dict)
     next_base_fee: int | None = None
     coinbase: bytes | None = None
     block: BlockParams | None = None
     dump: bytes | None = None
-    """Of the whole state, which it replaces."""
+    """State dump that replaces the complete state."""
 
 
 class _BlockMembers(jsoncodec.Struct):
-    """The members of a change beside accounts."""
+    """JSON members of a patch except ``alloc``."""
 
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
     coinbase: str | None = None
@@ -44,86 +44,88 @@ class _BlockMembers(jsoncodec.Struct):
 
 
 def patch_tx(change: Change) -> bytes:
-    """The transaction that makes a change; no two are the same."""
-    shown: dict[str, object] = {
-        "alloc": {f"0x{address.hex()}": _shown(o) for address, o in change.overrides.items()},
+    """Encode a change as a patch transaction, unique by a random salt."""
+    members: dict[str, object] = {
+        "alloc": {
+            f"0x{address.hex()}": _account_json(o) for address, o in change.overrides.items()
+        },
         "salt": secrets.token_hex(8),
     }
     if change.next_base_fee is not None:
-        shown["nextBaseFee"] = f"{change.next_base_fee:#x}"
+        members["nextBaseFee"] = f"{change.next_base_fee:#x}"
     if change.coinbase is not None:
-        shown["coinbase"] = change.coinbase.hex()
+        members["coinbase"] = change.coinbase.hex()
     if change.block is not None:
-        shown["block"] = change.block
+        members["block"] = change.block
     if change.dump is not None:
-        shown["dump"] = change.dump
-    return _MARK + jsoncodec.encode(shown)
+        members["dump"] = change.dump
+    return _MARK + jsoncodec.encode(members)
 
 
-def _shown(override: AccountOverride) -> dict[str, object]:
-    shown: dict[str, object] = {}
+def _account_json(override: AccountOverride) -> dict[str, object]:
+    members: dict[str, object] = {}
     if override.balance is not None:
-        shown["balance"] = f"{override.balance:#x}"
+        members["balance"] = f"{override.balance:#x}"
     if override.nonce is not None:
-        shown["nonce"] = f"{override.nonce:#x}"
+        members["nonce"] = f"{override.nonce:#x}"
     if override.code is not None:
-        shown["code"] = f"0x{override.code.hex()}"
+        members["code"] = f"0x{override.code.hex()}"
     if override.state_diff:
-        shown["storage"] = {
+        members["storage"] = {
             f"0x{slot.hex()}": f"0x{word.hex()}" for slot, word in override.state_diff.items()
         }
-    return shown
+    return members
 
 
 def is_patch(raw: bytes) -> bool:
-    """Whether a transaction is one."""
+    """Return true if a transaction is a patch."""
     return raw.startswith(_MARK)
 
 
 def change_of(raw: bytes) -> Change:
-    """What a transaction changes; raise :exc:`~flask_noderpc.errors.InvalidTransaction`."""
+    """Decode a patch; raise :exc:`~flask_noderpc.errors.InvalidTransaction`."""
     document = raw[len(_MARK) :]
     try:
-        said = jsoncodec.decode(document, _BlockMembers)
+        members = jsoncodec.decode(document, _BlockMembers)
         return Change(
             overrides=accounts(document),
-            next_base_fee=None if said.nextBaseFee is None else int(said.nextBaseFee, 0),
-            coinbase=None if said.coinbase is None else bytes.fromhex(said.coinbase),
-            block=said.block,
-            dump=said.dump,
+            next_base_fee=None if members.nextBaseFee is None else int(members.nextBaseFee, 0),
+            coinbase=None if members.coinbase is None else bytes.fromhex(members.coinbase),
+            block=members.block,
+            dump=members.dump,
         )
     except (ConfigurationError, jsoncodec.NotJSON, ValueError) as error:
         raise InvalidTransaction(str(error)) from None
 
 
 class LaterBlockChanges:
-    """The changes in a block that concern later blocks; the last counts."""
+    """Changes of block parameters by the patches of one block; the last one applies."""
 
     def __init__(self, next_base_fee: int) -> None:
         self.base_fee = next_base_fee
-        """That of the block itself."""
+        """Base fee of the block that contains the patches."""
         self._next_base_fee = next_base_fee
         self.coinbase = b""
         self.block: BlockParams | None = None
         self.state: StateChange | None = None
 
     def add(self, change: Change) -> Overrides:
-        """One more of them; the accounts that it changes."""
+        """Add a patch, and return the accounts that it changes."""
         if change.next_base_fee is not None:
             self._next_base_fee = change.next_base_fee
-        # anvil makes no block of a change: the next block's fee, which follows from this one's
-        # by EIP-1559, is as it was or as it is set.
+        # anvil makes no block for a change. This block's fee is such that EIP-1559 gives the
+        # next block the fee it would have had, or the one that was set.
         self.base_fee = fee_of_empty_block_before(self._next_base_fee)
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
         if change.dump is not None:
-            # Needs the extra, which chains of other applications do without.
+            # Imported late, as it needs the extra's packages.
             from ....protocol.ethereum import dump
 
-            # It was checked before it was sent.
-            self.state = dump.decode(change.dump, _MAX_BYTES)
+            # The dump was validated before the patch was submitted.
+            self.state = dump.decode(change.dump, _MAX_DUMP_BYTES)
         return change.overrides
 
     def updates(self) -> ConsensusParamsUpdate | None:
-        """Of the parameters, from the next block on."""
+        """Return the update of the consensus parameters from the next block on."""
         return None if self.block is None else ConsensusParamsUpdate(block=self.block)

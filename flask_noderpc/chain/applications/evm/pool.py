@@ -1,4 +1,4 @@
-"""Which waiting transactions go into a block: those that pay most, each sender's in order."""
+"""Selection of a block's transactions: by price, and by nonce for each sender."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def select_txs(
     base_fee: int,
     limits: BlockLimits,
 ) -> tuple[bytes, ...]:
-    """The bytes of a block's transactions, out of those that wait.
+    """Return the raw transactions to include in a block, out of the pending ones.
 
-    One that does not fit, can't pay the base fee or comes after a gap holds up its sender's
-    later ones alone; so does one that those before it may leave nothing to pay with, which
-    would fill a block with what costs nobody anything.
+    A transaction that does not fit, can't pay the base fee or comes after a nonce gap delays
+    only later ones of its sender. The same goes for one whose cost may exceed the balance
+    left by those before it: failing transactions would fill blocks at no cost.
     """
     queues = _by_sender(txs, account)
-    # The price first, then who came first.
+    # By price, then by arrival.
     heads: list[tuple[int, int, _Queue]] = []
     for order, queue in enumerate(queues):
         _push(heads, queue, order, base_fee)
-    chosen: list[bytes] = []
+    selected: list[bytes] = []
     size = gas = 0
     while heads:
         _, order, queue = heapq.heappop(heads)
@@ -40,9 +40,9 @@ def select_txs(
         if not limits.fits(size + tx_bytes(tx.raw), gas + tx.gas):
             continue
         size, gas = size + tx_bytes(tx.raw), gas + tx.gas
-        chosen.append(tx.raw)
+        selected.append(tx.raw)
         _push(heads, queue, order, base_fee)
-    return tuple(chosen)
+    return tuple(selected)
 
 
 def _push(
@@ -55,16 +55,16 @@ def _push(
 
 
 def _by_sender(txs: Iterable[Transaction], account: Callable[[bytes], Account]) -> list[_Queue]:
-    """Each sender's transactions without a gap that it can pay for, the next one last."""
+    """Return each sender's payable transactions without a nonce gap, the next one last."""
     senders: defaultdict[bytes, dict[int, Transaction]] = defaultdict(dict)
     for tx in txs:
         senders[tx.sender][tx.nonce] = tx
     queues = []
     for sender, by_nonce in senders.items():
-        own = account(sender)
-        queue, nonce, left = [], own.nonce, own.balance
-        while nonce in by_nonce and (cost := most_cost(by_nonce[nonce])) <= left:
+        sender_account = account(sender)
+        queue, nonce, balance = [], sender_account.nonce, sender_account.balance
+        while nonce in by_nonce and (cost := most_cost(by_nonce[nonce])) <= balance:
             queue.append(by_nonce[nonce])
-            nonce, left = nonce + 1, left - cost
+            nonce, balance = nonce + 1, balance - cost
         queues.append(queue[::-1])
     return queues

@@ -1,7 +1,8 @@
-"""What is proposed after a block that could not be executed: less, and not what is to blame.
+"""Backoff of block proposals after a block that could not be executed.
 
-Gas says little about the time of some precompiled contracts, and a transaction must not
-halt the chain by the time that it takes.
+The next proposals have fewer transactions, until the one that fails is found and excluded.
+Gas is a poor measure of the time of some precompiled contracts, and a slow transaction must
+not halt the chain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _MAX_POISON = 10_000
 
 
 class Backoff:
-    """Learns from the blocks of this process."""
+    """Limit and exclusions of proposals, from the failed blocks of this process."""
 
     def __init__(self) -> None:
         self._limit: int | None = None
@@ -25,7 +26,7 @@ class Backoff:
         self._poison: OrderedDict[bytes, None] = OrderedDict()
 
     def is_poison(self, tx: bytes) -> bool:
-        """Whether a block of nothing else could not be executed, again and again."""
+        """Return true if a block with this transaction alone failed repeatedly."""
         return bool(self._poison) and tx_hash(tx) in self._poison
 
     def has_suspects(self) -> bool:
@@ -33,20 +34,20 @@ class Backoff:
         return bool(self._failures or self._poison)
 
     def limit(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
-        """As many of a proposal's transactions as may be executed together."""
+        """Return the first transactions of a proposal, up to the current limit."""
         return tuple(txs[: self._limit])
 
     def done(self, txs: Sequence[bytes]) -> None:
-        """A block was executed."""
+        """Raise the limit after a block was executed."""
         self._failures.clear()
         if self._limit is not None:
-            # One that was not filled says that there is room for all.
+            # A block below the limit had all transactions: no limit is needed any more.
             self._limit = 2 * self._limit if len(txs) == self._limit else None
 
     def failed(self, txs: Sequence[bytes]) -> None:
-        """A block took too long, or ended its process."""
+        """Lower the limit after a block that took too long or killed its process."""
         if not txs:
-            # It is not the transactions.
+            # An empty block failed too: the transactions are not the cause.
             self._poison.clear()
         elif len(txs) > 1:
             self._limit = max(1, len(txs) // _SHRINK_FACTOR)
@@ -55,7 +56,7 @@ class Backoff:
             self._count_failure(tx_hash(txs[0]))
 
     def _count_failure(self, digest: bytes) -> None:
-        # The first time somebody may have killed the process.
+        # A single failure may have another cause, such as a killed process.
         self._failures[digest] += 1
         if self._failures[digest] >= _MAX_FAILURES:
             del self._failures[digest]

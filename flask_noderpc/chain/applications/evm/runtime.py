@@ -1,4 +1,4 @@
-"""The state of an embedded chain, and the processes that run code on it."""
+"""State access of an embedded chain, and the executor processes that run code on it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from .node_store import CachedNodeStore
 
 T = TypeVar("T")
 
-# Whoever serves goes first where there are more processes than cores: it has three times the
-# weight. With 19 a call beside a busy program waits for up to a second of its turns.
+# On a busy machine the server gets three times the CPU share of a call's process. At a
+# niceness of 19 a call would wait up to a second beside a busy process.
 _NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLimits:
-    """How many processes run calls, how many more calls may wait, and how long all takes."""
+    """Number of executor processes and queued calls, and time limits in seconds."""
 
     executors: int = 2
     waiting: int = 32
     call_s: float = 5.0
     block_s: float = 30.0
-    """A block takes some seconds; the producer's lease is kept meanwhile."""
+    """Maximum seconds of a block; the producer's lease is renewed meanwhile."""
     per_client: int | None = None
-    """How many calls of one client may run and wait, if that is bounded."""
+    """Maximum running and queued calls of one client; ``None`` for no limit."""
 
 
 class EvmRuntime(Evm):
-    """Reads the application's own records, and has code run in other processes.
+    """Reads the application's records, and runs code in executor processes.
 
-    ``store`` is the file that those open. Blocks have a process of their own: calls never
-    hold them up.
+    ``store`` is the database that these open. Blocks have a dedicated process, so that calls
+    never delay them.
     """
 
     initial_base_fee = INITIAL_BASE_FEE
@@ -54,7 +54,7 @@ class EvmRuntime(Evm):
     ) -> None:
         self._state, self._limits = state, limits
         self.memory = memory or CacheMemory()
-        # It finds what this process finds.
+        # The child process must import the same modules as this one.
         path = ("-P",) if sys.flags.safe_path else ()
         command = (sys.executable, *path, "-m", f"{__package__}.executor", _absolute(store))
         command += (str(self.memory.limit),)
@@ -65,10 +65,10 @@ class EvmRuntime(Evm):
         self._node_store = CachedNodeStore(state.get, self.memory)
 
     def root(self, height: int) -> bytes:
-        found = head_at(self._state, height)
-        if found is None:
-            raise ResultNotFound(f"the state of block {height} is not kept")
-        return found.root
+        head = head_at(self._state, height)
+        if head is None:
+            raise ResultNotFound(f"the state of block {height} is not stored")
+        return head.root
 
     def record(self, digest: bytes) -> bytes | None:
         return self._node_store.record(digest)
@@ -77,7 +77,7 @@ class EvmRuntime(Evm):
         return self._calls.run(job, self._limits.call_s, client)
 
     def execute(self, job: Job[T]) -> T:
-        """What comes of a job of the chain itself: a block."""
+        """Run a job of block production and return its result."""
         return self._blocks.run(job, self._limits.block_s)
 
     def start(self, *, calls: bool, blocks: bool) -> None:
@@ -87,12 +87,12 @@ class EvmRuntime(Evm):
             self._blocks.start()
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the executor processes."""
         self._calls.close()
         self._blocks.close()
 
 
 def _absolute(store: str) -> str:
-    """A file's name or URI, for processes that begin when this one has changed its folder."""
+    """Return an absolute file name or URI, independent of later changes of directory."""
     scheme = "file:" if store.startswith("file:") else ""
     return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"
