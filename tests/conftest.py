@@ -5,8 +5,15 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["flask_noderpc.testing.plugin"]
+
+# How long an example takes, and how long it takes to make one, depends on the machine.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 for _number in (signal.SIGINT, signal.SIGHUP):
     # Under nohup, or in the background of a script, they are ignored, which each process that
