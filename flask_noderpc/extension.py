@@ -156,9 +156,9 @@ def mounts(app: Flask) -> dict[str, Mount]:
 
 
 def hang_up(app: Flask) -> None:
-    """Close the websockets of all mounts and answer who waits, for a server that goes away.
+    """Close the websockets of all mounts and answer waiting calls, before a server stops.
 
-    There is no way back: whoever connects to a websocket from then on is refused with 503.
+    There is no way back: later websocket connections are refused with 503.
     """
     for mount in mounts(app).values():
         mount.hang_up()
@@ -172,7 +172,7 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 
 
 def may_write(name: str = "noderpc") -> bool:
-    """Whether the sender of the current request may change state, by the origins that a
+    """Return true if the sender of the current request may change state, by the origins that a
     mount of the current app allows; for the app's own views that do."""
     return _mount(name).permissions().may_write
 

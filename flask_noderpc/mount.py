@@ -85,8 +85,8 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
-        self._told = RouteTable(r for r in self.routes if self._guard.has(r.name))
-        self._seats = WaiterLimit(
+        self._allowed_routes = RouteTable(r for r in self.routes if self._guard.has(r.name))
+        self._waiters = WaiterLimit(
             settings.max_waiting_calls,
             "NODERPC_MAX_WAITING_CALLS",
             backend,
@@ -99,7 +99,7 @@ class Mount:
             behaviours=dialect.behaviours,
             node_version=dialect.node_version,
             encode=dialect.encode,
-            waiters=self._seats,
+            waiters=self._waiters,
             scans=ScanLimit(settings.search_timeout),
             async_txs=AsyncTxs(backend),
             propagates=_propagates,
@@ -134,7 +134,7 @@ class Mount:
             settings.max_query_bytes,
         )
         self.shell = WebSocketRoutes(
-            self._may_connect, self._place, dialect.http.wrong_websocket_version
+            self._may_connect, self._reserve, dialect.http.wrong_websocket_version
         )
         self._connections = Connections(
             backend,
@@ -226,7 +226,7 @@ class Mount:
 
     @property
     def adds_headers(self) -> bool:
-        """Whether there are such headers."""
+        """True if responses get headers of this mount."""
         has_cors = bool(self.settings.cors_origins)
         return self._dialect.http.server_time or has_cors or self._origins.restrict_reading
 
@@ -237,7 +237,7 @@ class Mount:
 
     @property
     def asks_host(self) -> bool:
-        """Whether the host is asked about each call."""
+        """True if the host authorizes each call."""
         return self._guard.asks
 
     def mark_unmatched(self, response: Response) -> Response:
@@ -269,7 +269,7 @@ class Mount:
         return self.permissions().may_read and self._guard.admits(WEBSOCKET)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _reserve(self) -> Iterator[None]:
         """What a websocket takes: a thread, and a place among those that are open."""
         client = sender_of(self.permissions()).client
         with reserve_thread(self.settings.server_threads), self._connections.slot(client):
@@ -285,7 +285,7 @@ class Mount:
     def limit(self, websockets: int, waiting: int) -> None:
         """Have no more of them than a server with few files can hold."""
         self._connections.most = min(self._connections.most, websockets)
-        self._seats.limit = min(self._seats.limit, waiting)
+        self._waiters.limit = min(self._waiters.limit, waiting)
 
     def refuse_host(self) -> Response | None:
         """The answer to a request for a host that is not served, before anything else."""
@@ -303,17 +303,19 @@ class Mount:
         if self._dialect.http.plain_index:
             ignored = self._dialect.ignored
             base = request.host + url_for(".rpc", **(request.view_args or {}))
-            return plain_index(self._told, base, left_out, ignored)
+            return plain_index(self._allowed_routes, base, left_out, ignored)
         try:
             self.start()
-            return index_page(self._told, self.backend, left_out)
+            return index_page(self._allowed_routes, self.backend, left_out)
         except NodeRPCError as error:
-            return index_page(self._told, None, left_out, to_rpc_error(error).text_with_hint)
+            return index_page(
+                self._allowed_routes, None, left_out, to_rpc_error(error).text_with_hint
+            )
 
     def _left_out(self) -> tuple[str, ...]:
         """The routes whose path is the host's, by a setting or by a rule of its own."""
         excluded = self.settings.exclude_routes
-        names = [route.name for route in self._told if route.name not in excluded]
+        names = [route.name for route in self._allowed_routes if route.name not in excluded]
         taken = (
             name for name in names if not has_get(current_app, f"{request.blueprint}.{name}")
         )
@@ -321,7 +323,7 @@ class Mount:
 
     def _described(self) -> list[Route[Any]]:
         left_out = self._left_out()
-        return [route for route in self._told if route.name not in left_out]
+        return [route for route in self._allowed_routes if route.name not in left_out]
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
         """What is registered for websockets: rule, endpoint, handler."""
@@ -384,8 +386,8 @@ class Mount:
         self._feed.follow()
 
     def hang_up(self) -> None:
-        """Close every websocket, refuse others and answer who waits, before the server ends."""
-        self._seats.close()
+        """Close all websockets, refuse new ones, answer waiting calls, before the server stops."""
+        self._waiters.close()
         self._connections.close()
         self._feed.stop()
         if self._evm is not None:
