@@ -386,7 +386,7 @@ class Mount:
         self._feed.follow()
 
     def hang_up(self) -> None:
-        """Close all websockets, refuse new ones, answer waiting calls, before the server stops."""
+        """Close all websockets, refuse new ones, answer waiting calls before it stops."""
         self._waiters.close()
         self._connections.close()
         self._feed.stop()
