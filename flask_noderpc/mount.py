@@ -115,7 +115,7 @@ class Mount:
             context,
             # A backend that can't start is an error object of each call.
             self.start,
-            cures={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+            hints={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
             guard=self._guard,
         )
         self._hub = QueryHub(

@@ -42,7 +42,7 @@ class EvmLayer:
             EVM,
             ctx,
             start,
-            cures={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
+            hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
             max_batch=ctx.settings.evm_max_batch,
             guard=guard,
         )

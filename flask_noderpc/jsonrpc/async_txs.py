@@ -15,20 +15,23 @@ from ..signals import async_tx_refused, emit
 
 log = logging.getLogger("flask_noderpc.mempool")
 
-# As many may be on their way to the store; more are answered when it has taken some.
-_MOST = 500
-# A larger one is waited for at once, so that those on their way are not too many bytes.
+# Maximum queue size; further callers wait until the store has taken some.
+_MAX_QUEUED = 500
+# The caller waits for a larger transaction, which bounds the bytes of the queue.
 _MAX_BYTES = 1 << 14
-# A thread that has had nothing to do for so long ends.
+# The thread ends after so long without work.
 _IDLE_S = 1.0
-# The store takes together what comes within so long.
+# Transactions that arrive within so long are waited for in one batch.
 _GATHER_S = 0.01
 _LOG_EVERY_S = 10.0
 
 
 class AsyncTxs:
-    """Waits for the store in place of those who do not: what it refuses is logged, once in a
-    while, and told by :data:`~flask_noderpc.signals.async_tx_refused`."""
+    """Waits for the store after ``broadcast_tx_async`` has answered.
+
+    Refused transactions are logged, at most every ten seconds, and emitted by
+    :data:`~flask_noderpc.signals.async_tx_refused`.
+    """
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
@@ -37,22 +40,22 @@ class AsyncTxs:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._submissions: queue.Queue[Submission] = queue.Queue(_MOST)
+        self._submissions: queue.Queue[Submission] = queue.Queue(_MAX_QUEUED)
         self._is_running = False
         self._refused = 0
         self._last_error: Exception | None = None
         self._next_log = 0.0
 
     def add(self, submission: Submission, size: int) -> None:
-        """Wait for one of so many bytes, of which nobody else hears."""
+        """Queue a submission, of so many bytes of transaction, to wait for its result."""
         if size > _MAX_BYTES:
             self._finish(submission)
             return
         with self._lock:
             if self._process != os.getpid():
-                # What was on its way at a fork is the parent's.
+                # Transactions that were queued at a fork are the parent's.
                 self._begin()
-        # Without the lock: the thread that makes room in a full queue needs it too.
+        # Without the lock: the thread that drains a full queue needs it too.
         self._submissions.put(submission)
         with self._lock:
             if not self._is_running:
@@ -81,15 +84,15 @@ class AsyncTxs:
         try:
             submission.wait()
         except Exception as error:
-            self._tell(error)
+            self._report(error)
 
     def _may_end(self) -> bool:
-        # Decided under the lock: whoever has put one after this starts a new thread.
+        # Decided under the lock: a caller that puts one after this starts a new thread.
         with self._lock:
             self._is_running = not self._submissions.empty()
             return not self._is_running
 
-    def _tell(self, error: Exception) -> None:
+    def _report(self, error: Exception) -> None:
         self._refused, self._last_error = self._refused + 1, error
         if time.monotonic() >= self._next_log:
             self._next_log = time.monotonic() + _LOG_EVERY_S

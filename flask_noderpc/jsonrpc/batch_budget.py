@@ -1,4 +1,4 @@
-"""What the calls of a batch may have together."""
+"""Budget of a JSON-RPC batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..settings import Settings
 
 
 class BatchBudget:
-    """The bytes and the time that the calls of a batch may have together."""
+    """Budget of bytes and seconds that the calls of a batch share."""
 
     def __init__(self, settings: Settings) -> None:
         self._seconds = settings.batch_timeout
@@ -17,12 +17,12 @@ class BatchBudget:
         self._bytes = settings.max_response_bytes
 
     def spent(self) -> RPCError | None:
-        """Why no further call is answered."""
+        """Return the error for all further calls once the budget is spent, else ``None``."""
         if self._bytes <= 0:
             return AnswerTooLarge()
         return BatchTimedOut(self._seconds) if time.monotonic() > self._until else None
 
-    def takes(self, size: int) -> bool:
-        """Whether an answer of this size still fits."""
+    def consume(self, size: int) -> bool:
+        """Take an answer of so many bytes from the budget; return true if it fits."""
         self._bytes -= size
         return self._bytes > 0

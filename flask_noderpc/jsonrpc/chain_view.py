@@ -1,4 +1,4 @@
-"""The chain as the calls of one body see it."""
+"""Views of the chain that the calls of one request body share."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from ..backends.base.version import ChainVersion
 
 
 class ChainView:
-    """The chain as one call sees it: what it was when the call first looked."""
+    """View of the chain for one call: the version that the call read first."""
 
     is_held = False
-    """Whether what is read is of a moment of a store that is open."""
+    """True while a read view of the store is open."""
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
-        self._has_looked = False
+        self._has_read = False
         self._version: ChainVersion | None = None
 
     def version(self) -> ChainVersion | None:
-        """What the chain was when it was first asked for."""
-        if not self._has_looked:
-            self._version, self._has_looked = self._look(), True
+        """Return the version of the chain at the first read."""
+        if not self._has_read:
+            self._version, self._has_read = self._read(), True
         return self._version
 
-    def _look(self) -> ChainVersion | None:
+    def _read(self) -> ChainVersion | None:
         return self._backend.version()
 
     def now(self) -> ChainVersion | None:
-        """What the chain is by now."""
+        """Return the current version of the chain."""
         return self._backend.version()
 
     def invalidate(self) -> None:
-        """A call may change the chain, or wait for a change."""
-        self._has_looked = False
+        """Read the version again next time: a call may have to see a newer chain."""
+        self._has_read = False
 
 
 class BatchView(ChainView):
-    """The chain as all calls of a batch see it: one moment, until one is to see more."""
+    """View of the chain for a batch: one snapshot, until a call needs a newer one."""
 
     def __init__(self, backend: ChainBackend) -> None:
         super().__init__(backend)
-        self._moment = ExitStack()
+        self._read_view = ExitStack()
 
-    def _look(self) -> ChainVersion | None:
-        version = self._moment.enter_context(self._backend.read_view())
+    def _read(self) -> ChainVersion | None:
+        version = self._read_view.enter_context(self._backend.read_view())
         self.is_held = True
         return version
 
     def invalidate(self) -> None:
-        """Let the moment go, too."""
+        """Close the snapshot, too."""
         super().invalidate()
         self.is_held = False
-        self._moment.close()
+        self._read_view.close()

@@ -1,4 +1,4 @@
-"""What a handler may use: the backend, the settings, and the dialect's few rules."""
+"""Context of a handler: the backend, the settings, and the dialect's behaviours."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .waiters import ScanLimit, WaiterLimit
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sent a message: what it may, and whom it counts for."""
+    """Sender of a message: its permissions, and the client that it counts for."""
 
     may_write: bool = True
     may_sign: bool = False
-    """Whether the node signs for it with keys of its own."""
+    """True if the node signs for it with the node's keys."""
     client: str = ""
 
 
@@ -36,17 +36,17 @@ class Context:
     behaviours: Behaviours
     node_version: str
     encode: Callable[[object], bytes]
-    """A result as the dialect's JSON; for documents that are served in slices."""
+    """Encodes a result as the dialect's JSON; for documents that are served in slices."""
     waiters: WaiterLimit
     scans: ScanLimit
     async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
     """Returns true if other exceptions than our errors are raised to the server or test."""
     log_call: Callable[..., None] | None = None
-    """Called after each call with what ``rpc_called`` says, where this mount logs them."""
+    """Called after each call with the values of ``rpc_called``, where this mount logs calls."""
     client: str = ""
-    """Who calls, where something is shared out among clients."""
+    """Key of the client, for limits that are divided among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)
     """The process's memory for caches."""
     memo: dict[str, Any] = field(default_factory=dict)
-    """What is made once for a mount: documents that never change, readers of the backend."""
+    """Objects that are made once for a mount: constant documents, readers of the backend."""

@@ -1,4 +1,4 @@
-"""What a mount answers, for machines: made of its table and its dialect, so never stale.
+"""API descriptions of a mount, derived from its route table and its dialect.
 
 OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods.
 """
@@ -43,12 +43,12 @@ _ERROR = {
     "required": ["jsonrpc", "error"],
 }
 
-# A host that is not served is refused before anything else, in words.
+# A host that is not served is refused before anything else, as plain text.
 _HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
 
 
 def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
-    """The document of GET, whose paths stand behind ``base``, each under all its mounts."""
+    """Return the OpenAPI document of the GET routes under ``base`` and the dialect's mounts."""
     components = Components()
     paths = {f"/{route.name}": {"get": _get(route, dialect, components)} for route in routes}
     return {
@@ -60,14 +60,14 @@ def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
             "schemas": components.schemas,
             "responses": {
                 "Error": _response("The call failed.", _ERROR),
-                "Forbidden": _response("Whoever asks may not.", _ERROR, _HOST_REFUSED),
+                "Forbidden": _response("The client may not call this.", _ERROR, _HOST_REFUSED),
             },
         },
     }
 
 
 def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
-    """The document of the methods."""
+    """Return the OpenRPC document of the methods."""
     components = Components()
     methods = [
         {
@@ -89,19 +89,18 @@ def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
 def with_discover(
     routes: RouteTable, dialect: Dialect, has: Callable[[str], bool]
 ) -> RouteTable:
-    """The table, and ``rpc.discover`` behind it, which tells of those methods that ``has`` lets
-    be there."""
+    """Return the table with ``rpc.discover``, which lists the methods that ``has`` admits."""
 
     def discover(ctx: Context, params: NoParams) -> jsoncodec.Raw:
         """This interface, as an OpenRPC document."""
         if "openrpc" not in ctx.memo:
-            told = [route for route in whole if has(route.name)]
-            ctx.memo["openrpc"] = jsoncodec.Raw(jsoncodec.encode(openrpc(told, dialect)))
-        found: jsoncodec.Raw = ctx.memo["openrpc"]
-        return found
+            listed = [route for route in table if has(route.name)]
+            ctx.memo["openrpc"] = jsoncodec.Raw(jsoncodec.encode(openrpc(listed, dialect)))
+        document: jsoncodec.Raw = ctx.memo["openrpc"]
+        return document
 
-    whole = RouteTable((*routes, Route(DISCOVER, discover, NoParams, jsoncodec.Raw)))
-    return whole
+    table = RouteTable((*routes, Route(DISCOVER, discover, NoParams, jsoncodec.Raw)))
+    return table
 
 
 def _info(dialect: Dialect) -> dict[str, Json]:
@@ -137,9 +136,9 @@ def _failure(status: HTTPStatus) -> Json:
     return {"$ref": f"#/components/responses/{name}"}
 
 
-def _response(said: str, schema: Json, others: Json = None) -> Json:
+def _response(description: str, schema: Json, others: Json = None) -> Json:
     content = {"application/json": {"schema": schema}}
-    return {"description": said, "content": content | (others or {})}
+    return {"description": description, "content": content | (others or {})}
 
 
 def _uri_param(spec: ParamSpec, dialect: Dialect) -> Json:

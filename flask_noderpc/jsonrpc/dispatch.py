@@ -1,13 +1,13 @@
-"""From a call to its encoded answer, the same way for every transport.
+"""Dispatch of a call to its handler, the same for every transport.
 
 1. A transport reads bytes, or the name and values of a GET.
 2. The dialect's envelope makes calls of a body.
 3. The dispatcher finds the route's endpoint, reads its parameters, and calls the handler.
 4. The dialect encodes the result, and the envelope is put around it.
 
-Whatever a handler or a backend raises becomes an error object by
-:func:`.failures.to_rpc_error`; here alone everything is caught, but for what servers raise
-while a body is read.
+Exceptions of handlers and backends become error objects by
+:func:`.failures.to_rpc_error`. Only this module catches every exception, except those that
+servers raise while a body is read.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .reply import Answer, Reply, Reproducible
 from .result_cache import CachedResult, ResultCache
 from .route import Route, RouteTable, StartedCall
 
-# Of a batch, before other requests are looked at.
-_CALLS_A_TURN = 20
+# Calls of a batch between two yields to other requests.
+_CALLS_BEFORE_YIELD = 20
 
 
-_LEFT_OUT = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
+_EXCLUDED = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,21 @@ SessionMethods = Mapping[str, Callable[[bytes], bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls and how, what it sees, and what only its connection answers."""
+    """Sender and transport of a call, its view of the chain, and its session's methods."""
 
     sender: Sender
     transport: str
     chain_view: ChainView
-    own: SessionMethods | None = None
+    session_methods: SessionMethods | None = None
 
 
 _NO_CALLER = nullcontext()
 
 
 class Dispatcher:
-    """Answers calls of one mount; ``ready`` is asked before each, and may raise.
+    """Answers calls of one mount; ``ready`` is called before each, and may raise.
 
-    ``cures`` says of methods that are not there what would bring them.
+    ``hints`` has, for methods that are not served, the setting that enables them.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Dispatcher:
         dialect: Dialect,
         context: Context,
         ready: Callable[[], None],
-        cures: Mapping[str, str] | None = None,
+        hints: Mapping[str, str] | None = None,
         max_batch: int | None = None,
         guard: Guard = OPEN,
     ) -> None:
@@ -95,28 +95,28 @@ class Dispatcher:
         self._context = context
         self.backend = context.backend
         self._ready = ready
-        self._cures = cures or {}
-        most = context.settings.cache_bytes
-        self._kept = ResultCache(most, context.memory) if most else None
-        self._remembered = MemoizedLoader()
+        self._hints = hints or {}
+        cache_bytes = context.settings.cache_bytes
+        self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
+        self._memoized = MemoizedLoader()
         self._loaders: dict[tuple[type[Any], tuple[str, ...]], ParamLoader[Any]] = {}
         self._names = {route.name for route in routes}
         self._endpoints = {
-            route.name: self._made(route) for route in routes if guard.has(route.name)
+            route.name: self._endpoint_of(route) for route in routes if guard.has(route.name)
         }
 
-    def _made(self, route: Route[Any]) -> Endpoint:
+    def _endpoint_of(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        # What is kept is found by its parameters: those are plain values.
+        # Cached results are found by their parameters: those are plain values.
         readers = (loader.from_query, loader.from_json)
         from_query, from_json = (
-            map(self._remembered.reader, readers) if route.chain_only else readers
+            map(self._memoized.reader, readers) if route.chain_only else readers
         )
         error_member = route.result in self._dialect.error_member
         return Endpoint(route, loader, from_query, from_json, error_member)
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
-        """Reads parameters as the dialect does; made once, whoever asks."""
+        """Return the loader that reads parameters as the dialect does; cached."""
         key = (params, ignored)
         if key not in self._loaders:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
@@ -125,7 +125,7 @@ class Dispatcher:
     def get(
         self, name: str, values: bytes | Mapping[str, str], sender: Sender = ANONYMOUS
     ) -> Reply:
-        """The answer to a GET with a query string, or with values that came in two ways."""
+        """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
             with self.instrumented(name, "get"):
                 caller = _Caller(sender, "get", ChainView(self.backend))
@@ -146,30 +146,35 @@ class Dispatcher:
             return self.failed(URI_ID, error)
 
     def failed(self, request_id: bytes | None, error: Exception) -> Reply:
-        """The answer to a GET that failed, or to whoever may not read here."""
+        """Return the answer to a GET that failed or is forbidden."""
         status = self._dialect.status_of(error)
         return Reply(status, self.envelope.failure(request_id, to_rpc_error(error)))
 
     def refused(self, error: RPCError, request_id: bytes | None = None) -> Reply:
-        """The answer to what stands in the place of a body with a call."""
+        """Return the answer to a body that is no call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(request_id, error))
 
     def post(
         self,
         body: bytes,
         sender: Sender = ANONYMOUS,
-        own: SessionMethods | None = None,
+        session_methods: SessionMethods | None = None,
     ) -> Reply:
-        """The answer to a JSON-RPC body; empty when it holds notifications only."""
+        """Answer a JSON-RPC body; the reply is empty if it has only notifications."""
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
         chain_view = BatchView(self.backend) if calls.is_batch else ChainView(self.backend)
-        # Only a connection has methods of its own.
-        caller = _Caller(sender, "post" if own is None else "websocket", chain_view, own)
+        # Only a websocket has session methods.
+        caller = _Caller(
+            sender,
+            "post" if session_methods is None else "websocket",
+            chain_view,
+            session_methods,
+        )
         if not calls.is_batch:
-            return self._alone(calls.items[0], caller)
+            return self._single(calls.items[0], caller)
         try:
             answers = self._answers(calls, caller)
         finally:
@@ -182,7 +187,7 @@ class Dispatcher:
         replies = [answer.body for answer in answers]
         return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
 
-    def _alone(self, item: Call | BadCall, caller: _Caller) -> Reply:
+    def _single(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
             return self.refused(item.error, item.id)
         if item.id is None:
@@ -197,29 +202,29 @@ class Dispatcher:
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
-        allowance = BatchBudget(self._context.settings)
+        budget = BatchBudget(self._context.settings)
         for number, item in enumerate(calls.items):
-            if number and number % _CALLS_A_TURN == 0:
-                # A moment of the store is held for no longer than a turn.
+            if number and number % _CALLS_BEFORE_YIELD == 0:
+                # A snapshot of the store is open for no longer than that.
                 caller.chain_view.invalidate()
                 next_turn()
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:
-                answers.append(self._within(allowance, item, item.id, caller))
-            elif allowance.spent() is None:
+                answers.append(self._within(budget, item, item.id, caller))
+            elif budget.spent() is None:
                 self._notified(item, caller)
         return answers
 
     def _within(
-        self, allowance: BatchBudget, call: Call, request_id: bytes, caller: _Caller
+        self, budget: BatchBudget, call: Call, request_id: bytes, caller: _Caller
     ) -> Answer:
-        refusal = allowance.spent()
+        refusal = budget.spent()
         if refusal is not None:
-            # Nothing more is worked out, to be thrown away.
+            # No further result is computed, as it would be dropped.
             return Answer(self.envelope.failure(request_id, refusal))
         answer = self._answer(call, request_id, caller)
-        if allowance.takes(len(answer.body)):
+        if budget.consume(len(answer.body)):
             return answer
         return Answer(self.envelope.failure(request_id, AnswerTooLarge()))
 
@@ -236,7 +241,7 @@ class Dispatcher:
             return Answer(self.envelope.failure(request_id, to_rpc_error(error)))
 
     def _propagate(self, error: Exception) -> None:
-        """Raise what is a bug and no answer, where the app wants to see it; calls of a
+        """Raise an unexpected exception where the app propagates exceptions; calls of a
         websocket are answered, as the others of that connection would be lost."""
         if not isinstance(error, NodeRPCError) and self._context.propagates():
             raise error
@@ -244,7 +249,7 @@ class Dispatcher:
     def over_websocket(
         self, call: Call, request_id: bytes, sender: Sender = ANONYMOUS
     ) -> bytes:
-        """The reply to one call that came over a websocket."""
+        """Return the reply to one call of a websocket."""
         try:
             caller = _Caller(sender, "websocket", ChainView(self.backend))
             return self._called(call, request_id, caller).body
@@ -259,7 +264,7 @@ class Dispatcher:
     def begin_over_websocket(
         self, call: Call, request_id: bytes, sender: Sender = ANONYMOUS
     ) -> StartedCall[bytes]:
-        """Do what can be done of a call at once; the reply comes later."""
+        """Start a call, up to where it waits for the store."""
         steps = self._in_two_steps(call, request_id, sender)
         first = next(steps)
         if isinstance(first, bytes):
@@ -275,30 +280,30 @@ class Dispatcher:
                 self._make_ready(endpoint)
                 params = endpoint.from_json(call.params)
                 assert endpoint.route.begin is not None
-                begun = endpoint.route.begin(self._context_of(caller), params)
-                yield begun.is_ready
-                result = self._dialect.encode(begun.finish())
+                started = endpoint.route.begin(self._context_of(caller), params)
+                yield started.is_ready
+                result = self._dialect.encode(started.finish())
                 reply = self.envelope.success(request_id, result, endpoint.error_member)
         except Exception as error:
             reply = self.failure_over_websocket(request_id, error)
         yield reply
 
     def failure_over_websocket(self, request_id: bytes | None, error: Exception) -> bytes:
-        """The reply to what could not be done over a websocket."""
-        said = self.envelope.over_websocket(to_rpc_error(error))
-        return self.envelope.failure(request_id, said)
+        """Return the reply to a call of a websocket that failed."""
+        rpc_error = self.envelope.over_websocket(to_rpc_error(error))
+        return self.envelope.failure(request_id, rpc_error)
 
     def _called(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
-        own = caller.own.get(call.method) if caller.own else None
+        method = (caller.session_methods or {}).get(call.method)
         with self.instrumented(
-            call.method, caller.transport, is_session_method=own is not None
+            call.method, caller.transport, is_session_method=method is not None
         ):
-            if own is not None:
-                self.check_own(call.method)
+            if method is not None:
+                self.check_session_method(call.method)
                 self._ready()
-                # A subscription begins now, whatever was told before it.
+                # A subscription begins now, whatever earlier calls have read.
                 caller.chain_view.invalidate()
-                result = own(call.params)
+                result = method(call.params)
                 return Answer(self.envelope.success(request_id, result, error_member=False))
             endpoint = self._endpoint(call.method, caller)
             if not caller.chain_view.is_held:
@@ -309,9 +314,9 @@ class Dispatcher:
     def instrumented(
         self, method: str, transport: str, *, is_session_method: bool = False
     ) -> AbstractContextManager[None]:
-        """Tells of a call that is answered meanwhile, to whoever listens.
+        """Report a call, when it is answered, to ``rpc_called`` and the log of calls.
 
-        ``is_session_method`` is of a method that a connection has beside the table.
+        ``is_session_method`` is true of a method that is not in the table.
         """
         if not rpc_called.receivers and self._context.log_call is None:
             return _NO_CALLER
@@ -328,7 +333,7 @@ class Dispatcher:
             outcome = self.envelope.code(as_rpc_error(error))
             raise
         finally:
-            said = {
+            report = {
                 "method": method,
                 "seconds": time.perf_counter() - began,
                 "outcome": outcome,
@@ -336,11 +341,11 @@ class Dispatcher:
             }
             # Not by the signal: its sender is the backend, which other mounts may share.
             if self._context.log_call is not None:
-                self._context.log_call(**said)
-            emit(rpc_called, self.backend, **said)
+                self._context.log_call(**report)
+            emit(rpc_called, self.backend, **report)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
-        # What is always the same is answered also where the store can't be read.
+        # Immutable results are served even if the store can't be read.
         if not endpoint.route.is_immutable:
             self._ready()
 
@@ -361,17 +366,17 @@ class Dispatcher:
         if route.reads_index:
             caller.chain_view.invalidate()
         version = caller.chain_view.now() if route.reads_index else caller.chain_view.version()
-        if version is None or self._kept is None:
+        if version is None or self._cache is None:
             return self._compute(caller, route, params)
-        found = self._kept.find(route.name, route.cache, params, version)
-        if found is not None:
-            return found
+        cached = self._cache.find(route.name, route.cache, params, version)
+        if cached is not None:
+            return cached
         encoded = self._compute(caller, route, params)
         if caller.chain_view.now() != version:
-            # A block came meanwhile: of which chain this was told is not known.
+            # A block was committed meanwhile: the version of the result is not known.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)
-        return self._kept.put(route.name, params, version, encoded, around)
+        return self._cache.put(route.name, params, version, encoded, around)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         answer = route.call(self._context_of(caller), params)
@@ -380,16 +385,16 @@ class Dispatcher:
     def _context_of(self, caller: _Caller) -> Context:
         return replace(self._context, client=caller.sender.client)
 
-    def check_own(self, name: str) -> None:
-        """The same of a method that a connection answers itself."""
+    def check_session_method(self, name: str) -> None:
+        """Raise unless a session method is served, and the sender may call it."""
         if not self.guard.has(name):
-            raise self.envelope.unknown_method(name, _LEFT_OUT)
+            raise self.envelope.unknown_method(name, _EXCLUDED)
         self.guard.check(name)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
-            hint = self._cures.get(name, "") if self.guard.has(name) else _LEFT_OUT
+            hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
         self.guard.check(name)
         if endpoint.route.writes and not caller.sender.may_write:

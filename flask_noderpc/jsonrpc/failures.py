@@ -1,4 +1,4 @@
-"""What a caller is told of an exception, whoever raised it."""
+"""Conversion of exceptions to JSON-RPC error objects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ log = logging.getLogger("flask_noderpc.jsonrpc")
 
 
 def to_rpc_error(error: Exception) -> RPCError:
-    """The error object of an exception; only what we raised ourselves shows its text."""
+    """Return the error object of an exception, and log the exception; only our own
+    exceptions show their text."""
     match error:
         case StoreError():
-            # Where the store lies is for the operator alone.
+            # The path of the store is for the operator only.
             log.error("%s", error)
         case ConfigurationError():
             log.error("the node can't start: %s", error)
@@ -32,7 +33,7 @@ def to_rpc_error(error: Exception) -> RPCError:
 
 
 def as_rpc_error(error: Exception) -> RPCError:
-    """The same, and nothing is logged."""
+    """Return the error object of an exception without logging."""
     match error:
         case RPCError():
             return error

@@ -1,4 +1,4 @@
-"""Which methods are there at all, and who may call them: asked for every single call."""
+"""Access control of methods: allow and deny lists, and the host's ``authorize``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import ConfigurationError, NotAuthorized
 log = logging.getLogger("flask_noderpc.guard")
 
 Authorize = Callable[[str], bool]
-"""A host's own word on a call of a method, by whoever sent the current request; of a
+"""A host's decision about a call of a method by the sender of the current request; for a
 websocket's handshake the method is ``websocket``."""
 
 WEBSOCKET = "websocket"
 
 
 class Guard:
-    """Says of each call whether it goes on, whichever way it came.
+    """Admits or refuses each call, on every transport.
 
     ``allow`` and ``deny`` are names of methods, in which ``*`` stands for any part.
     """
@@ -34,7 +34,7 @@ class Guard:
         self._authorize = authorize
 
     def has(self, method: str) -> bool:
-        """Whether there is such a method for anybody."""
+        """Return true if the method is served at all."""
         return _lists(self._allow, method) and not _lists(self._deny, method)
 
     def check_names(self, known: Collection[str], unchecked: tuple[str, ...] = ()) -> None:
@@ -54,22 +54,22 @@ class Guard:
 
     @property
     def asks(self) -> bool:
-        """Whether the host is asked about each call."""
+        """True if the host authorizes each call."""
         return self._authorize is not None
 
     def admits(self, method: str) -> bool:
-        """Whether the host lets whoever asks call it."""
+        """Return true if the host lets the sender call the method."""
         if self._authorize is None:
             return True
         try:
-            # Only a plain yes is one.
+            # Truthy values are not enough.
             return self._authorize(method) is True
         except Exception:
             log.exception("the host's authorize failed, and so %s is refused", method)
             return False
 
     def check(self, method: str) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` for who may not call it."""
+        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the sender may call it."""
         if not self.admits(method):
             raise NotAuthorized(method)
 
@@ -79,4 +79,4 @@ def _lists(patterns: tuple[str, ...], method: str) -> bool:
 
 
 OPEN = Guard()
-"""Lets everybody call everything."""
+"""Admits every call."""

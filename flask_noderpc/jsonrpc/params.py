@@ -101,7 +101,7 @@ def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
 
 
 class ParamLoader(Generic[P]):
-    """Makes a route's parameters; every failure is an :exc:`InvalidParams` that names one.
+    """Reads a route's parameters; every failure is an :exc:`InvalidParams` that names one.
 
     Empty and null values count as not given, as on CometBFT; unknown names are ignored, and
     so are those of ``ignored``, which have places in an array after the others.
@@ -122,21 +122,21 @@ class ParamLoader(Generic[P]):
         )
 
     def from_uri(self, values: Mapping[str, str]) -> P:
-        """Parameters from the values of a URI; the first of a repeated name counts."""
+        """Read parameters from the values of a URI; the first of a repeated name counts."""
         prefix = self._rules.uri_prefix
         given = {}
         for place, spec, reader in self._readers:
             text = values.get(spec.wire, "")
             if text not in ("", "null"):
                 given[spec.name] = self._read(place, spec, reader.from_uri, text, prefix)
-        return self._made(given, prefix)
+        return self._build(given, prefix)
 
     def from_query(self, query: bytes) -> P:
-        """Parameters from a query string as it was sent."""
+        """Read parameters from a query string as it was sent."""
         return self.from_uri(values_of(query))
 
     def from_json(self, raw: bytes) -> P:
-        """Parameters from an object, an array, null, or nothing."""
+        """Read parameters from an object, an array, null, or nothing."""
         prefix = self._rules.json_prefix
         values = self._members(raw) if raw and raw != b"null" else {}
         given = {
@@ -144,7 +144,7 @@ class ParamLoader(Generic[P]):
             for place, spec, reader in self._readers
             if spec.wire in values
         }
-        return self._made(given, prefix)
+        return self._build(given, prefix)
 
     def _members(self, raw: bytes) -> Mapping[str, Any]:
         try:
@@ -163,10 +163,10 @@ class ParamLoader(Generic[P]):
         try:
             return read(value)
         except ValueError as error:
-            words = self._rules.describe_error(place, spec.wire, error, value)
-            raise InvalidParams(prefix + words) from None
+            text = self._rules.describe_error(place, spec.wire, error, value)
+            raise InvalidParams(prefix + text) from None
 
-    def _made(self, given: dict[str, Any], prefix: str) -> P:
+    def _build(self, given: dict[str, Any], prefix: str) -> P:
         try:
             for place, spec in enumerate(self.specs):
                 if spec.required and spec.name not in given:
@@ -176,17 +176,17 @@ class ParamLoader(Generic[P]):
         return self._params(**given)
 
 
-# Longer ones are seldom sent twice, and would take room: with these, 2 MB for a dispatcher.
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 512, 1_024
+# Longer ones are seldom sent twice. These take at most 2 MB for a dispatcher.
+_MAX_MEMOIZED_BYTES, _MAX_MEMOIZED = 512, 1_024
 
 
 class MemoizedLoader:
-    """A cache of the parameters that were read from the latest short texts."""
+    """LRU cache of parameters by the text that they were read from."""
 
     def __init__(self) -> None:
-        self._made = lru_cache(_MOST_REMEMBERED)(lambda read, raw: read(raw))
+        self._cached = lru_cache(_MAX_MEMOIZED)(lambda read, raw: read(raw))
 
     def reader(self, read: Callable[[bytes], P]) -> Callable[[bytes], P]:
-        """The same reader, which is not asked twice for one text."""
-        made = self._made
-        return lambda raw: made(read, raw) if len(raw) <= _LONGEST_REMEMBERED else read(raw)
+        """Return a reader with a cache for short texts."""
+        cached = self._cached
+        return lambda raw: cached(read, raw) if len(raw) <= _MAX_MEMOIZED_BYTES else read(raw)

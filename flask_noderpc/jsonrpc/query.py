@@ -9,28 +9,28 @@ from ..errors import InvalidParams
 
 
 def values_of(query: bytes) -> Mapping[str, str]:
-    """The values in a query string, of a repeated name the first; raise
-    :exc:`~flask_noderpc.errors.InvalidParams` for what is no text."""
+    """Return the values in a query string, of a repeated name the first; raise
+    :exc:`~flask_noderpc.errors.InvalidParams` if it is not UTF-8."""
     check_text("query string", query)
     return dict(reversed(parse_qsl(query.decode(), keep_blank_values=True)))
 
 
 def check_text(what: str, escaped: bytes) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidParams` for escapes of what is no UTF-8."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidParams` if unescaped bytes are not UTF-8."""
     if escaped.isascii() and b"%" not in escaped:
         return
     # Werkzeug would leave such an escape as it is, and a transaction would be another.
     if not (is_utf8(escaped) and is_utf8(unquote_to_bytes(escaped))):
-        raise no_text(what)
+        raise not_utf8(what)
 
 
-def no_text(what: str) -> InvalidParams:
-    """The refusal of what is no text."""
+def not_utf8(what: str) -> InvalidParams:
+    """Return the error for bytes that are not UTF-8."""
     return InvalidParams(f"the {what} is no UTF-8; write other bytes as hex behind 0x")
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether it is text."""
+    """Return true if the bytes are UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Answers of a dispatcher, and what of them servers may send again."""
+"""Replies of a dispatcher, and those that a server's response cache may store."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _EMPTY_RESULT = CachedResult(b"")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a transport sends."""
+    """Reply to a request: status and body."""
 
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
     etag: str = ""
-    """What tells its result from others, where it is told."""
+    """ETag of the result; empty where there is none."""
     reproducible: Reproducible | None = None
 
 
 class Answer(NamedTuple):
-    """One reply, the result in it, and whose it is, unless it failed."""
+    """Reply to one call, with its result and its route unless it failed."""
 
     body: bytes
     encoded: CachedResult = _EMPTY_RESULT
@@ -37,13 +37,13 @@ class Answer(NamedTuple):
 
     @property
     def cacheable(self) -> bool:
-        """Whether others may keep it."""
+        """True if HTTP caches may store it."""
         return self.encoded.cacheable
 
 
 @dataclass(frozen=True, slots=True)
 class Reproducible:
-    """What one call was answered, and by whom."""
+    """Result of one call, with what is needed to decide if it is still valid."""
 
     dispatcher: Dispatcher
     route: Route[Any]
@@ -52,15 +52,15 @@ class Reproducible:
 
     @property
     def may_hold(self) -> bool:
-        """Whether the same may be told again, to whoever asks the same."""
+        """True if the response may be cached."""
         return self.route.is_immutable or self.encoded.version is not None
 
     def holds(self) -> bool:
-        """Whether it would be told now."""
+        """Return true if the result is still valid."""
         if self.route.is_immutable:
             return True
         return self.encoded.holds(self.dispatcher.backend.version())
 
     def instrumented(self) -> AbstractContextManager[None]:
-        """Tells that it was told once more, to whoever listens."""
+        """Report a cached response to ``rpc_called`` and the log of calls."""
         return self.dispatcher.instrumented(self.route.name, self.transport)

@@ -1,4 +1,4 @@
-"""Encoded results that are asked for again, kept under the chain they were told of.
+"""Cache of encoded results by route, parameters and version of the chain.
 
 Nothing is ever invalidated: a chain that has changed has other keys.
 """
@@ -16,26 +16,26 @@ from .route import Cache
 
 # The key, the entry and its objects, beside the bytes of the answer and the parameters.
 _OVERHEAD_BYTES = 1_000
-_MOST = 1_000_000
+_MAX_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResult:
-    """A result as it is sent, and whether others may keep it."""
+    """An encoded result, and its attributes for caches."""
 
     result: bytes | memoryview
     cacheable: bool = False
     etag: str = ""
-    """Another one for each other result; empty where none is told."""
+    """ETag of the result; empty where there is none."""
     version: ChainVersion | None = None
-    """What it was told of, where it follows from the chain alone."""
+    """Version of the chain that it was computed from, if it depends on the chain alone."""
     reply: bytes = b""
-    """The whole answer to a GET, of one that is kept; large ones would be copied long."""
-    asked: int = 0
-    """About how many bytes the parameters of one that is kept take."""
+    """Complete body for a GET, of a cached result: copying a large one takes long."""
+    params_bytes: int = 0
+    """Approximate bytes of the parameters of a cached result."""
 
     def holds(self, version: ChainVersion | None) -> bool:
-        """Whether the same would be told of this chain."""
+        """Return true if the result is valid for a version of the chain."""
         if self.version is None or version is None:
             return False
         if self.cacheable:
@@ -47,24 +47,24 @@ _Answers = LRUCache[Hashable, CachedResult]
 
 
 def _weight(entry: CachedResult) -> int:
-    return len(entry.result) + entry.asked + _OVERHEAD_BYTES
+    return len(entry.result) + entry.params_bytes + _OVERHEAD_BYTES
 
 
 class ResultCache:
-    """The results of one mount, settled or of the head, bounded in bytes."""
+    """Cached results of one mount, final or of the head, bounded in bytes."""
 
     def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
         memory = memory or CacheMemory(max_bytes)
-        # A quarter for the head: one block's time is too short to ask for more.
+        # A quarter for the head: results of one block's time seldom take more.
         head_bytes = max_bytes // 4
-        self._final: _Answers = LRUCache(_MOST, max_bytes - head_bytes, _weight, memory)
-        self._head: _Answers = LRUCache(_MOST, head_bytes, _weight, memory)
+        self._final: _Answers = LRUCache(_MAX_ENTRIES, max_bytes - head_bytes, _weight, memory)
+        self._head: _Answers = LRUCache(_MAX_ENTRIES, head_bytes, _weight, memory)
         self._version: ChainVersion | None = None
 
     def find(
         self, name: str, cache: Cache, params: Params, version: ChainVersion
     ) -> CachedResult | None:
-        """The result of a route at a version of the chain, if it is still there."""
+        """Return the cached result of a route at a version of the chain, or ``None``."""
         if cache.may_allow(params):
             final = self._final.get((name, params, version.history))
             if final is not None:
@@ -79,9 +79,9 @@ class ResultCache:
         encoded: CachedResult,
         around: tuple[bytes, bytes],
     ) -> CachedResult:
-        """The result, kept: for good if it is settled, and else while the chain stays.
+        """Cache a result: until evicted if it is final, else until the next block.
 
-        ``around`` is what stands before and behind it in the answer to a GET.
+        ``around`` is the JSON before and after it in the answer to a GET.
         """
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
         before, behind = around
@@ -91,7 +91,7 @@ class ResultCache:
         if encoded.cacheable:
             return self._final.put((name, params, version.history), entry)
         if self._version != version:
-            # What was told of another head is not asked for again: it would only take room.
+            # Results of an older head are not requested again.
             self._version = version
             self._head.clear()
         return self._head.put((name, params, version), entry)

@@ -1,4 +1,4 @@
-"""A route is one row; everything about it is derived from that row."""
+"""Routes of the RPC, and the table of a mount."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """When an answer may be kept by others."""
+    """Conditions under which HTTP caches may store an answer."""
 
     always: bool = False
     given: str | None = None
-    """The parameter that, when given, makes the answer one that never changes."""
+    """Name of the parameter that makes the answer immutable when it is given."""
     final: Callable[[Any], bool] | None = None
-    """Whether this very answer is final."""
+    """Returns true if an answer is final."""
 
     def may_allow(self, params: Params) -> bool:
-        """Whether an answer to these parameters may be one that may be kept."""
+        """Return true if some answers to these parameters may be cached."""
         return self.always or (
             self.given is not None and getattr(params, self.given) is not None
         )
 
     def allows(self, params: Params, answer: object) -> bool:
-        """Whether an answer to these parameters may be kept."""
+        """Return true if this answer may be cached."""
         return self.may_allow(params) and (self.final is None or self.final(answer))
 
 
@@ -43,7 +43,7 @@ WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 @dataclass(frozen=True, slots=True)
 class StartedCall(Generic[T]):
-    """A call that has begun, and waits for the store."""
+    """A call that has started, and waits for the store."""
 
     finish: Callable[[], T]
     """Returns the answer; to be called once."""
@@ -61,24 +61,24 @@ class Route(Generic[P]):
     result: type
     cache: Cache = NEVER
     chain_only: Callable[[Context, Any], bool] | bool = False
-    """Whether its answer follows from its parameters and the chain alone; some backends and
-    some parameters may ask for more than others."""
+    """True if its answer depends on its parameters and the chain alone; a callable decides
+    by the backend and the parameters."""
     reads_index: bool = False
-    """Whether it asks what an index has by now, beside any moment that others share."""
+    """True if it reads the current index, not the snapshot of a batch."""
     is_immutable: bool = False
-    """Whether its answer is the same at all times."""
+    """True if its answer never changes."""
     writes: bool = False
-    """Whether it changes state, which not every caller may."""
+    """True if it changes state, which not every sender may."""
     begin: Callable[[Context, Any], StartedCall[Any]] | None = None
-    """The handler in two steps, where it waits for the store: a websocket is read on in
-    between."""
+    """Handler in two steps, for a call that waits for the store: a websocket is read
+    in between."""
     signs: bool = False
-    """Whether it uses the node's own keys, which only callers on its machine may."""
+    """True if it uses the node's keys, which only senders on its machine may."""
 
     def is_chain_only(self, context: Context, params: Params) -> bool:
-        """Whether the answer to these parameters follows from them and the chain alone."""
-        says = self.chain_only
-        return says if isinstance(says, bool) else says(context, params)
+        """Return true if the answer depends on these parameters and the chain alone."""
+        chain_only = self.chain_only
+        return chain_only if isinstance(chain_only, bool) else chain_only(context, params)
 
     @property
     def doc(self) -> str:
@@ -92,7 +92,7 @@ class RouteTable(tuple[Route[Any], ...]):
     __slots__ = ()
 
     def __new__(cls, routes: Iterable[Route[Any]]) -> RouteTable:
-        """A table; raise :exc:`ConfigurationError` for a name that is there twice."""
+        """Build a table; raise :exc:`ConfigurationError` for a name that is there twice."""
         table = super().__new__(cls, routes)
         seen: set[str] = set()
         for route in table:
@@ -102,7 +102,7 @@ class RouteTable(tuple[Route[Any], ...]):
         return table
 
     def with_own(self, more: Iterable[Route[Any]]) -> RouteTable:
-        """This table with rows of a host's own, of which those that it has are none.
+        """Return the table with the host's routes, without those that it already has.
 
         Raise :exc:`ConfigurationError` for a row that can't be served.
         """
@@ -130,9 +130,9 @@ def _checked(route: object) -> Route[Any]:
         )
     if route.chain_only and route.params.__hash__ is None:
         raise ConfigurationError(
-            f"route {route.name!r}: with of_chain, answers are kept by their parameters:"
+            f"route {route.name!r}: with chain_only, answers are cached by their parameters:"
             f" make {route.params.__name__} a dataclass(frozen=True)"
         )
     specs(route.params)
-    # As of dict[str, int].
+    # A generic such as dict[str, int].
     return replace(route, result=get_origin(route.result) or route.result)

@@ -1,4 +1,4 @@
-"""One client's subscriptions: what it asked for, and what waits for it."""
+"""Session of one websocket: its calls and its subscriptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .subscriptions import QueryHub
 _SERVER_ERROR = -32000
 _EMPTY = b"{}"
 # Messages, and their bytes, that are read while the store takes those before them.
-_MOST_BEGUN, _MOST_BEGUN_BYTES = 64, 1 << 18
+_MAX_STARTED, _MAX_STARTED_BYTES = 64, 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ WEBSOCKET_METHODS: dict[str, type[Params]] = {
     "unsubscribe": QueryParams,
     "unsubscribe_all": NoParams,
 }
-"""What only a websocket answers, and its parameters."""
+"""Methods that only a websocket has, with their parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one client may ask for; each is a setting that its error names."""
+    """Limits of subscriptions; each is a setting that its error names."""
 
     clients: int
     per_client: int
@@ -53,7 +53,7 @@ class Limits:
 class Session:
     """Answers one connection's messages, and gathers its notifications.
 
-    ``follow`` sees to it that events are read, ``send`` sends replies, ``wake`` says that
+    ``follow`` starts the reading of events, ``send`` sends replies, ``wake`` signals that
     there is something to :meth:`pull`. A subscription begins once its reply is sent, so
     the reply is always read before the first event.
     """
@@ -79,15 +79,15 @@ class Session:
         self._sender = sender
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._held = ClientSubscriptions[Query](hub, wake, dispatcher.backend)
-        self._begun: list[StartedCall[bytes]] = []
-        """Calls that are not answered yet."""
-        self._begun_bytes = 0
+        self._subscriptions = ClientSubscriptions[Query](hub, wake, dispatcher.backend)
+        self._started: list[StartedCall[bytes]] = []
+        """Calls that wait for the store."""
+        self._started_bytes = 0
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
-        self._own = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
+        self._methods = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
     def receive(self, body: bytes) -> None:
-        """Answer one message, or begin to; a notification gets no answer."""
+        """Answer one message, or start its call; a notification gets no answer."""
         try:
             # CometBFT: no batches on a websocket.
             call = self._envelope.parse_one(body)
@@ -102,68 +102,68 @@ class Session:
         self.settle()
         if isinstance(call, BadCall):
             self._send(self._envelope.failure(call.id, call.error))
-        elif call.id is not None and call.method in self._own:
+        elif call.id is not None and call.method in self._methods:
             self._answer(call, call.id)
         elif call.id is not None:
             self._send(self._dispatcher.over_websocket(call, call.id, self._sender))
 
     def _begin(self, call: Call, request_id: bytes, size: int) -> None:
-        self._begun.append(
+        self._started.append(
             self._dispatcher.begin_over_websocket(call, request_id, self._sender)
         )
-        self._begun_bytes += size
-        if len(self._begun) >= _MOST_BEGUN or self._begun_bytes >= _MOST_BEGUN_BYTES:
+        self._started_bytes += size
+        if len(self._started) >= _MAX_STARTED or self._started_bytes >= _MAX_STARTED_BYTES:
             self.settle()
 
     def settle(self, seconds: float = inf) -> bool:
-        """Answer the calls that have begun, in their order, once the store has taken them or
-        so many seconds on; whether any still wait."""
-        ready = len(self._begun)
+        """Answer the calls that have started, in order, once the store has taken them or after
+        so many seconds; return true if any still wait."""
+        count = len(self._started)
         if seconds != inf:
-            patience = chain((seconds,), repeat(0.0))
-            pairs = zip(self._begun, patience, strict=False)
-            ready = sum(1 for _ in takewhile(lambda pair: pair[0].is_ready(pair[1]), pairs))
-        done, self._begun = self._begun[:ready], self._begun[ready:]
+            timeouts = chain((seconds,), repeat(0.0))
+            pairs = zip(self._started, timeouts, strict=False)
+            count = sum(1 for _ in takewhile(lambda pair: pair[0].is_ready(pair[1]), pairs))
+        done, self._started = self._started[:count], self._started[count:]
         if done:
-            self._send(*[begun.finish() for begun in done])
-        if not self._begun:
-            self._begun_bytes = 0
-        return bool(self._begun)
+            self._send(*[call.finish() for call in done])
+        if not self._started:
+            self._started_bytes = 0
+        return bool(self._started)
 
     def _answer(self, call: Call, request_id: bytes) -> None:
         try:
             with self._dispatcher.instrumented(
                 call.method, "websocket", is_session_method=True
             ):
-                self._dispatcher.check_own(call.method)
-                self._own[call.method](request_id, call.params)
+                self._dispatcher.check_session_method(call.method)
+                self._methods[call.method](request_id, call.params)
         except Exception as error:
             self._send(self._dispatcher.failure_over_websocket(request_id, error))
             return
         self._send(self._envelope.success(request_id, _EMPTY, error_member=False))
-        self._held.begin()
+        self._subscriptions.begin()
 
     def _subscribe(self, request_id: bytes, params: bytes) -> None:
         text = self._query_params.from_json(params).query
         # CometBFT: in this order.
-        if not self._held and self._hub.clients >= self._limits.clients:
+        if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
                 f"max_subscription_clients {self._limits.clients} reached",
                 "NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it",
             )
-        if len(self._held) >= self._limits.per_client:
+        if len(self._subscriptions) >= self._limits.per_client:
             raise Busy(
                 f"max_subscriptions_per_client {self._limits.per_client} reached",
                 "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it",
             )
         query = self._parsed(text)
-        if query in self._held:
+        if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
-        ring, cursor = self._hub.join(query, self._wake)
+        buffer, cursor = self._hub.join(query, self._wake)
         try:
             self._follow()
         except Exception:
-            self._hub.leave(ring, self._wake)
+            self._hub.leave(buffer, self._wake)
             raise
         head = (
             b'{"jsonrpc":"2.0","id":'
@@ -171,7 +171,9 @@ class Session:
             + b',"result":{"query":'
             + jsoncodec.encode(text)
         )
-        self._held.add(query, Subscription(request_id, ring, cursor, head + b',"data":'))
+        self._subscriptions.add(
+            query, Subscription(request_id, buffer, cursor, head + b',"data":')
+        )
 
     def _parsed(self, text: str) -> Query:
         check_length(text, self._limits.query_bytes)
@@ -182,23 +184,23 @@ class Session:
 
     def _unsubscribe(self, request_id: bytes, params: bytes) -> None:
         query = self._parsed(self._query_params.from_json(params).query)
-        if not self._held.end(query, "unsubscribed"):
+        if not self._subscriptions.end(query, "unsubscribed"):
             raise ValueNotAllowed("subscription not found")
 
     def _unsubscribe_all(self, request_id: bytes, params: bytes) -> None:
         self._no_params.from_json(params)
-        if not self._held:
+        if not self._subscriptions:
             raise ValueNotAllowed("subscription not found")
-        self._held.close("unsubscribed")
+        self._subscriptions.close("unsubscribed")
 
     def close(self) -> None:
-        """Leave no call unfinished, and end every subscription."""
+        """Finish all calls, and end all subscriptions."""
         self.settle()
-        self._held.close("disconnected")
+        self._subscriptions.close("disconnected")
 
     def pull(self) -> Iterator[bytes]:
-        """What waits; a subscription that fell behind ends with a notice."""
-        return self._held.pull(self._notice)
+        """Return the events to send; a subscription that fell behind ends with a notice."""
+        return self._subscriptions.pull(self._notice)
 
     def _notice(self, subscription: Subscription) -> Iterable[bytes]:
         hint = "NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
@@ -206,9 +208,9 @@ class Session:
         return (self._envelope.failure(subscription.id, error),)
 
     def cancel(self) -> list[bytes]:
-        """The notices for a client that reads nothing; its subscriptions have ended."""
+        """End the subscriptions of a client that does not read; return the notices."""
         error = _cancelled("slow client", "read what is sent as it comes")
-        return self._held.cancel(lambda each: self._envelope.failure(each.id, error))
+        return self._subscriptions.cancel(lambda each: self._envelope.failure(each.id, error))
 
 
 def _cancelled(reason: str, hint: str) -> RPCError:

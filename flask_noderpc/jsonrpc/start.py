@@ -1,4 +1,4 @@
-"""Starts a backend: once in each process, before its first answer."""
+"""Start of a backend: once in each process, before its first answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Start:
 
     def _start(self, arrived: float) -> None:
         if self._failure is not None and self._failed_at >= arrived:
-            # It failed while we queued; a locked store would make each of us wait anew.
+            # It failed while this call waited; with a locked store each would wait again.
             raise self._failure
         try:
             self._backend.start()

@@ -1,8 +1,8 @@
-"""Who wants what: distinct topics, a ring of encoded events for each, and cursors on it.
+"""Event buffers by topic, which all subscribers of a topic share.
 
-A message is encoded once, whoever wants it. Each distinct topic, such as a query, has one
-ring, which all its subscribers share; a subscription is a position in that ring with a
-constant head and tail of its own. Nothing is copied to a subscriber before its writer asks.
+A message is encoded once for all subscribers. Each distinct topic, such as a query, has one
+buffer of encoded events; a subscription is a cursor on that buffer. Nothing is copied to a
+subscriber before its writer pulls.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ K = TypeVar("K", bound=Hashable)
 class EventBuffer(Generic[K]):
     """The last events of a topic, bounded in number and in bytes.
 
-    The newest batch, which is one block's, is always whole: whoever keeps up with blocks
-    is never cut off, however many events a block has.
+    The newest batch, which is one block's, is always complete: a subscriber that keeps up
+    with blocks is never cut off, however many events a block has.
     """
 
     def __init__(self, topic: K, max_events: int, max_bytes: int) -> None:
         self.topic = topic
         self.subscribers: list[Callable[[], None]] = []
-        """How each subscriber is woken."""
+        """Callbacks that wake the subscribers."""
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._entries: list[bytes] = []
@@ -40,97 +40,97 @@ class EventBuffer(Generic[K]):
 
     @property
     def newest(self) -> bytes | None:
-        """The last event of all."""
+        """The newest event; ``None`` if there is none."""
         with self._lock:
             return self._entries[-1] if self._entries else None
 
     def extend(self, batch: Sequence[bytes]) -> None:
-        """Add a block's events, dropping what is too old."""
+        """Append a block's events, and evict the oldest."""
         with self._lock:
             self._entries.extend(batch)
             self._bytes += sum(map(len, batch))
             self.end += len(batch)
-            gone = 0
+            evicted = 0
             older = len(self._entries) - len(batch)
-            while gone < older and (
-                older - gone > self._max_events or self._bytes > self._max_bytes
+            while evicted < older and (
+                older - evicted > self._max_events or self._bytes > self._max_bytes
             ):
-                self._bytes -= len(self._entries[gone])
-                gone += 1
-            del self._entries[:gone]
-            self.first += gone
+                self._bytes -= len(self._entries[evicted])
+                evicted += 1
+            del self._entries[:evicted]
+            self.first += evicted
 
     def since(self, cursor: int) -> list[bytes] | None:
-        """What came after the cursor; ``None`` when some of it is gone."""
+        """Return the events after the cursor; ``None`` if some were evicted."""
         with self._lock:
             return None if cursor < self.first else self._entries[cursor - self.first :]
 
 
 class EventBuffers(Generic[K]):
-    """The distinct topics of one mount, and who is woken by which."""
+    """Event buffers of one mount by topic, and their subscribers."""
 
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self._bounds = (max_events, max_bytes)
-        self._rings: dict[K, EventBuffer[K]] = {}
+        self._buffers: dict[K, EventBuffer[K]] = {}
         self._lock = threading.Lock()
         self._clients: Counter[Callable[[], None]] = Counter()
 
     def __len__(self) -> int:
-        return len(self._rings)
+        return len(self._buffers)
 
     @property
     def clients(self) -> int:
-        """How many clients have a subscription."""
+        """Number of clients with a subscription."""
         return len(self._clients)
 
     @property
     def subscriptions(self) -> int:
-        """How many subscriptions all clients have."""
+        """Number of subscriptions of all clients."""
         return self._clients.total()
 
     def join(self, topic: K, wake: Callable[[], None]) -> tuple[EventBuffer[K], int]:
-        """The topic's ring, and its end as a cursor.
+        """Subscribe to a topic; return its buffer, and the end of it as a cursor.
 
-        ``wake`` is called at each batch; it also tells one client from another.
+        ``wake`` is called at each batch; it also identifies the client.
         """
         with self._lock:
-            ring = self._rings.get(topic)
-            if ring is None:
-                ring = self._rings[topic] = EventBuffer(topic, *self._bounds)
-                self._opened(ring)
-            ring.subscribers.append(wake)
+            buffer = self._buffers.get(topic)
+            if buffer is None:
+                buffer = self._buffers[topic] = EventBuffer(topic, *self._bounds)
+                self._opened(buffer)
+            buffer.subscribers.append(wake)
             self._clients[wake] += 1
-            return ring, ring.end
+            return buffer, buffer.end
 
-    def leave(self, ring: EventBuffer[K], wake: Callable[[], None]) -> None:
-        """Stop being woken; the ring goes with its last subscriber."""
+    def leave(self, buffer: EventBuffer[K], wake: Callable[[], None]) -> None:
+        """Unsubscribe; the buffer is removed with its last subscriber."""
         with self._lock:
-            ring.subscribers.remove(wake)
+            buffer.subscribers.remove(wake)
             self._clients[wake] -= 1
             if not self._clients[wake]:
                 del self._clients[wake]
-            if not ring.subscribers:
-                del self._rings[ring.topic]
-                self._closed(ring)
+            if not buffer.subscribers:
+                del self._buffers[buffer.topic]
+                self._closed(buffer)
 
-    def _opened(self, ring: EventBuffer[K]) -> None:
-        """A topic is wanted for the first time; called under the lock."""
+    def _opened(self, buffer: EventBuffer[K]) -> None:
+        """Called under the lock when a topic gets its first subscriber."""
 
-    def _closed(self, ring: EventBuffer[K]) -> None:
-        """Nobody wants a topic any more; called under the lock."""
+    def _closed(self, buffer: EventBuffer[K]) -> None:
+        """Called under the lock when a topic has lost its last subscriber."""
 
     def _deliver(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
-        """Give each ring its batch, and wake whoever gets some of it."""
+        """Append to each buffer its batch, and wake its subscribers."""
         with self._lock:
-            woken = {wake for ring in batches for wake in ring.subscribers}
-        for ring, batch in batches.items():
-            ring.extend(batch)
+            woken = {wake for buffer in batches for wake in buffer.subscribers}
+        for buffer, batch in batches.items():
+            buffer.extend(batch)
         for wake in woken:
             wake()
 
 
 class QueryHub(EventBuffers[Query]):
-    """The distinct queries of one mount, and which of them want a message."""
+    """Event buffers of one mount by query, with an index to match messages."""
 
     def __init__(
         self, encode: Callable[[Message], bytes], max_events: int, max_bytes: int
@@ -140,18 +140,18 @@ class QueryHub(EventBuffers[Query]):
         self._by_value: dict[tuple[str, str], list[EventBuffer[Query]]] = {}
         self._others: list[EventBuffer[Query]] = []
 
-    def _opened(self, ring: EventBuffer[Query]) -> None:
-        self._buffers_for(ring.topic).append(ring)
+    def _opened(self, buffer: EventBuffer[Query]) -> None:
+        self._buffers_for(buffer.topic).append(buffer)
 
-    def _closed(self, ring: EventBuffer[Query]) -> None:
-        self._buffers_for(ring.topic).remove(ring)
-        value = _selective(ring.topic)
+    def _closed(self, buffer: EventBuffer[Query]) -> None:
+        self._buffers_for(buffer.topic).remove(buffer)
+        value = _index_key(buffer.topic)
         if value is not None and not self._by_value[value]:
             del self._by_value[value]
 
     def _buffers_for(self, query: Query) -> list[EventBuffer[Query]]:
-        """Where a ring is looked up: by its most telling equality, if it has one."""
-        value = _selective(query)
+        """Return the list that indexes a query: by its most selective equality, if any."""
+        value = _index_key(query)
         return self._others if value is None else self._by_value.setdefault(value, [])
 
     def publish(self, messages: Iterable[Message]) -> None:
@@ -171,26 +171,26 @@ class QueryHub(EventBuffers[Query]):
 
     def _matching(self, keys: Keys) -> Iterable[EventBuffer[Query]]:
         for key, values in keys.items():
-            for value in _comparables(key, values):
-                for ring in self._by_value.get((key, value), ()):
-                    if ring.topic.matches(keys):
-                        yield ring
-        for ring in self._others:
-            if ring.topic.matches(keys):
-                yield ring
+            for value in _comparable_values(key, values):
+                for buffer in self._by_value.get((key, value), ()):
+                    if buffer.topic.matches(keys):
+                        yield buffer
+        for buffer in self._others:
+            if buffer.topic.matches(keys):
+                yield buffer
 
 
-def _comparables(key: str, values: Iterable[str]) -> set[str]:
+def _comparable_values(key: str, values: Iterable[str]) -> set[str]:
     if has_addresses(key):
         return {comparable(key, value) for value in values}
     return set(values)
 
 
-def _selective(query: Query) -> tuple[str, str] | None:
-    """The equality by which a query is looked up: any but the category, if it can be."""
-    # An empty text is also what a mere type of events stands for, which is no key.
-    found = [
+def _index_key(query: Query) -> tuple[str, str] | None:
+    """Return the equality that indexes a query, preferring any to the category."""
+    # An empty text also matches an event type without attributes, which is no key.
+    equalities = [
         (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
     ]
-    instrumented = [pair for pair in found if pair[0] != "tm.event"]
-    return next(iter(instrumented or found), None)
+    selective = [pair for pair in equalities if pair[0] != "tm.event"]
+    return next(iter(selective or equalities), None)

@@ -1,7 +1,7 @@
-"""Who holds a thread for long, on servers that have so many and no more.
+"""Limit of threads that are occupied for long, on servers with a thread pool.
 
-A call that waits for a block and an open websocket hold a thread each. Some are kept from
-them, so that ``/health`` is always answered.
+A call that waits for a block and an open websocket occupy a thread each. Some threads are
+reserved for other requests, so that ``/health`` is always answered.
 """
 
 from __future__ import annotations
@@ -16,59 +16,60 @@ from typing import Any
 from ..concurrency import is_patched
 from ..errors import Busy
 
-# One thread in four is kept for requests, and of many threads so many.
-_KEPT_OF, _MOST_KEPT = 4, 8
+# One thread in four is reserved for requests, and at most so many.
+_RESERVED_OF, _MAX_RESERVED = 4, 8
 
 # gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
 _HANDLED = (signal.SIGABRT, signal.SIGTERM, signal.SIGINT)
 
 _lock: Any
-_reserved: set[int]
+_occupied: set[int]
 
 
 def _begin() -> None:
-    global _lock, _reserved
-    _lock, _reserved = threading.Lock(), set()
+    global _lock, _occupied
+    _lock, _occupied = threading.Lock(), set()
 
 
 _begin()
-# What the parent's threads hold is nothing to a child, nor is its lock.
+# A forked child has neither the parent's threads nor the holder of its lock.
 os.register_at_fork(after_in_child=_begin)
 
 
 @contextmanager
 def reserve_thread(threads: int | None) -> Iterator[None]:
-    """Hold the current thread; raise :exc:`~flask_noderpc.errors.Busy` where too many are.
+    """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` where too many are.
 
-    ``threads`` is how many the server has; without it those of gunicorn's worker count, if
-    there is one, and otherwise there is no bound.
+    ``threads`` is the size of the server's pool; without it, it is that of gunicorn's
+    worker, if this is one, and otherwise there is no limit.
     """
-    own = threading.get_ident()
+    ident = threading.get_ident()
     count = _of_gunicorn() if threads is None else threads
     # A call that waits on a websocket has the thread of the websocket.
-    if count is None or own in _reserved:
+    if count is None or ident in _occupied:
         yield
         return
     with _lock:
-        if len(_reserved) >= count - min(max(1, count // _KEPT_OF), _MOST_KEPT):
+        if len(_occupied) >= count - min(max(1, count // _RESERVED_OF), _MAX_RESERVED):
             raise Busy(
-                f"websockets and waiting calls hold {len(_reserved)} of the server's {count}"
-                " threads, the rest is kept for requests: give it more (gunicorn's --threads;"
-                " NODERPC_SERVER_THREADS says how many other servers have), or gevent's workers"
+                f"websockets and waiting calls hold {len(_occupied)} of the server's {count}"
+                " threads, the rest is reserved for requests: give it more (gunicorn's"
+                " --threads; NODERPC_SERVER_THREADS says how many other servers have), or"
+                " gevent's workers"
             )
-        _reserved.add(own)
+        _occupied.add(ident)
     try:
         yield
     finally:
         with _lock:
-            _reserved.discard(own)
+            _occupied.discard(ident)
 
 
 def _of_gunicorn() -> int | None:
-    """How many threads a worker of gunicorn has, if this is one with threads."""
+    """Return the number of threads of gunicorn's worker, if this is one with threads."""
     if is_patched():
         return None
-    # Nothing in a request tells of the worker, but its handlers of signals are its methods. A
+    # No request refers to the worker, but its handlers of signals are its methods. A
     # host may have replaced some of them.
     for number in _HANDLED:
         worker: Any = getattr(signal.getsignal(number), "__self__", None)

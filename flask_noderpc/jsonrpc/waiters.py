@@ -1,4 +1,4 @@
-"""How many calls may wait or search at the same time, and whose they are."""
+"""Limits of calls that wait or search at the same time, divided fairly among clients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Waiter:
     def __init__(self, client: str) -> None:
         self.client = client
         self.evicted = ""
-        """Why it may wait no longer."""
+        """The reason of its eviction; empty while it may wait."""
 
     def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
-        """As :meth:`wait_for_height`, of one whose transaction waits; raise also where the
-        store has no room for the block."""
+        """Wait like :meth:`wait_for_height`, for a transaction; raise also if the disk has no
+        space for the block."""
         return self.wait_for_height(backend, after, seconds, backend.check_room)
 
     def wait_for_height(
@@ -35,22 +35,22 @@ class Waiter:
         seconds: float,
         check: Callable[[], None] = lambda: None,
     ) -> int:
-        """As the backend's; raise :exc:`~flask_noderpc.errors.Busy` when it must rise, and
-        what ``check`` raises while there is no new height."""
+        """Wait like the backend's method; raise :exc:`~flask_noderpc.errors.Busy` when evicted,
+        and what ``check`` raises while there is no new height."""
         deadline = time.monotonic() + seconds
         while not self.evicted:
             remaining = deadline - time.monotonic()
-            height = backend.wait_for_height(after, max(0.0, min(remaining, _LOOK_S)))
-            if height > after or remaining <= _LOOK_S:
+            height = backend.wait_for_height(after, max(0.0, min(remaining, _POLL_S)))
+            if height > after or remaining <= _POLL_S:
                 return height
             check()
         raise Busy(self.evicted)
 
 
 class WaiterLimit:
-    """A bounded number of calls that wait at the same time, shared out among clients.
+    """Maximum number of calls that wait at the same time, divided fairly among clients.
 
-    ``per_client`` is how many each may have, if that is bounded too.
+    ``per_client`` is the maximum of each client, if there is one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WaiterLimit:
         per_client: int | None = None,
     ) -> None:
         self.limit = limit
-        """How many there are; a server that can hold fewer lowers it."""
+        """Maximum number of waiters; a server with fewer resources lowers it."""
         self._sender = sender
         self._threads = threads
         self._closed = False
@@ -73,10 +73,10 @@ class WaiterLimit:
 
     @contextmanager
     def acquire(self, client: str = "") -> Iterator[Waiter]:
-        """Sit down; raise :exc:`~flask_noderpc.errors.Busy` when every seat is taken.
+        """Register a waiter; raise :exc:`~flask_noderpc.errors.Busy` when the limit is reached.
 
-        But where another client has more of them than this one will have, that client's call
-        that has waited the longest gives way.
+        But if another client has more waiters than this one would have, that client's
+        oldest waiter is evicted instead.
         """
         with reserve_thread(self._threads):
             waiter = self._acquire(client)
@@ -91,20 +91,20 @@ class WaiterLimit:
     def _acquire(self, client: str) -> Waiter:
         with self._lock:
             owned = Counter(waiter.client for waiter in self._waiters)
-            # Whose address nobody knows are many.
+            # Clients without an address are not distinguished.
             if client and self._per_client is not None and owned[client] >= self._per_client:
                 raise Busy(
                     f"{owned[client]} calls of this client wait already,"
                     f" {self._setting}_PER_CLIENT raises this"
                 )
             if len(self._waiters) >= self.limit:
-                self._make_room(owned, client)
+                self._evict(owned, client)
             waiter = Waiter(client)
             waiter.evicted = _GOING_AWAY if self._closed else ""
             self._waiters[waiter] = None
             return waiter
 
-    def _make_room(self, owned: Counter[str], newcomer: str) -> None:
+    def _evict(self, owned: Counter[str], newcomer: str) -> None:
         owner = largest_owner(owned, newcomer)
         if owner is None:
             raise Busy(f"{self.limit} calls wait already, {self._setting} raises this")
@@ -116,7 +116,7 @@ class WaiterLimit:
         del self._waiters[first]
 
     def close(self) -> None:
-        """Let nobody sit any longer."""
+        """Evict all waiters, and refuse new ones."""
         with self._lock:
             self._closed = True
             for waiter in self._waiters:
@@ -126,12 +126,12 @@ class WaiterLimit:
 _GOING_AWAY = "the server goes away"
 
 
-# How often those who wait look whether they may go on.
-_LOOK_S = 0.25
+# Seconds between two checks for an eviction.
+_POLL_S = 0.25
 
 
 class ScanLimit:
-    """Calls that look through many blocks: two at a time, the others wait a little."""
+    """Limit of calls that scan many blocks: two at a time, the others wait."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -139,7 +139,7 @@ class ScanLimit:
 
     @contextmanager
     def acquire(self) -> Iterator[None]:
-        """Wait for a turn; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Wait for a slot; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
         if not self._free.acquire(timeout=self._seconds):
             raise SearchTooCostly.by_time(self._seconds)
         try:

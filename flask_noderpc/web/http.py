@@ -21,7 +21,7 @@ from ..errors import (
     RPCError,
 )
 from ..jsonrpc.dispatch import Dispatcher
-from ..jsonrpc.query import check_text, is_utf8, no_text, values_of
+from ..jsonrpc.query import check_text, is_utf8, not_utf8, values_of
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
 from .client import sender_of
@@ -69,7 +69,7 @@ def _with_form(max_body: int) -> bytes | Mapping[str, str]:
         if body.count(b"&") >= (request.max_form_parts or len(body)):
             raise BodyTooLarge(limit)
     elif not is_utf8(body):
-        raise no_text("form")
+        raise not_utf8("form")
     try:
         return ChainMap(dict(values_of(request.query_string)), request.form)
     except RequestEntityTooLarge:

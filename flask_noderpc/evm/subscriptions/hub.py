@@ -24,7 +24,7 @@ class EvmHub(EventBuffers[Topic]):
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
         with self._lock:
-            return tuple(self._rings.values())
+            return tuple(self._buffers.values())
 
     @property
     def wants_blocks(self) -> bool:
