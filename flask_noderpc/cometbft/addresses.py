@@ -18,11 +18,11 @@ _LAST_PORT = 65535
 
 
 def check_address(address: str) -> None:
-    """Raise :exc:`ValueError` for what is no address."""
+    """Raise :exc:`ValueError` for an invalid address."""
     bare = address.split("://", 1)[-1]
-    request_id, rest = _halves(address, bare)
+    node_id, rest = _halves(address, bare)
     try:
-        _check_id(request_id)
+        _check_id(node_id)
     except ValueError as error:
         raise ValueError(f"invalid address ({bare}): {error}") from None
     try:
@@ -45,15 +45,15 @@ def _check_port(port: str) -> None:
 
 
 def peer_ids(addresses: Sequence[str]) -> list[str]:
-    """The part of each in front of the ``@``; raise :exc:`ValueError` where there is none."""
+    """Return the part of each before the ``@``; raise :exc:`ValueError` where there is none."""
     return [_halves(address, address)[0] for address in addresses]
 
 
 def check_ids(ids: Sequence[str]) -> None:
-    """Raise :exc:`ValueError` for what is no id."""
-    for index, request_id in enumerate(ids):
+    """Raise :exc:`ValueError` for an invalid id."""
+    for index, node_id in enumerate(ids):
         try:
-            _check_id(request_id)
+            _check_id(node_id)
         except ValueError as error:
             raise ValueError(f"wrong ID #{index}: {error}") from None
 
@@ -65,10 +65,10 @@ def _halves(address: str, bare: str) -> tuple[str, str]:
     return halves[0], halves[1]
 
 
-def _check_id(request_id: str) -> None:
-    if not request_id:
+def _check_id(node_id: str) -> None:
+    if not node_id:
         raise ValueError("no ID")
-    size = len(hex_bytes(request_id.encode("utf-8", "replace")))
+    size = len(hex_bytes(node_id.encode("utf-8", "replace")))
     if size != ID_SIZE:
         raise ValueError(f"invalid hex length - got {size}, expected {ID_SIZE}")
 

@@ -16,7 +16,7 @@ def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
 
 
 def is_chain_only(ctx: Context, params: Params) -> bool:
-    """Whether what the application says of itself follows from the chain alone."""
+    """Return true if the application's answers depend on the chain alone."""
     return ctx.backend.application_is_chain_only()
 
 

@@ -59,12 +59,12 @@ class HeaderByHash(Params):
     hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
 
 
-# CometBFT: what is answered where no block is.
+# CometBFT: the answer without a block.
 NO_ANSWER = ResultBlock(NO_BLOCK, None)
 
 
 def _is_before_all(ctx: Context, wanted: int | None) -> bool:
-    """Whether the latest block is asked for, there is none, and that is no error."""
+    """Return true if the latest block is requested, there is none, and that is no error."""
     return (
         ctx.behaviours.unknown_block_is_null
         and wanted is None
@@ -129,7 +129,7 @@ def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
     if _is_before_all(ctx, params.height):
         return None
     height = block_height(backend, params.height)
-    # Asked before the commit is read: a block that arrives meanwhile may carry another.
+    # Read before the commit: a block that arrives meanwhile may carry another.
     latest = backend.latest_height()
     found = backend.commit(height)
     signed = SignedHeader(backend.block_meta(height).header, found)

@@ -1,6 +1,6 @@
-"""Where consensus stands, derived from what was committed.
+"""State of consensus, derived from the latest commit.
 
-A backend has no live round: what is shown is the state that a node is in between two
+A backend has no live round: the answers show the state that a node is in between two
 blocks, at the height to come, in round 0, at the step NewHeight.
 """
 
@@ -33,7 +33,7 @@ def _round_state(ctx: Context) -> RoundState:
     if latest == 0:
         return _before_the_first(backend)
     commit, members = backend.commit(latest), backend.validators(latest)
-    # When more than two thirds had voted is not kept: by the last vote they had.
+    # The time when two thirds had voted is not stored; the last vote is no earlier.
     decided = max(sig.timestamp for sig in commit.signatures if not _is_absent(sig))
     # CometBFT: the next round starts timeout_commit later, which paces the blocks.
     start = decided + round(ctx.settings.block_interval * SECOND)

@@ -1,7 +1,7 @@
-"""Events that can be asked for again: the ``events`` method of Tendermint's ADR-075.
+"""Event log: the ``events`` method of Tendermint's ADR-075.
 
-Each message of a committed block has a cursor, its height and its place in the block.
-Whoever was away asks for what came after the last cursor it has seen.
+Each message of a committed block has a cursor, its height and its position in the block.
+A client that was disconnected requests the events after the last cursor it has seen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_RESULTS = 10
 MAX_RESULTS = 100
 MAX_WAIT_S = 30.0
 
-# At a stretch. Whoever has more to look through waits for a turn, and lets others have theirs.
+# Seconds of one slice of a scan. A longer scan waits for a slot, and yields to other calls.
 WORK_S = 0.005
 
 Place = tuple[int, int]
@@ -62,9 +62,9 @@ def events(ctx: Context, params: EventsParams) -> EventPage:
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
     latest = ctx.backend.latest_height()
-    found, more = _found(ctx, query, params, latest, limit)
+    found, more = _matching_page(ctx, query, params, latest, limit)
     if not found and params.before is None and params.wait_time > 0:
-        latest, found, more = _awaited(ctx, query, params, latest, limit)
+        latest, found, more = _wait_for_events(ctx, query, params, latest, limit)
     oldest, newest = _ends(ctx, latest)
     return EventPage(
         tuple(EventItem(_place(message), message.category, message.value) for message in found),
@@ -85,22 +85,22 @@ def _limit(wanted: int | None) -> int:
     return DEFAULT_RESULTS if wanted is None or wanted < 1 else min(wanted, MAX_RESULTS)
 
 
-def _awaited(
+def _wait_for_events(
     ctx: Context, query: Query | None, params: EventsParams, latest: int, limit: int
 ) -> tuple[int, list[Message], bool]:
-    """What comes within the time allowed, after the height it was looked for up to."""
+    """Wait for matching events above the latest height; return the new latest height too."""
     deadline = time.monotonic() + min(params.wait_time, MAX_WAIT_S)
     found: list[Message] = []
     more = False
-    with ctx.waiters.acquire(ctx.client) as seat:
+    with ctx.waiters.acquire(ctx.client) as waiter:
         while not found and (remaining := deadline - time.monotonic()) > 0:
             seen = latest
-            latest = seat.wait_for_height(ctx.backend, seen, remaining)
-            found, more = _found(ctx, query, params, latest, limit, above=seen)
+            latest = waiter.wait_for_height(ctx.backend, seen, remaining)
+            found, more = _matching_page(ctx, query, params, latest, limit, above=seen)
     return latest, found, more
 
 
-def _found(
+def _matching_page(
     ctx: Context,
     query: Query | None,
     params: EventsParams,
@@ -108,7 +108,7 @@ def _found(
     limit: int,
     above: int = 0,
 ) -> tuple[list[Message], bool]:
-    """The newest that are eligible, and whether to ask for more of them.
+    """Return the newest matching events, and true if there are more.
 
     A page ends early where it gets too large or takes too long; ``before`` goes on there.
     """
@@ -122,11 +122,11 @@ def _found(
         if query is None or query.matches(message.keys)
     )
     found: list[Message] = []
-    room = ctx.settings.max_response_bytes
+    space = ctx.settings.max_response_bytes
     try:
         for message in eligible:
-            room -= _weight(message)
-            if len(found) == limit or (found and room < 0):
+            space -= _weight(message)
+            if len(found) == limit or (found and space < 0):
                 return found, True
             found.append(message)
     except SearchTooCostly:
@@ -137,11 +137,11 @@ def _found(
 
 
 def _weight(message: Message) -> int:
-    """About how many bytes a message takes, where that can be many."""
+    """Return the approximate bytes of a message, of the kinds that can be large."""
     match message.value:
         case NewBlock(results=results, answer=ResultBlock(block=Block(txs=txs))):
-            tellings = sum(len(result.data) + len(result.log) for result in results.tx_results)
-            return 2 * sum(map(len, txs)) + tellings
+            output = sum(len(result.data) + len(result.log) for result in results.tx_results)
+            return 2 * sum(map(len, txs)) + output
         case TxCommitted(tx=tx, result=result):
             return 2 * len(tx) + len(result.data) + len(result.log)
         case _:
@@ -152,16 +152,16 @@ def _newest_first(ctx: Context, low: int, high: int) -> Iterator[Message]:
     heights = iter(range(high, low - 1, -1))
     rest = time.monotonic() + min(WORK_S, ctx.settings.search_timeout)
     for height in heights:
-        yield from _told(ctx, height)
+        yield from _messages_reversed(ctx, height)
         if time.monotonic() > rest:
             break
     else:
         return
     with ctx.scans.acquire():
-        yield from _in_turn(ctx, heights)
+        yield from _scan(ctx, heights)
 
 
-def _in_turn(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
+def _scan(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
     seconds = ctx.settings.search_timeout
     now = time.monotonic()
     deadline, rest = now + seconds, now + WORK_S
@@ -170,13 +170,13 @@ def _in_turn(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
         if now > deadline:
             raise SearchTooCostly.by_time(seconds)
         if now > rest:
-            # Under gevent the others have their turn here, and it takes a while to come back.
+            # Under gevent other greenlets run here, which may take a while.
             next_turn()
             rest = time.monotonic() + WORK_S
-        yield from _told(ctx, height)
+        yield from _messages_reversed(ctx, height)
 
 
-def _told(ctx: Context, height: int) -> Iterator[Message]:
+def _messages_reversed(ctx: Context, height: int) -> Iterator[Message]:
     return reversed(tuple(_messages(ctx, height)))
 
 
@@ -185,7 +185,7 @@ def _messages(ctx: Context, height: int) -> Iterable[Message]:
 
 
 def _lowest(ctx: Context, latest: int) -> int:
-    """The lowest height whose events are told."""
+    """Return the lowest height of the event log."""
     return max(ctx.backend.base_height(), latest - ctx.settings.event_log_blocks + 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Which height and which page a caller means, with CometBFT's texts."""
+"""Heights and pages of parameters, with CometBFT's error texts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class AtHeight(Params):
 
 
 def block_height(backend: ChainBackend, wanted: int | None) -> int:
-    """The height of a block; the latest when none is named.
+    """Return the height of a block; the latest if none is given.
 
-    Whether one that is named is there, the backend says when it is read.
+    A given height may be missing: the backend raises when it is read.
     """
     if wanted is not None:
         return _positive(wanted)
@@ -37,12 +37,12 @@ def block_height(backend: ChainBackend, wanted: int | None) -> int:
 
 
 def next_height(backend: ChainBackend) -> int:
-    """The height of the block to come."""
+    """Return the height of the next block."""
     return (backend.latest_height() or backend.genesis().initial_height - 1) + 1
 
 
 def state_height(backend: ChainBackend, wanted: int | None) -> int:
-    """A height whose state is known: up to one above the latest, the default."""
+    """Return a height whose state is known: up to one above the latest, the default."""
     # CometBFT: while blocks are being fetched, the state above the latest is not known.
     known = next_height(backend) - (1 if backend.catching_up() else 0)
     if wanted is None:
@@ -60,14 +60,14 @@ def _positive(height: int) -> int:
 
 
 def per_page(wanted: int | None) -> int:
-    """CometBFT: too little means the default, too much the most."""
+    """Return the page size. CometBFT: too little means the default, too much the maximum."""
     if wanted is None or wanted < 1:
         return DEFAULT_PER_PAGE
     return min(wanted, MAX_PER_PAGE)
 
 
 def page_slice(total: int, page: int | None, size: int) -> slice:
-    """The slice of one page; raise ``ValueNotAllowed`` past the last."""
+    """Return the slice of one page; raise ``ValueNotAllowed`` past the last."""
     pages = max(1, -(-total // size))
     number = 1 if page is None else page
     if not 1 <= number <= pages:

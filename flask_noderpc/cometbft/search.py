@@ -55,7 +55,7 @@ class BlockQuery(Params):
 def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
     """The transactions whose indexed events match a query."""
     query = _query(ctx, params.query)
-    window = _window(
+    page = _page(
         params,
         newest_first=_is_newest_first(params.order_by, "asc", ctx.behaviours.bad_tx_order),
     )
@@ -66,14 +66,14 @@ def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
         wanted = search.tx_search(query)
         answer = FoundTxs(0, ())
         if wanted is not None:
-            answer = ctx.backend.search_txs(wanted, window, _effort(ctx), params.prove)
-    page_slice(answer.total, params.page, window.limit)
+            answer = ctx.backend.search_txs(wanted, page, _limits(ctx), params.prove)
+    page_slice(answer.total, params.page, page.limit)
     return ResultTxSearch(answer.total, tuple(map(tx_answer, answer.txs)))
 
 
-def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
+def _one(ctx: Context, tx_hash: bytes, prove: bool) -> FoundTxs:
     try:
-        record = ctx.backend.tx(own_hash)
+        record = ctx.backend.tx(tx_hash)
     except TxNotFound:
         return FoundTxs(0, ())
     return FoundTxs(1, (proven(ctx.backend, record) if prove else record,))
@@ -82,25 +82,25 @@ def _one(ctx: Context, own_hash: bytes, prove: bool) -> FoundTxs:
 def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
     """The blocks whose indexed events match a query."""
     query = _query(ctx, params.query)
-    window = _window(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
+    page = _page(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
     wanted = search.block_search(query)
     answer = FoundHeights(0, ())
     if wanted is not None:
-        answer = ctx.backend.search_blocks(wanted, window, _effort(ctx))
-    page_slice(answer.total, params.page, window.limit)
-    _require_room(ctx, answer.heights)
-    blocks = _kept(lambda height: block_answer(ctx.backend, height), answer.heights)
+        answer = ctx.backend.search_blocks(wanted, page, _limits(ctx))
+    page_slice(answer.total, params.page, page.limit)
+    _require_size(ctx, answer.heights)
+    blocks = _read_each(lambda height: block_answer(ctx.backend, height), answer.heights)
     return ResultBlockSearch(answer.total, tuple(blocks))
 
 
-def _require_room(ctx: Context, heights: tuple[int, ...]) -> None:
+def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:
     limit = ctx.settings.max_response_bytes
-    if sum(_kept(lambda height: ctx.backend.block_meta(height).size, heights)) > limit:
+    if sum(_read_each(lambda height: ctx.backend.block_meta(height).size, heights)) > limit:
         raise SearchTooCostly.by_size(limit)
 
 
-def _kept(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
-    """What is read of each block; CometBFT leaves out those that were pruned meanwhile."""
+def _read_each(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
+    """Yield what ``read`` returns for each height; CometBFT skips blocks pruned meanwhile."""
     for height in heights:
         try:
             found = read(height)
@@ -124,14 +124,14 @@ def _is_newest_first(order: str, default: str, refusal: str) -> bool:
     return (order or default) == "desc"
 
 
-def _window(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
+def _page(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
     size = per_page(params.per_page)
     page = max(1, params.page or 1)
     # A page far beyond the last is refused once it is known which one that is.
     return Page(min((page - 1) * size, HIGHEST), size, newest_first)
 
 
-def _effort(ctx: Context) -> SearchLimits:
+def _limits(ctx: Context) -> SearchLimits:
     settings = ctx.settings
     return SearchLimits(
         settings.search_timeout, settings.search_max_rows, settings.max_response_bytes

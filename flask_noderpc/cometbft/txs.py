@@ -28,7 +28,7 @@ from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..jsonrpc.route import StartedCall
 from ..jsonrpc.waiters import Waiter
-from ..protocol.comet.hashes import tx_hash, tx_proof
+from ..protocol.comet import hashes
 from ..wire.params import Bytes, Flag, Hash, Int
 from .heights import per_page
 
@@ -73,13 +73,13 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
 def proven(backend: ChainBackend, found: TxRecord) -> TxRecord:
     """The transaction with the proof that it is in its block."""
     _, block = backend.block(found.height)
-    return replace(found, proof=tx_proof(block.txs, found.index))
+    return replace(found, proof=hashes.tx_proof(block.txs, found.index))
 
 
 def tx_answer(found: TxRecord) -> ResultTx:
     """The transaction as it is answered, with its hash."""
     return ResultTx(
-        tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
+        hashes.tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
     )
 
 
@@ -101,11 +101,11 @@ def _begin_submit(ctx: Context, tx: bytes) -> Submission:
 _REFUSED = "broadcast error on transaction validation: "
 
 
-def _require_passed(ctx: Context, check: TxResult, own: bytes, prefix: str = "") -> None:
+def _require_passed(ctx: Context, check: TxResult, tx_hash: bytes, prefix: str = "") -> None:
     if check.code != 0 and ctx.behaviours.failed_check_is_error:
         # CometBFT 1.0: mempool/errors.go.
         raise TxRejected(
-            f"{prefix}tx {own.hex().upper()} is invalid: code={check.code},"
+            f"{prefix}tx {tx_hash.hex().upper()} is invalid: code={check.code},"
             f" data={check.data.hex().upper()}, log='{check.log}',"
             f" codespace='{check.codespace}'"
         )
@@ -117,35 +117,35 @@ def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
 
 
 def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
-    """The same, up to where it waits for the store."""
-    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+    """Start ``broadcast_tx_sync``, up to where it waits for the store."""
+    submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
 
     def wait() -> ResultBroadcastTx:
         check = submission.wait()
-        _require_passed(ctx, check, own, _REFUSED)
-        return ResultBroadcastTx(check.code, check.data, check.log, check.codespace, own)
+        _require_passed(ctx, check, tx_hash, _REFUSED)
+        return ResultBroadcastTx(check.code, check.data, check.log, check.codespace, tx_hash)
 
     return StartedCall(wait, submission.is_stored)
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     """The transaction's hash; what the check says is not told."""
-    submission, own = _begin_submit(ctx, params.tx), tx_hash(params.tx)
+    submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(submission, len(params.tx))
-    _require_passed(ctx, submission.check, own)
-    return ResultBroadcastTx(0, b"", "", "", own)
+    _require_passed(ctx, submission.check, tx_hash)
+    return ResultBroadcastTx(0, b"", "", "", tx_hash)
 
 
 def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
-    """The same, beside those that wait."""
+    """Answer ``broadcast_tx_async`` in the order of the calls that wait."""
     answer = broadcast_tx_async(ctx, params)
     return StartedCall(lambda: answer)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:
     """What check and execution of a transaction gave, once it is in a block."""
-    own = tx_hash(params.tx)
-    with ctx.waiters.acquire(ctx.client) as seat:
+    tx_hash = hashes.tx_hash(params.tx)
+    with ctx.waiters.acquire(ctx.client) as waiter:
         before = ctx.backend.latest_height()
         try:
             check = _begin_submit(ctx, params.tx).wait()
@@ -153,34 +153,34 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
             kind = TxRejected if isinstance(error, TxRejected) else BackendError
             text = f"error on broadcastTxCommit: {error.text}"
             raise kind(text, error.hint) from error
-        _require_passed(ctx, check, own, _REFUSED)
+        _require_passed(ctx, check, tx_hash, _REFUSED)
         if check.code != 0:
-            return ResultBroadcastTxCommit(check, TxResult(), own, 0)
-        found = _wait_for(ctx, seat, own, before)
-        return ResultBroadcastTxCommit(check, found.result, own, found.height)
+            return ResultBroadcastTxCommit(check, TxResult(), tx_hash, 0)
+        found = _wait_for(ctx, waiter, tx_hash, before)
+        return ResultBroadcastTxCommit(check, found.result, tx_hash, found.height)
 
 
-def _wait_for(ctx: Context, seat: Waiter, own: bytes, before: int) -> TxRecord:
+def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRecord:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = before
     while True:
-        found = _committed(ctx.backend, own, before)
+        found = _committed(ctx.backend, tx_hash, before)
         if found is not None:
             return found
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise WaitTimedOut(
                 "timed out waiting for tx to be included in a block",
-                f"{own.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
+                f"{tx_hash.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
                 " waits longer",
             )
-        seen = seat.wait_for_block(ctx.backend, seen, remaining)
+        seen = waiter.wait_for_block(ctx.backend, seen, remaining)
 
 
-def _committed(backend: ChainBackend, own: bytes, before: int) -> TxRecord | None:
+def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxRecord | None:
     """The transaction in a block above ``before``; an earlier one of its hash is another."""
     try:
-        found = backend.tx(own)
+        found = backend.tx(tx_hash)
     except TxNotFound:
         return None
     if found.height > before:

@@ -59,7 +59,7 @@ def dial_peers(ctx: Context, params: Peers) -> ResultDial:
         raise ValueNotAllowed("no peers provided")
     with _refused():
         ids = peer_ids(params.peers)
-        # CometBFT: persistent peers are kept by their addresses, the others by their ids.
+        # CometBFT: persistent peers are stored by their addresses, the others by their ids.
         if not params.persistent and (params.private or params.unconditional):
             check_ids(ids)
         for address in params.peers:

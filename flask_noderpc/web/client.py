@@ -1,4 +1,4 @@
-"""Who counts as one client, where something is shared out among clients."""
+"""Client of a request, for limits that are divided among clients."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from .. import jsoncodec
 from ..jsonrpc.context import Sender
 from .origin import Permissions
 
-# As much as is ever read of a body.
+# Maximum bytes that are read of a body.
 _MAX_BYTES = 5 * 1024 * 1024
 
 
 def sender_of(permissions: Permissions) -> Sender:
-    """Who sent the current request, known by its address.
+    """Return the sender of the current request, identified by its address.
 
     Pages of other sites that are open at an address are a client of their own: they take
     nothing from the programs beside them.
     """
     home = client_key(request.remote_addr or "")
-    # Who comes by a socket of the system has no address, and is not told apart.
+    # Senders over a Unix socket have no address, and are not distinguished.
     client = home if permissions.may_write or not home else f"pages at {home}"
     return Sender(permissions.may_write, permissions.may_sign, client)
 
 
 @lru_cache
 def client_key(address: str) -> str:
-    """The client that an address belongs to."""
+    """Return the key of the client that an address belongs to."""
     host = _without_port(address)
     if ":" not in host:
         return host
@@ -39,7 +39,7 @@ def client_key(address: str) -> str:
     except ValueError:
         # What a proxy or a socket of the system calls it.
         return host
-    # RFC 4291: whoever has one address has the 64 bits behind the network's.
+    # RFC 4291: a host with one address has the 64 bits behind the network's.
     own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(own)
 
@@ -52,7 +52,7 @@ def _without_port(address: str) -> str:
 
 
 def request_cost() -> int:
-    """How many calls the current request holds, for a host's limits that count each.
+    """Return the number of calls in the current request, for a host's rate limits.
 
     One that can't be read counts as one.
     """

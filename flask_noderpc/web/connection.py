@@ -28,17 +28,17 @@ from . import send_buffer
 from .frames import TOO_MANY_SMALL, SizeLimit, SmallFrames
 
 # Read in one go.
-_READ = 4096
-# Others wait so long while what was read is answered, and one answer more.
-_TURN_S = 0.0005
-# Between two looks for more messages, while those before them wait.
-_LOOK_S = 0.01
+_READ_BYTES = 4096
+# Seconds of answering before a yield to other greenlets.
+_SLICE_S = 0.0005
+# Seconds between two polls for more messages, while earlier calls wait.
+_POLL_S = 0.01
 # Written in one go.
 _WRITE = 65536
 
 _TOO_SLOW = "too slow: nothing was read for long"
 
-_TALKING = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
+_OPEN_STATES = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Timing:
     read_s: float = 30.0
     write_s: float = 10.0
     close_s: float = 2.0
-    """How long our Close may stay without an answer."""
+    """Maximum wait for the peer's Close."""
 
 
 def text_frame(payload: bytes) -> bytes:
@@ -129,18 +129,18 @@ class Connection:
                 return
             self._frames += map(text_frame, payloads)
             self._given += len(payloads)
-            own = self._given
+            last = self._given
         self._wakeup.set()
         # The writer has the deadline, and notifies at its end too.
         with self._written:
-            self._written.wait_for(lambda: self._done >= own or self._has_ended)
+            self._written.wait_for(lambda: self._done >= last or self._has_ended)
 
     def wake(self) -> None:
-        """There is something to pull."""
+        """Wake the writer: there is something to pull."""
         self._wakeup.set()
 
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Say goodbye; the peer has a short while to answer."""
+        """Send a Close; the peer has a short while to answer."""
         # It may be closed already, by the peer or by its own thread.
         with suppress(LocalProtocolError), self._lock:
             self._frames.append(self._protocol.send(CloseConnection(code, reason)))
@@ -148,7 +148,7 @@ class Connection:
         self._wakeup.set()
 
     def drop(self, reason: str) -> None:
-        """Say goodbye to a peer that can't keep up, and may come back."""
+        """Close the connection of a slow peer, which may reconnect."""
         self.close(CloseReason.TRY_AGAIN_LATER, reason)
 
     def look_at_clock(self) -> None:
@@ -192,7 +192,7 @@ class Connection:
         send_buffer.release(self._sock)
 
     def _end(self) -> None:
-        """Shut the socket, so that whoever reads or writes notices."""
+        """Shut the socket, so that the reader and the writer notice."""
         self._has_ended = True
         self._wakeup.set()
         with suppress(OSError):
@@ -203,7 +203,7 @@ class Connection:
 
     def _messages(self) -> Iterator[bytes]:
         message = bytearray()
-        while self._protocol.state in _TALKING and not self._has_ended:
+        while self._protocol.state in _OPEN_STATES and not self._has_ended:
             for event in self._events():
                 if self._small.are_too_many(event):
                     self._refuse(CloseReason.POLICY_VIOLATION, TOO_MANY_SMALL)
@@ -211,7 +211,7 @@ class Connection:
                 if not isinstance(event, TextMessage | BytesMessage):
                     self._answer(event)
                 elif self._protocol.state is not ConnectionState.OPEN:
-                    # We have said goodbye: nothing is kept of what still comes.
+                    # We have sent a Close: later messages are dropped.
                     message.clear()
                 else:
                     message += _bytes(event.data)
@@ -220,12 +220,12 @@ class Connection:
                         message.clear()
 
     def _events(self) -> Iterator[Event]:
-        while not (has_input(self._sock) or self._has_ended) and self._settle(_LOOK_S):
+        while not (has_input(self._sock) or self._has_ended) and self._settle(_POLL_S):
             pass
         if self._read_by == inf:
             self._read_by = time.monotonic() + self._timing.read_s
         try:
-            received = self._early or self._sock.recv(_READ)
+            received = self._early or self._sock.recv(_READ_BYTES)
         except TimeoutError:
             return
         except OSError:
@@ -234,17 +234,17 @@ class Connection:
         self._read_by, self._early = inf, b""
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
-            yield from self._in_turns(self._protocol.events())
+            yield from self._yielding(self._protocol.events())
         # Under gevent a socket that has more to read lets nobody else run.
         next_turn()
 
-    def _in_turns(self, events: Iterable[Event]) -> Iterator[Event]:
-        ends = time.monotonic() + _TURN_S
+    def _yielding(self, events: Iterable[Event]) -> Iterator[Event]:
+        ends = time.monotonic() + _SLICE_S
         for event in events:
             yield event
             if time.monotonic() >= ends:
                 next_turn()
-                ends = time.monotonic() + _TURN_S
+                ends = time.monotonic() + _SLICE_S
 
     def _answer(self, event: Event) -> None:
         if isinstance(event, Ping):
@@ -258,7 +258,7 @@ class Connection:
             # wsproto makes one of a broken frame, with the code that says what is broken.
             # gorilla/websocket gives no reason for a message that is too big.
             reason = "" if event.code == CloseReason.MESSAGE_TOO_BIG else event.reason or ""
-            if self._protocol.state in _TALKING:
+            if self._protocol.state in _OPEN_STATES:
                 self._refuse(event.code, reason)
             else:
                 self.close(event.code, reason)

@@ -25,9 +25,9 @@ _GOING_AWAY = "the server goes away"
 
 
 class Connections:
-    """Wakes those whose time has come, and closes all of them at the end.
+    """Checks the deadlines of open websockets, and closes all of them at the end.
 
-    ``per_client`` is how many each client may have, if that is bounded.
+    ``per_client`` is the maximum of each client, if there is one.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Connections:
         per_client: int | None = None,
     ) -> None:
         self.most = most
-        """How many there may be; a server that can hold fewer lowers it."""
+        """Maximum number of open websockets; a server with fewer resources lowers it."""
         self._per_client = per_client
         self._sender = sender
         self._tick_s = tick_s
@@ -47,31 +47,31 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._open: set[Connection] = set()
-        self._places: Counter[str] = Counter()
+        self._slots: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._is_ticking = False
         self._is_closed = False
 
     @contextmanager
     def slot(self, client: str) -> Iterator[None]:
-        """Keep a place for one that is to open; raise :exc:`~flask_noderpc.errors.Busy`."""
+        """Reserve a slot for a websocket; raise :exc:`~flask_noderpc.errors.Busy`."""
         self._begin_after_fork()
         with self._lock:
-            self._check_room(client)
-            self._places[client] += 1
+            self._check_limits(client)
+            self._slots[client] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._places -= Counter((client,))
+                self._slots -= Counter((client,))
 
-    def _check_room(self, client: str) -> None:
+    def _check_limits(self, client: str) -> None:
         if self._is_closed:
             raise Busy(_GOING_AWAY)
-        if self._places.total() >= self.most:
+        if self._slots.total() >= self.most:
             raise Busy(f"{self.most} websockets are open, NODERPC_MAX_WEBSOCKETS raises this")
-        # Whose address nobody knows are many.
-        if client and self._per_client is not None and self._places[client] >= self._per_client:
+        # Clients without an address are not distinguished.
+        if client and self._per_client is not None and self._slots[client] >= self._per_client:
             raise Busy(
                 f"{self._per_client} websockets of this client are open,"
                 " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this"
@@ -84,7 +84,7 @@ class Connections:
 
     @contextmanager
     def one(self, connection: Connection) -> Iterator[None]:
-        """Look after a connection for as long as it is open."""
+        """Check a connection's deadlines for as long as it is open."""
         self._begin_after_fork()
         with self._lock:
             self._open.add(connection)
@@ -116,13 +116,13 @@ class Connections:
             pause.wait(self._tick_s)
 
     def _goes_on(self) -> bool:
-        # Decided under the lock: whoever comes after this starts a new clock.
+        # Decided under the lock: a connection after this starts a new clock.
         with self._lock:
             self._is_ticking = bool(self._open)
             return self._is_ticking
 
     def close(self) -> None:
-        """Say goodbye to all and let nobody in any more, as a server does that goes away."""
+        """Close all websockets with 1001 (going away), and refuse new ones."""
         with self._lock:
             self._is_closed = True
             leaving = tuple(self._open)

@@ -1,4 +1,4 @@
-"""Which pages of other sites a browser lets read answers: CORS, as CometBFT's server has it."""
+"""CORS headers, as CometBFT's server sends them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASKED_HEADERS = "Access-Control-Request-Headers"
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """Origins, methods and headers that pages may use; without origins, nothing is said.
+    """Origins, methods and headers that pages may use; without origins, no headers are sent.
 
     An origin may have one ``*`` in it, such as ``https://*.example.com``.
     """
@@ -25,7 +25,7 @@ class Cors:
     headers: tuple[str, ...]
 
     def add_headers(self, request: Request, response: Response) -> None:
-        """Add to the answer what a browser looks for."""
+        """Add the CORS headers to a response."""
         if not self.origins:
             return
         if request.method == "OPTIONS" and _ASKED_METHOD in request.headers:
@@ -65,7 +65,7 @@ class Cors:
 
 
 def _matches(origin: str, allowed: str) -> bool:
-    # By hand: fnmatch would take the brackets of an IPv6 address for a set of characters.
+    # Manually: fnmatch would take the brackets of an IPv6 address for a set of characters.
     start, star, end = allowed.partition(ANY)
     if not star:
         return origin == allowed

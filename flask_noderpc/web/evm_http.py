@@ -1,4 +1,4 @@
-"""HTTP as geth speaks it: which requests hold a body that is read."""
+"""HTTP of the EVM layer, with geth's checks of requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CONTENT_TYPES = {"application/json", "application/json-rpc", "application/jsonr
 
 
 def answer_evm(dispatcher: Dispatcher, max_body: int, permissions: Permissions) -> Response:
-    """The answer to a request of the EVM layer."""
+    """Answer a request of the EVM layer."""
     if request.method == "GET" and not request.content_length and not request.query_string:
-        # geth: what load balancers ask for to see whether somebody is there.
+        # geth: the health check of load balancers.
         return Response(b"", HTTPStatus.OK)
     refusal = _refusal(max_body)
     if refusal is not None:
@@ -35,20 +35,20 @@ def answer_evm(dispatcher: Dispatcher, max_body: int, permissions: Permissions) 
 def _refusal(max_body: int) -> Response | None:
     size = request.content_length or 0
     if request.method in ("PUT", "DELETE"):
-        return _said("method not allowed", HTTPStatus.METHOD_NOT_ALLOWED)
+        return _plain_text("method not allowed", HTTPStatus.METHOD_NOT_ALLOWED)
     if size > max_body:
-        return _said(
+        return _plain_text(
             f"content length too large ({size}>{max_body});"
             " NODERPC_EVM_MAX_BODY_BYTES raises it",
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         )
     if request.mimetype not in _CONTENT_TYPES:
-        return _said(
+        return _plain_text(
             "invalid content type, only application/json is supported",
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         )
     return None
 
 
-def _said(text: str, status: HTTPStatus) -> Response:
+def _plain_text(text: str, status: HTTPStatus) -> Response:
     return Response(f"{text}\n", status, {"X-Content-Type-Options": "nosniff"}, "text/plain")

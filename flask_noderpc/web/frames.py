@@ -48,15 +48,15 @@ class SizeLimit(Extension):
     ) -> CloseReason | RsvBits:
         """No bits of the header, or the code to close with."""
         if not opcode.iscontrol():
-            begun = self._size if opcode is Opcode.CONTINUATION else 0
-            self._size = begun + payload_length
+            earlier = self._size if opcode is Opcode.CONTINUATION else 0
+            self._size = earlier + payload_length
             if self._size > self._max_message:
                 return CloseReason.MESSAGE_TOO_BIG
         return _NO_BITS
 
 
 class SmallFrames:
-    """How many small frames have come in the current second."""
+    """Counter of small frames in the current second."""
 
     def __init__(self) -> None:
         self._second = 0.0

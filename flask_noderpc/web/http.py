@@ -27,14 +27,14 @@ from ..wire.envelope import URI_ID
 from .client import sender_of
 from .origin import ORIGIN_DENIED, Permissions
 
-REPRODUCIBLE = "flask_noderpc.told"
-"""Where the environ of a request says what it was answered."""
+REPRODUCIBLE = "flask_noderpc.reproducible"
+"""Environ key of a request's reproducible result."""
 
-# CometBFT: what cacheable answers carry.
+# CometBFT: the header of cacheable answers.
 _CACHE_CONTROL = "public, max-age=86400"
 
 _PART = 1 << 16
-"""How much of a body that nobody wants is held at once, in bytes."""
+"""Bytes of a discarded body that are read at once."""
 
 _FORM_METHODS = ("POST", "PUT", "PATCH")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -43,8 +43,8 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 def answer_get(
     dispatcher: Dispatcher, name: str, permissions: Permissions, max_form: int | None = None
 ) -> Response:
-    """The answer to ``/<route>`` with its parameters; those of a form, whose body may have
-    ``max_form`` bytes, stand behind those of the URL."""
+    """Return the answer to ``/<route>`` with its parameters; those of the URL precede those
+    of a form, whose body may have ``max_form`` bytes."""
     if not permissions.may_read:
         return _response(dispatcher.failed(URI_ID, OriginRefused(ORIGIN_DENIED)))
     try:
@@ -57,7 +57,7 @@ def answer_get(
 
 
 def _with_form(max_body: int) -> bytes | Mapping[str, str]:
-    """The query string, or what is in it and in the form."""
+    """Return the query string, or the values of it and of the form."""
     is_plain = request.mimetype == _FORMS[0]
     # Go: net/http, Request.ParseForm: with other methods such a form is not read.
     if request.mimetype not in _FORMS or (is_plain and request.method not in _FORM_METHODS):
@@ -77,14 +77,14 @@ def _with_form(max_body: int) -> bytes | Mapping[str, str]:
 
 
 def answer_post(dispatcher: Dispatcher, body: bytes, permissions: Permissions) -> Response:
-    """The answer to a JSON-RPC body; its content type does not matter."""
+    """Return the answer to a JSON-RPC body; its content type does not matter."""
     if not permissions.may_read:
         return _response(dispatcher.failed(None, OriginRefused(ORIGIN_DENIED)))
     return _response(dispatcher.post(body, sender_of(permissions)))
 
 
 def read_body(max_body: int) -> bytes:
-    """The body of the current request; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
+    """Return the request's body; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         discard_body(max_body)
@@ -93,7 +93,7 @@ def read_body(max_body: int) -> bytes:
 
 
 def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
-    """The body, and how long it may be; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
+    """Return the body and its limit; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
     limit = _limit_body(max_body)
     try:
         body = request.get_data(cache=cache)
@@ -111,11 +111,11 @@ def _body(max_body: int, *, cache: bool) -> tuple[bytes, int]:
 def discard_body(limit: int) -> None:
     """Read a body that is refused, if it is at most twice as long as it may be.
 
-    A server that is to close while somebody sends cuts the connection, and then a proxy tells
-    its client of a bad gateway instead of our answer.
+    A server that is to close while somebody sends cuts the connection, and then a proxy answers
+    its client with a bad gateway instead.
     """
     size = request.content_length or 0
-    # Who waits for leave to send hears the answer now.
+    # A client that expects 100-continue gets the answer now.
     if not 0 < size <= 2 * limit or "HTTP_EXPECT" in request.environ:
         return
     # Werkzeug knows what is left, where a host has read of it.
@@ -133,11 +133,11 @@ def _limit_body(max_body: int) -> int:
 
 
 def refuse(dispatcher: Dispatcher, error: RPCError) -> Response:
-    """The answer to a body that can't be read."""
+    """Return the answer to a body that can't be read."""
     return _response(dispatcher.refused(error))
 
 
-class _Told(Response):
+class _RPCResponse(Response):
     # CometBFT: notifications are answered with nothing, not even a type.
     default_mimetype = None
 
@@ -152,13 +152,13 @@ def _response(reply: Reply) -> Response:
     if reply.etag:
         headers.append(("ETag", f'"{reply.etag}"'))
         if "HTTP_IF_NONE_MATCH" in environ and _is_known(reply.etag):
-            return _Told(b"", status_line(HTTPStatus.NOT_MODIFIED), headers)
-    return _Told(reply.body, status_line(reply.status), headers)
+            return _RPCResponse(b"", status_line(HTTPStatus.NOT_MODIFIED), headers)
+    return _RPCResponse(reply.body, status_line(reply.status), headers)
 
 
 @cache
 def status_line(status: HTTPStatus) -> str:
-    """The status with its phrase, as it is written in RFC 9110; Werkzeug's is upper case."""
+    """Return the status with its phrase as in RFC 9110; Werkzeug's is upper case."""
     return f"{status.value} {HTTP_STATUS_CODES[status.value]}"
 
 

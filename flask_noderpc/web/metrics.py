@@ -59,7 +59,7 @@ _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class _Resident(Collector):
-    """The resident size of each process, where the system is one that tells it."""
+    """Resident size of each process, on systems with ``/proc``."""
 
     def collect(self) -> Iterator[Metric]:
         """The sizes now, by process id."""
@@ -142,7 +142,7 @@ def count(backend: ChainBackend, memory: CacheMemory) -> None:
 
 
 def page(backend: ChainBackend, memory: CacheMemory) -> Response:
-    """What Prometheus reads; without the height where the store can't be read."""
+    """Return the page for Prometheus; without the height if the store can't be read."""
     with suppress(NodeRPCError):
         backend.start()
         _HEIGHT.labels(backend.genesis().chain_id).set(backend.latest_height())

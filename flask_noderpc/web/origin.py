@@ -1,4 +1,4 @@
-"""What whoever sent a request may do here, told by its address and its headers.
+"""Permissions of the sender of a request, by its address and its headers.
 
 Anybody may read a chain. But a page that somebody happens to open must not send
 transactions through a node that this browser can reach; on real nodes it can. Programs
@@ -24,7 +24,7 @@ ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS al
 
 
 class Permissions(NamedTuple):
-    """What whoever sent a request may do."""
+    """Permissions of the sender of a request."""
 
     may_read: bool
     may_write: bool
@@ -32,14 +32,14 @@ class Permissions(NamedTuple):
 
 
 PROGRAM = Permissions(may_read=True, may_write=True)
-_TELLING = ("Sec-Fetch-Site", "Origin", "Referer")
-BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _TELLING)
-"""Where browsers say whose page it is, as an environ has it; who says nothing is a program."""
+_BROWSER_HEADERS = ("Sec-Fetch-Site", "Origin", "Referer")
+BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _BROWSER_HEADERS)
+"""Environ keys of the headers by which browsers identify the page; programs send none."""
 
 LOOPBACK = "noderpc.loopback"
 """Set in the environ by a server whose address only this machine reaches, and no proxy."""
 
-# What proxies say of those they stand for: these are not of this machine.
+# Headers of proxies: the clients behind them are not of this machine.
 _FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 
 # RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
@@ -52,7 +52,7 @@ _EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Whose pages may read, and whose may change state; those of this site always may.
+    """Origins whose pages may read, and may change state; those of this site always may.
 
     With ``dev``, pages of this machine and browser extensions change state and have its keys
     sign, where they come from this machine.
@@ -69,9 +69,9 @@ class OriginPolicy:
         return ANY not in self.readers
 
     def add_headers(self, response: Response) -> None:
-        """Have caches keep answers apart that other pages may not read."""
+        """Vary answers by browser headers, if some pages may not read."""
         if self.restrict_reading:
-            response.vary.update(_TELLING)
+            response.vary.update(_BROWSER_HEADERS)
 
     def serves(self, host: str) -> bool:
         """Return true if there is no list, or it has the host that a request names."""
@@ -93,8 +93,8 @@ class OriginPolicy:
         return any(fnmatchcase(name, _bare(allowed).lower()) for allowed in self.hosts)
 
     def permissions(self, headers: Headers, host: str, peer: str = "") -> Permissions:
-        """What the sender of these headers to this host may do; who has no address, ``peer``,
-        may not sign."""
+        """Return the permissions of the sender of these headers to this host; without an
+        address, ``peer``, it may not sign."""
         is_local = bool(peer) and _is_of_this_machine(headers, host, peer)
         relation = _relation(headers, host)
         if relation == "same-origin":
@@ -153,7 +153,7 @@ def _is_for_development(origin: str) -> bool:
 
 
 def _relation(headers: Headers, host: str) -> str:
-    """How the sender's page stands to this site, in the words of ``Sec-Fetch-Site``."""
+    """Return the relation of the sender's page to this site, as ``Sec-Fetch-Site`` names it."""
     relation = headers.get("Sec-Fetch-Site")
     if relation in ("same-origin", "none"):
         return "same-origin"
@@ -173,8 +173,8 @@ def _relation(headers: Headers, host: str) -> str:
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
-    """Compare an origin, as a whole, with the host; a proxy with TLS may not tell of the
-    scheme."""
+    """Compare an origin, as a whole, with the host; a proxy with TLS may not forward
+    the scheme."""
     sent, own = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
     if sent is None or own is None:
         return False

@@ -1,4 +1,4 @@
-"""The kernel's send buffer of a websocket, of which some is kept for a Close.
+"""The kernel's send buffer of a websocket, of which some is reserved for a Close.
 
 To a peer that reads nothing a server writes until that buffer is full. Linux takes a few
 megabytes for one connection, and then not even a Close.
@@ -17,12 +17,12 @@ _UNLIMITED = 0
 
 
 def reserve(sock: socket.socket) -> None:
-    """Have the kernel take less than it could."""
+    """Limit what the kernel takes."""
     _set(sock, _MAX_UNSENT, _SMALL)
 
 
 def release(sock: socket.socket) -> None:
-    """Have it take all that it can; whoever waits to write is woken."""
+    """Let the kernel take all that it can; a blocked writer is woken."""
     _set(sock, _UNLIMITED, _LARGE)
 
 

@@ -1,4 +1,4 @@
-"""Pages that no node has: whether it should be asked, and what may be asked."""
+"""Pages beside the RPC: readiness, OpenAPI and metrics."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
         start()
         backend.check_ready()
     except Exception as error:
-        said = to_rpc_error(error).text_with_hint
-        return Response(f"{said}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
+        detail = to_rpc_error(error).text_with_hint
+        return Response(f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
     return Response("ready\n", mimetype="text/plain")
 
 

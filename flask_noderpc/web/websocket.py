@@ -72,7 +72,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
         self._wrong_version = wrong_version
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
-        """Register a handler on ``bp``; the app is never kept."""
+        """Register a handler on ``bp``; no reference to the app is stored."""
 
         def decorate(handler: Handler) -> None:
             @wraps(handler)
@@ -193,8 +193,7 @@ class _Ended(Response):
         if "werkzeug.socket" in environ:
             return super().__call__(environ, start_response)
         if "gunicorn.socket" in environ:
-            # How gunicorn's workers are told that there is no answer to send.
+            # gunicorn: its workers then send no answer.
             raise StopIteration
-        # pywsgi would take what a client still sends for its next request, were it not told
-        # that there is nobody.
+        # pywsgi would parse what a client still sends as its next request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")
