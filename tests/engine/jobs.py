@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import threading
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,6 +141,31 @@ class Large(Job[bytes]):
 
     def __call__(self, engine: EvmEngine) -> bytes:
         return self.data
+
+
+class _Cycle:
+    """An object that refers to itself."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+class DropsOldCycle(Job[bool]):
+    """Drops a cycle that has survived collections; true if the next ones free it."""
+
+    def __call__(self, engine: EvmEngine) -> bool:
+        gc.collect()
+        cycle = _Cycle()
+        for _ in range(gc.get_threshold()[2] + 1):
+            gc.collect(1)
+        dropped = weakref.ref(cycle)
+        del cycle
+        # Enough for young collections, and too little for a full one beside all modules.
+        young, middle, _ = gc.get_threshold()
+        objects: list[list[int]] = []
+        while dropped() is not None and len(objects) < young * (middle + 5):
+            objects.append([])
+        return dropped() is None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.kit import ROOT, until
 
 from .jobs import (
+    DropsOldCycle,
     Endless,
     Held,
     Killed,
@@ -299,6 +300,10 @@ def test_an_error_that_cannot_be_read_again_leaves_the_process_to_others(
 def test_large_values_travel(one: Executors) -> None:
     data = os.urandom(5 << 20)
     assert one.run(Large(data), LONG_S) == data
+
+
+def test_cycles_of_former_jobs_are_freed_soon(one: Executors) -> None:
+    assert one.run(DropsOldCycle(), LONG_S)
 
 
 def test_calls_a_thousand_deep(one: Executors) -> None:
