@@ -151,9 +151,7 @@ def test_a_batch_that_is_read_at_once_is_read_as_its_calls_are(
         (b"\xff", False),
     ],
 )
-@pytest.mark.parametrize(
-    "call", ['{"method":"}\\"]é","id":[1]}', '{"method":"m","params":[{}]}']
-)
+@pytest.mark.parametrize("call", ['{"method":"}\\"]é","id":1}', '{"method":"m","params":[{}]}'])
 def test_geth_reads_the_first_value_of_a_body(
     call: str, following: bytes, answered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
