@@ -26,7 +26,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(AppInfo|BlockResults|BlockID|BlockMeta|Block|Commit|ConsensusParams|Evidence|Event"
         r"|Genesis|Lease|NetInfo|NodeInfo|PendingCount|PendingTxs|PublicKey|QueryResult|TxResult"
-        r"|ValidatorSet|ValidatorUpdate|ConsensusParamsUpdate|Params|DuplicateVoteEvidence|Home)",
+        r"|ValidatorSet|ValidatorUpdate|ConsensusParamsUpdate|Params|DuplicateVoteEvidence|Home|Dialect)",
     ),
     ("py:class", r"AppState"),
     ("py:meth", r"Producer\..*"),

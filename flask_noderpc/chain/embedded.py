@@ -45,7 +45,7 @@ class EmbeddedChain(SQLiteBackend):
     called with the chain's genesis once in each process. Nothing is opened before
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
-    the chain has a :meth:`control`. ``retain_blocks`` is the number of latest blocks to
+    the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
     retain; all if not given.
     """
 

@@ -95,7 +95,7 @@ def test_the_defaults_of_start_are_those_that_it_has() -> None:
     assert "[default: data/noderpc.db in the home]" in said
     assert "[default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm]" in said
     assert said.count("[default: true; with --dev: false]") == 1
-    assert "no transaction waits. [default: true; with --dev: false]" in said
+    assert "without transactions. [default: true; with --dev: false]" in said
     assert "instance folder" not in said
 
 
