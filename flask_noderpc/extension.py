@@ -129,7 +129,7 @@ def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
 
 
 class _Rules:
-    """What flask-sock takes for a blueprint: something with a ``route``."""
+    """Stand-in for a blueprint, as flask-sock expects one: something with a ``route``."""
 
     def __init__(self, state: BlueprintSetupState) -> None:
         self._state = state

@@ -162,7 +162,7 @@ class Mount:
                 raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
 
     def rules(self, has_prefix: bool) -> Iterable[tuple[str, str, list[str], View]]:
-        """What is registered: rule, endpoint, methods, view."""
+        """Rules to register: rule, endpoint, methods, view."""
         every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
         posts = [method for method in every if method != "GET"] or ["POST"]
         for prefix, add_headers_to in self.prefixes():
@@ -187,11 +187,11 @@ class Mount:
             yield "/evm", _EVM, methods, self._answer_evm
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
-        """Where the dialect serves all paths, and the mark of each in names of endpoints."""
+        """Prefixes under which the dialect serves all paths, with suffixes of endpoints."""
         return ((prefix, prefix.replace("/", "_")) for prefix in self._dialect.http.mounts)
 
     def _websocket_names(self) -> tuple[str, ...]:
-        """What a real node has routes for, only to say that they are for websockets."""
+        """Paths that a real node has only for websockets."""
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
     def _get(self, name: str) -> View:
@@ -255,7 +255,7 @@ class Mount:
         return response
 
     def permissions(self) -> Permissions:
-        """What the sender of the current request may do, beside signing."""
+        """Return what the sender of the current request may do, except signing."""
         if request.environ.keys().isdisjoint(BROWSER_HEADERS):
             return PROGRAM
         return self._signer()
@@ -270,7 +270,7 @@ class Mount:
 
     @contextmanager
     def _reserve(self) -> Iterator[None]:
-        """What a websocket takes: a thread, and a place among those that are open."""
+        """Reserve a thread and a slot among the open websockets."""
         client = sender_of(self.permissions()).client
         with reserve_thread(self.settings.server_threads), self._connections.slot(client):
             yield
@@ -326,7 +326,7 @@ class Mount:
         return [route for route in self._allowed_routes if route.name not in left_out]
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
-        """What is registered for websockets: rule, endpoint, handler."""
+        """Websocket rules to register: rule, endpoint, handler."""
         for prefix, add_headers_to in self.prefixes():
             yield f"{prefix}/websocket", f"websocket{add_headers_to}", self.serve_websocket
         if self._evm is not None:

@@ -117,7 +117,7 @@ def header_by_hash(ctx: Context, params: HeaderByHash) -> ResultHeader:
 
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:
-    """What executing a block gave."""
+    """Results of executing a block."""
     if _is_before_all(ctx, params.height):
         raise ResultNotFound("could not find results for height #0")
     return ctx.backend.results(block_height(ctx.backend, params.height))

@@ -112,7 +112,7 @@ def _require_passed(ctx: Context, check: TxResult, tx_hash: bytes, prefix: str =
 
 
 def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
-    """What the application's check says of a transaction, which then waits for a block."""
+    """Result of the application's check of a transaction, which then waits for a block."""
     return begin_broadcast_tx_sync(ctx, params).finish()
 
 
@@ -129,7 +129,7 @@ def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[Resul
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
-    """The transaction's hash; what the check says is not told."""
+    """The transaction's hash; the result of the check is not returned."""
     submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(submission, len(params.tx))
     _require_passed(ctx, submission.check, tx_hash)
@@ -143,7 +143,7 @@ def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> StartedCall[Resu
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:
-    """What check and execution of a transaction gave, once it is in a block."""
+    """Results of check and execution of a transaction, once it is in a block."""
     tx_hash = hashes.tx_hash(params.tx)
     with ctx.waiters.acquire(ctx.client) as waiter:
         before = ctx.backend.latest_height()
@@ -194,5 +194,5 @@ def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxRecord |
 
 
 def check_tx(ctx: Context, params: TxParams) -> TxResult:
-    """What the application's check says of a transaction; nothing is kept."""
+    """Result of the application's check of a transaction, which is not stored."""
     return ctx.backend.check_tx(params.tx)

@@ -34,9 +34,7 @@ class Peers(Params):
     unconditional: bool = param(
         Flag(), default=False, doc="Whether they are let in however many there are."
     )
-    private: bool = param(
-        Flag(), default=False, doc="Whether other nodes are not told of them."
-    )
+    private: bool = param(Flag(), default=False, doc="Do not announce them to other nodes.")
 
 
 # CometBFT: rpc/core/net.go; its texts.

@@ -1,1 +1,1 @@
-"""The EVM: what runs messages on a state that is kept by roots and hashes."""
+"""The EVM: runs messages on a state that is stored by roots and hashes."""

@@ -1,6 +1,6 @@
-"""What an EVM must be able to do; all that is asked of one is made of this.
+"""Interface of an EVM engine.
 
-An engine knows records by their hashes and nothing of where they are kept.
+An engine knows records by their hashes and nothing of where they are stored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class NodeStore(Protocol):
-    """What a chain keeps for its engine."""
+    """Storage of nodes and code by hash that a chain provides to its engine."""
 
     def record(self, digest: bytes) -> bytes | None:
         """A node or a code by its hash."""
@@ -62,7 +62,7 @@ class Step(Protocol):
         """All of it."""
 
     def return_data(self) -> bytes:
-        """What the last call gave."""
+        """Return data of the last call."""
 
     def storage(self, address: bytes, slot: int) -> int:
         """A word of storage as it is now."""
@@ -144,4 +144,4 @@ class Job(ABC, Generic[T_co]):
 
     @abstractmethod
     def __call__(self, engine: EvmEngine) -> T_co:
-        """What comes of it."""
+        """Run the job and return its result."""

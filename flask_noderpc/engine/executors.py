@@ -67,11 +67,11 @@ class Executors:
     def _executor_for(self, ticket: Ticket, seconds: float) -> Executor:
         with self._lock:
             self._serve_next(ticket.pool)
-        while not ticket.told.is_set():
+        while not ticket.called.is_set():
             left = ticket.left(seconds)
             if left <= 0:
                 raise ExecutorsBusy(self._count)
-            ticket.told.wait(left)
+            ticket.called.wait(left)
         if ticket.gave_way:
             raise ExecutorsBusy(self._count)
         if ticket.executor is None:
@@ -104,7 +104,7 @@ class Executors:
             self._start_one(pool)
 
     def _start_one(self, pool: WorkerPool) -> None:
-        # It comes to the lock when whoever has it is done.
+        # It gets the lock when the thread that has it is done.
         threading.Thread(target=self._have_started, args=(pool,), daemon=True).start()
         pool.missing -= 1
         pool.starting += 1
@@ -135,7 +135,7 @@ class Executors:
         last = next(ticket for ticket in reversed(pool.queue) if ticket.client == owner)
         pool.queue.remove(last)
         last.gave_way = True
-        last.told.set()
+        last.called.set()
 
     def _leave(self, ticket: Ticket) -> None:
         pool, executor = ticket.pool, ticket.executor
@@ -171,7 +171,7 @@ class Ticket:
 
     def __init__(self, pool: WorkerPool, client: str) -> None:
         self.pool, self.client = pool, client
-        self.told = threading.Event()
+        self.called = threading.Event()
         self.executor: Executor | None = None
         self.gave_way = False
         self._entered = time.monotonic()
@@ -217,7 +217,7 @@ class WorkerPool:
     def dismiss(self) -> None:
         """Tell who waits that nobody comes."""
         for ticket in self.queue:
-            ticket.told.set()
+            ticket.called.set()
         self.queue.clear()
 
     def check(self, client: str, most: int) -> None:
@@ -226,7 +226,7 @@ class WorkerPool:
             raise ExecutorsBusy.of_client(most)
 
     def call_next(self) -> None:
-        """Give who is idle to whoever's client was not served for the longest."""
+        """Assign idle executors to the client that was not served for the longest."""
         while self.queue and (executor := self._free()):
             ticket = min(self.queue, key=self._last_served)
             self.queue.remove(ticket)
@@ -235,7 +235,7 @@ class WorkerPool:
             self._served = [name for name in self._served if name in present] + [ticket.client]
             ticket.executor = executor
             self.working.append(ticket)
-            ticket.told.set()
+            ticket.called.set()
 
     def _free(self) -> Executor | None:
         """One that has nothing to do; each may have been killed meanwhile."""

@@ -1,4 +1,4 @@
-"""What is asked of an engine, each thing whole: it goes to another process and comes back."""
+"""Picklable EVM jobs, sent to an executor process, and their results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What a block's transactions did, in their order."""
+    """Outcomes of a block's transactions, in their order."""
 
     change: StateChange
     outcomes: tuple[tuple[Transaction, Outcome] | Refused | None, ...]
@@ -181,7 +181,7 @@ _GOOD_ENOUGH = 0.015
 
 
 def _least_gas(message: Message) -> int:
-    """What a message needs to begin."""
+    """Return the least gas with which a message can begin."""
     lists = message.access_list, message.authorizations
     least = intrinsic_gas(message.data, message.to is None, *lists)
     return max(least, floor_gas(message.data))

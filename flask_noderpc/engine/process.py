@@ -57,7 +57,7 @@ class Executor:
             self.end()
             raise ExecutionTimedOut from None
         except BaseException as error:
-            # Whoever waits may be ended too: the answer must not go to the next.
+            # The caller may be ended too: the answer must not go to the next.
             self.end()
             if isinstance(error, OSError | EOFError):
                 raise ExecutorDied from None
@@ -68,7 +68,7 @@ class Executor:
         raise value
 
     def lives(self) -> bool:
-        """Whether the process is still there; one may be killed while it has nothing to do."""
+        """True if the process is alive; one may be killed while it has nothing to do."""
         if self._process.poll() is not None:
             self.end()
         return self.alive

@@ -72,7 +72,7 @@ class _Store(BaseDB):
         return key in self.written or self._records.record(key) is not None
 
     def __delitem__(self, key: bytes) -> None:
-        # Older states share what is kept already.
+        # Older states share what is stored already.
         self.written.pop(key, None)
 
 
@@ -87,7 +87,7 @@ class _State(PragueState):
 
     @property
     def blob_base_fee(self) -> int:
-        """What the environment says."""
+        """Return the block context of an environment."""
         return self.blob_fee
 
     def increment_nonce(self, address: Address) -> None:
@@ -116,7 +116,7 @@ class _Authorization:
         self.y_parity, self.r, self.s = own.y_parity, own.r, own.s
 
     def validate(self, chain_id: int) -> None:
-        """Whether it is for this chain, and its signature the one of two that counts."""
+        """True if it is for this chain and its signature has a low s."""
         if self.chain_id not in (0, chain_id) or self.nonce >= (1 << 64) - 1:
             raise ValueError("of another chain")
         if self.y_parity > 1 or self.s > ORDER // 2:

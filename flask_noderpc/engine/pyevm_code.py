@@ -58,7 +58,7 @@ class Computation(PragueComputation):
 
     @property
     def is_origin_computation(self) -> bool:
-        """Whether it is the transaction's own.
+        """True if it is the transaction's own computation.
 
         py-evm asks who sent it; EIP-7702 lets contracts call in the sender's name.
         """
@@ -188,7 +188,7 @@ class Computation(PragueComputation):
         return list({own for each in self._lasting() for own in each.accounts_to_delete})
 
     def get_self_destruct_beneficiaries(self) -> list[Address]:
-        """Who gets what they had."""
+        """Return the beneficiaries of the accounts that are deleted."""
         return list({own for each in self._lasting() for own in each.beneficiaries})
 
     def get_raw_log_entries(self) -> tuple[tuple[int, bytes, tuple[int, ...], bytes], ...]:
@@ -221,7 +221,7 @@ class Computation(PragueComputation):
         return _COLLISION
 
     def settle(self, error: str = "", missing: int = 0) -> None:
-        """Tell what the instruction at hand took, or would have, unless it was told."""
+        """Report what the current instruction took, or would have, unless it was reported."""
         step, self.step = self.step, None
         if step is not None:
             cost = step.gas - self._gas_meter.gas_remaining + missing
@@ -368,7 +368,7 @@ class _Step:
         return bytes(memory._bytes)
 
     def return_data(self) -> bytes:
-        """What the last call gave."""
+        """Return data of the last call."""
         return bytes(self._own.return_data)
 
     def storage(self, address: bytes, slot: int) -> int:

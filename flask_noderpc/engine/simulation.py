@@ -44,7 +44,7 @@ _CALL_BYTES, _LOG_BYTES, _BLOCK_BYTES = 1024, 768, 2048
 
 @dataclass(frozen=True, slots=True)
 class CallBlock:
-    """What one block is to be: its number and time are said, the rest may be."""
+    """Header fields of one simulated block: number and time are given, others may be."""
 
     changes: BlockChanges
     overrides: Overrides
@@ -65,7 +65,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What a call gave; its logs have the transfers if these were wanted."""
+    """Outcome of a call; its logs include the transfers if these were requested."""
 
     outcome: Outcome
     logs: tuple[EmittedLog, ...]

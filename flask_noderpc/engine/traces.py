@@ -109,7 +109,7 @@ def _check_message(world: World, environment: Environment, message: Message) -> 
 
 @dataclass(frozen=True, slots=True)
 class ListAccess(Job[tuple[tuple[AccessListEntry, ...], Outcome]]):
-    """What a call touches: run it with what it touched, until that is all of it."""
+    """Access list of a call: run it with the list so far until the list is complete."""
 
     root: bytes
     environment: Environment

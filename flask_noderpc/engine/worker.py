@@ -1,4 +1,4 @@
-"""What an executor's process does: one job after the other, until its parent has gone."""
+"""Main loop of an executor process: run one job after another until the parent is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""geth's envelope: which bodies hold calls, and how errors are told.
+"""geth's envelope: which bodies hold calls, and how errors are written.
 
 geth: rpc/json.go, rpc/handler.go. Every reply is a 200; ids are echoed as they came.
 """
@@ -86,7 +86,7 @@ class GethEnvelope(Envelope):
         return self.failure(None, error)
 
     def code(self, error: RPCError) -> int:
-        """The code that an error is told with."""
+        """Return the code of an error."""
         return _told(error)[0]
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:

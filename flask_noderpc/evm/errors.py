@@ -19,7 +19,7 @@ class EvmError(RPCError):
 
 
 class PrunedHistory(EvmError):
-    """A block was there, and is not kept any more."""
+    """A block that was pruned."""
 
     def __init__(self) -> None:
         # execution-apis: history that the node no longer has; geth: core/history.

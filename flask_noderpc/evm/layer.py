@@ -24,7 +24,7 @@ METHODS = frozenset(
 
 
 class EvmLayer:
-    """What answers calls and tells subscribers over a mount's backend.
+    """Dispatcher and subscriptions of the EVM layer over a mount's backend.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
     """
@@ -62,7 +62,7 @@ class EvmLayer:
         drop: Callable[[str], None],
         sender: Sender,
     ) -> EvmSession:
-        """What a websocket talks to."""
+        """Return the session of a websocket."""
         return EvmSession(
             self.dispatcher,
             self._hub,

@@ -1,4 +1,4 @@
-"""The node's chain as Ethereum blocks: each made once, and kept while it is asked for."""
+"""The node's chain as Ethereum blocks: each built once, and cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import PrunedHistory
 
 _MEMO = "evm reader"
 _KEPT_BLOCKS = 128
-# Blocks of thousands of logs are large, and so a hundred of them are not kept.
+# Blocks of thousands of logs are large, and so a hundred of them are not cached.
 _KEPT_BYTES = 64 << 20
 # What waits is shown again and again, and finding out who signed it is dear.
 _KEPT_WAITING = 8192
@@ -29,14 +29,14 @@ _SMALL_POOL, _MOST_SMALL, _MOST_PENDING = 16 << 20, 5_000, 100
 def reader(ctx: Context) -> Reader:
     """The reader of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may each make one; only the first is kept.
+        # Two threads may each make one; only the first is used.
         ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
     found: Reader = ctx.memo[_MEMO]
     return found
 
 
 class Reader:
-    """Reads blocks of a backend; those it has made lately are at hand."""
+    """Reads blocks of a backend; those it has built recently are cached."""
 
     def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
@@ -70,7 +70,7 @@ class Reader:
             case int():
                 return wanted
             case Tag.EARLIEST:
-                # A node that forgot its first blocks begins at what it kept.
+                # A node that forgot its first blocks begins at what it has.
                 base = self._backend.base_height()
                 return 0 if base <= self.first else base
             case _:
@@ -104,7 +104,7 @@ class Reader:
     def block(self, wanted: Height | ByHash) -> Block | None:
         """The block that is meant; a pending one is made of what waits.
 
-        Raise :exc:`.errors.PrunedHistory` for one that is no longer kept.
+        Raise :exc:`.errors.PrunedHistory` for one that was pruned.
         """
         if isinstance(wanted, ByHash):
             return self.by_hash(wanted.hash)
@@ -120,7 +120,7 @@ class Reader:
         return found
 
     def pending(self) -> Block | None:
-        """What waits for a block, on top of the latest; ``None`` where that can't be read."""
+        """Return the pending block on the latest; ``None`` if the mempool can't be read."""
         latest = self.at(self.latest)
         if latest is None:
             # A foreign node may have the results a little later.

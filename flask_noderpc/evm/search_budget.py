@@ -1,4 +1,4 @@
-"""What one call may still cost."""
+"""Budget of one search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SearchBudget:
 
     @property
     def limits(self) -> SearchLimits:
-        """What the backend's own search may cost."""
+        """Return the limits of the backend's own search."""
         settings = self._settings
         return SearchLimits(
             settings.search_timeout, settings.search_max_rows, settings.max_response_bytes

@@ -15,7 +15,7 @@ _TITLES = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a surface is served."""
+    """An address at which an API is served."""
 
     surface: str
     address: Address
@@ -58,5 +58,5 @@ def _who_can_reach(sock: socket.socket) -> str:
     if host.is_loopback:
         return "this machine only"
     if host.is_unspecified:
-        return "every address of this machine: whoever can reach one of them"
-    return "whoever can reach this address"
+        return "every address of this machine: anyone who can reach one of them"
+    return "anyone who can reach this address"

@@ -38,7 +38,7 @@ def config_path(home: Path) -> Path:
 
 
 def read_config(home: Path) -> dict[str, Any]:
-    """What the file says, nothing where there is none; raise
+    """Return the settings of the file, none if it does not exist; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
     path = config_path(home)
     try:
@@ -61,7 +61,7 @@ def read_config(home: Path) -> dict[str, Any]:
 
 
 def default_database(home: Path) -> Path:
-    """Where a home's store is, unless another is set."""
+    """Return the path of a home's store, unless a setting has another."""
     return home / "data" / "noderpc.db"
 
 

@@ -1,4 +1,4 @@
-"""Where a store can't be: file systems that don't lock."""
+"""Refuse stores on file systems that do not lock."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Answers that were sent before, sent again before a request is even taken apart.
 
 The first request of its kind goes the whole way, through Flask and every guard. Where its
-answer followed from its parameters and the chain alone, what was sent is kept under all bytes
+answer followed from its parameters and the chain alone, the response is cached under all bytes
 that were asked, headers too, but for the id of a call: the same bytes get the same answer
 while the chain is the same.
 """
@@ -49,7 +49,7 @@ _REPEATABLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 304 ")
 
 
 def why_no_response_cache(app: Flask) -> str:
-    """What of the host's has to see every request of an app; empty where nothing does."""
+    """Return what of the host's has to see every request of an app; empty if nothing does."""
     if type(app).wsgi_app is not Flask.wsgi_app or "wsgi_app" in vars(app):
         return "the app has WSGI middleware"
     if any(getattr(type(app), step) is not getattr(Flask, step) for step in _STEPS):
@@ -188,7 +188,7 @@ class ResponseCache:
         )
 
     def _now(self) -> dict[bytes, bytes]:
-        """What the clocks of an answer say."""
+        """Return the header fields of an answer that carry the time."""
         second = int(time.time())
         if second != self._second:
             date = formatdate(second, usegmt=True).encode()

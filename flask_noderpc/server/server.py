@@ -1,7 +1,7 @@
 """gevent's server with deadlines, bounds on connections, and fair turns.
 
 gevent.pywsgi waits for a client as long as the client likes, leaves Nagle's algorithm on, and
-serves whoever has more to ask before it looks at others.
+serves those who have more to ask before it accepts others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXPECTATION_FAILED = (
 )
 
 _TICK_S = 0.25
-# Whoever keeps us waiting for longer makes room for others, where there is none.
+# A client that is slower than this may be evicted, where there is no space for others.
 _PATIENCE_S = 1.0
 
 
@@ -67,7 +67,7 @@ class Limits:
 
 
 class Phase(Enum):
-    """What a connection waits for at its peer."""
+    """Phases in which a connection waits for its client."""
 
     NOTHING = "nothing, it is our turn"
     REQUEST = "its next request"
@@ -97,7 +97,7 @@ class Handler(HeadWriter):
         self.since = 0.0
         self.phase = Phase.NOTHING
         self._raw_request: RawRequest | None = None
-        """A request whose answer may be kept."""
+        """A request whose response may be cached."""
         self._sent: list[bytes] = []
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
@@ -206,7 +206,7 @@ class Handler(HeadWriter):
         ):
             return
         has_body = self.content_length or "transfer-encoding" in self.headers
-        # Who expects it is told to go on first, and that is no part of what was sent.
+        # 100 Continue goes first to a client that expects it, and is no part of the response.
         if (
             reproducible.may_hold
             and "expect" not in self.headers
@@ -231,23 +231,23 @@ class Handler(HeadWriter):
         self.phase, self.deadline, self.since = before
 
     def is_overdue(self, now: float) -> bool:
-        """Whether its peer keeps us waiting for too long."""
+        """True if the client is past the deadline of its phase."""
         return self.deadline < now and self._is_awaited()
 
     def may_go(self, now: float) -> bool:
-        """Whether it may make room for others: idle, or slow."""
+        """True if it may be evicted: idle, or slow."""
         if self.phase is Phase.REQUEST:
             return True
         return self.since < now - _PATIENCE_S and self._is_awaited()
 
     def _is_awaited(self) -> bool:
-        """Whether it is our peer's turn."""
+        """True if the server waits for the client."""
         if self.phase is Phase.BODY:
             return not self._has_whole_body()
         return self.phase is not Phase.NOTHING
 
     def _has_whole_body(self) -> bool:
-        """Whether the request was read to its end, and it is our answer that takes time."""
+        """True if the request was read to its end and the answer is being made."""
         body = self.wsgi_input
         if body is None:
             return True
@@ -262,7 +262,7 @@ class Handler(HeadWriter):
 
 
 def _client(address: Any) -> str:
-    """Whose a connection is; empty of one that has no address, and is not told from others."""
+    """Return the client's address; empty for one that has none, as by a unix socket."""
     return client_key(address[0]) if isinstance(address, tuple) else ""
 
 
@@ -290,7 +290,7 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         self._open: dict[Any, Handler] = {}
         """By the greenlets that serve them."""
         self._greeting: dict[socket.socket, tuple[str, float]] = {}
-        """Whose they are, and since when."""
+        """Clients of the open connections, and the times since which they are open."""
         self._clock: Any = None
         # The node tells of them where they happen.
         for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
@@ -338,7 +338,7 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
             self._open.pop(handler.greenlet, None)
 
     def _refusal(self, client: str) -> bytes:
-        """What a newcomer is told for whom no room can be made."""
+        """Return the answer to a client for which no connection can be evicted."""
         most = self.limits.per_client
         if client and most is not None:
             own = [each for each in self._open.values() if each.client == client]
@@ -352,7 +352,7 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
 
     def _make_room(self, among: Collection[Handler]) -> bool:
         """Drop the one that has waited the longest for its next request; where none does, the
-        one that has kept us waiting the longest."""
+        one that has been slow for the longest."""
         now = time.monotonic()
         first = min(
             (handler for handler in among if handler.may_go(now)),

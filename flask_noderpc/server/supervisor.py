@@ -70,7 +70,7 @@ class Supervisor:
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
             # What nohup ignores stays ignored. A script's background job ignores SIGINT too,
-            # and is told by it to end: geth and CometBFT take it (Go: signal.Notify).
+            # and is ended by it: geth and CometBFT take it (Go: signal.Notify).
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
         # Go: programs that do not ask for them ignore these signals, and so do nodes. Processes

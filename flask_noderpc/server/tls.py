@@ -8,7 +8,7 @@ from ..errors import ConfigurationError
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """What they are served with; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return the TLS context; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def refuse() -> str:

@@ -1,4 +1,4 @@
-"""What the processes of one node do: told to each of them when it starts."""
+"""Specifications of a node's worker processes, passed to each when it starts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class WorkerSpec:
     """A socket whose other end is the parent's: it ends with the parent, and takes reports."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
-    """Where the host's app is, as ``flask --app`` has it; empty for the node's own."""
+    """Import path of the host's app, as of ``flask --app``; empty for the node's own."""
     mount: str = "noderpc"
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the node's own app, by their names."""
     folder: str = ""
-    """Where that keeps its chain."""
+    """Folder of the chain of the node's own app."""
     restarted: bool = False
     """True if one before it was ready: it serves also where the node can't start now, to say
     so."""
@@ -46,5 +46,5 @@ class WorkerSpec:
 
     @classmethod
     def decode(cls, text: str) -> WorkerSpec:
-        """What :meth:`encode` made."""
+        """Decode the text that :meth:`encode` made."""
         return jsoncodec.decode(text.encode(), cls)

@@ -19,7 +19,7 @@ _GAS_LOG, _GAS_TOPIC, _GAS_LOG_BYTE = 375, 375, 8
 
 @dataclass(frozen=True, slots=True)
 class EmittedLog:
-    """What a log is to say; a topic has 32 bytes."""
+    """Data and topics of a log to emit; a topic has 32 bytes."""
 
     topics: tuple[bytes, ...] = ()
     data: bytes = b""

@@ -1,4 +1,4 @@
-"""What every backend must do, as tests: subclass it and give it your backend.
+"""Tests that every backend must pass: subclass the contract and give it your backend.
 
 .. code-block:: python
 
@@ -206,7 +206,7 @@ class ChainBackendContract(ABC):
         assert backend.wait_for_height(latest, timeout=0.01) == latest
 
     def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
-        """What may have logs is told in order, and nothing outside of the range."""
+        """Heights of logs come in order, and none is outside of the range."""
         found = backend.log_heights(LogSearch((), (), 2, 5), SearchLimits())
         assert list(found) == sorted({*found} & {*range(2, 6)})
         assert not backend.ethereum_tx_heights(b"\x00" * 32, SearchLimits())
@@ -224,7 +224,7 @@ class ChainBackendContract(ABC):
             filters.get("0x1")
 
     def test_room_for_filters_is_shared_out(self, backend: ChainBackend) -> None:
-        """Whoever has most of them gives way, until the newcomer has its share."""
+        """The client with most of them is evicted, until the newcomer has its share."""
         filters = backend.filters()
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
         for request_id in ("0x1", "0x2", "0x3"):

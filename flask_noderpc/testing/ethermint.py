@@ -36,7 +36,7 @@ _TX_DECODE, _INSUFFICIENT_FUNDS, _OUT_OF_GAS, _INVALID_SEQUENCE = 2, 5, 11, 32
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the chain knows of an address; the balance in wei."""
+    """State of an address; the balance in wei."""
 
     nonce: int = 0
     balance: int = FUNDS
@@ -63,7 +63,7 @@ class EthermintDouble(Application):
         self._state, self._layout, self._base_fee = state, layout, base_fee
 
     def info(self) -> AppInfo:
-        """Who it is and how far it has come."""
+        """Return name, version and latest height."""
         return AppInfo(
             data="ethermint-double",
             version="1",
@@ -76,7 +76,7 @@ class EthermintDouble(Application):
         return InitChain(app_hash=bytes(32), changes={_APP_HASH: bytes(32)})
 
     def check_tx(self, tx: bytes) -> TxResult:
-        """Whether it is signed, can be paid, and may come next or later."""
+        """Check that it is signed, can be paid, and has the next nonce or a later one."""
         transactions = ethereum_transactions(tx, unsigned=False)
         try:
             _check_known(transactions)
@@ -125,10 +125,10 @@ class EthermintDouble(Application):
 
     def account(self, address: bytes) -> Account:
         """Nonce and balance after the last block."""
-        kept = self._state.get(_account_key(address))
-        if kept is None:
+        stored = self._state.get(_account_key(address))
+        if stored is None:
             return Account()
-        return Account(int.from_bytes(kept[:8]), int.from_bytes(kept[8:]))
+        return Account(int.from_bytes(stored[:8]), int.from_bytes(stored[8:]))
 
     def _run_all(
         self, transactions: Sequence[Transaction], accounts: dict[bytes, Account]

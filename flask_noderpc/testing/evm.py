@@ -63,7 +63,7 @@ class EvmNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What happens to the chain within has never happened after it."""
+        """Take back on exit what happened to the chain within."""
         number = self.chain.control().snapshot()
         try:
             yield

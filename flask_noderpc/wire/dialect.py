@@ -42,7 +42,7 @@ class Behaviours:
     """The few behaviours, beside shapes, in which dialects differ."""
 
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
-    """What is told of a block's messages: of which, and with which keys."""
+    """Selects the messages of a block that subscribers get, and their keys."""
     unknown_block_is_null: bool = False
     """CometBFT: an unknown block gives a result without a block, not an error."""
     proves_each_block: bool = False

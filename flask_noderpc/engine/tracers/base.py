@@ -1,4 +1,4 @@
-"""What all tracers have in common."""
+"""Base classes of all tracers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Recorder(Tracer, ABC):
 
     @abstractmethod
     def result(self, outcome: Outcome) -> Any:
-        """What was seen; the message is over."""
+        """Return the trace; the message is over."""
 
 
 class TracerConfig(ABC):

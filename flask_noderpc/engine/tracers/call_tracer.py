@@ -19,7 +19,7 @@ _FRAME_BYTES, _LOG_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class CallTracer(TracerConfig):
-    """Whether messages within messages are left out, and whether logs are shown."""
+    """Leave out messages within messages, and show logs, if set."""
 
     only_top_call: bool = False
     with_log: bool = False
@@ -113,7 +113,7 @@ def _caller(frame: Frame) -> bytes:
 
 
 def callee(frame: Frame) -> bytes:
-    """Whose code it is that runs."""
+    """Return the address whose code runs."""
     return frame.code_address if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.to
 
 
@@ -139,7 +139,7 @@ def _settle(made: dict[str, Any], output: bytes, error: str) -> None:
 
 
 def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
-    """What a message reported counts only if all around it got through."""
+    """Remove the logs of a message if one around it failed."""
     waiting = [(top, failed)]
     while waiting:
         made, failed = waiting.pop()

@@ -1,4 +1,4 @@
-"""The messages of a transaction as one list, as Parity told of them.
+"""The messages of a transaction as one list, as Parity lists them.
 
 geth: eth/tracers/native/call_flat.go.
 """
@@ -31,7 +31,7 @@ _PARITY = {
 
 @dataclass(frozen=True, slots=True)
 class FlatCalls(TracerConfig):
-    """Whether calls of precompiled contracts are shown, and whether errors are Parity's."""
+    """Show calls of precompiled contracts, and use Parity's errors, if set."""
 
     precompiles: bool = False
     parity_errors: bool = False
@@ -94,7 +94,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
 
 def _told(call: dict[str, Any]) -> dict[str, Any]:
-    """What is asked and what is given, each kind of message in its own words."""
+    """Return action and result of a message, with the members of its kind."""
     kind, value = call["type"], call.get("value", "0x0")
     asked = {"from": call["from"], "gas": call["gas"], "value": value}
     given = {"gasUsed": call["gasUsed"]}

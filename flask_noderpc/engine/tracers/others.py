@@ -17,7 +17,7 @@ _ENTRY_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class FourByte(TracerConfig):
-    """Which functions were called with how much data; geth: eth/tracers/native/4byte.go."""
+    """Count calls by function selector and size; geth: eth/tracers/native/4byte.go."""
 
     def recorder(self, room: Room) -> Recorder:
         return _FourByte(room)
@@ -77,5 +77,5 @@ class _Mux(MultiTracer, Recorder):
             recorder.begin(world, environment, message)
 
     def result(self, outcome: Outcome) -> Any:
-        """What each has to show."""
+        """Return the result of each tracer by its name."""
         return {name: each.result(outcome) for name, each in self._recorders.items()}

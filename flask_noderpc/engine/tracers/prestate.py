@@ -20,7 +20,7 @@ _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class Prestate(TracerConfig):
-    """What of the accounts is shown; ``diff`` shows both sides of what changed."""
+    """Parts of the accounts to show; ``diff`` shows them before and after."""
 
     diff: bool = False
     code: bool = True
@@ -133,7 +133,7 @@ class _Prestate(Recorder):
         return {"pre": before, "post": after}
 
     def _change(self, address: bytes, seen: _Seen) -> dict[str, Any] | None:
-        """What of an account is another; slots that are not are left out before as well."""
+        """Return the changed fields of an account; unchanged slots are left out before, too."""
         now, made = self._world.account(address), dict[str, Any]()
         if now.balance != seen.balance:
             made["balance"] = hex(now.balance)

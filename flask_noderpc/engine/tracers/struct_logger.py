@@ -19,7 +19,7 @@ _WORD = 32
 
 @dataclass(frozen=True, slots=True)
 class StructLogger(TracerConfig):
-    """What of a step is shown; no more steps after ``limit`` bytes, unless it is 0."""
+    """Parts of a step to show; no more steps after ``limit`` bytes, unless it is 0."""
 
     stack: bool = True
     storage: bool = True

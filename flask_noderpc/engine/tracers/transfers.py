@@ -23,7 +23,7 @@ class TransferTracer(Tracer):
 
     @property
     def logs(self) -> tuple[EmittedLog, ...]:
-        """What was reported, in order."""
+        """Logs and transfers, in order."""
         return tuple(self._open[0])
 
     def enter(self, frame: Frame) -> None:

@@ -162,7 +162,7 @@ def _checked(args: CallArgs) -> CallArgs:
 
 
 class StateOverride(ParamField):
-    """What of the state is to be otherwise, by address."""
+    """State overrides by address."""
 
     json_type = "object"
 
@@ -230,7 +230,7 @@ _BLOCK = Members(*(name for name, _, _ in _BLOCK_MEMBERS))
 
 
 class BlockOverride(ParamField):
-    """What of the block is to be otherwise."""
+    """Block overrides."""
 
     json_type = "object"
 

@@ -30,7 +30,7 @@ class LogFilter:
     block_hash: bytes | None = None
 
     def matches(self, log: Log) -> bool:
-        """Whether the log is one of them, whatever its block."""
+        """True if the log matches, in any block."""
         if self.addresses and log.address not in self.addresses:
             return False
         if len(self.topics) > len(log.topics):

@@ -1,4 +1,4 @@
-"""Which receipts a subscription to them tells of."""
+"""Filters of receipt subscriptions."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Log(WireSchema):
 
 
 class Receipt(WireSchema):
-    """What executing a transaction gave."""
+    """Result of executing a transaction."""
 
     block_hash = Data(data_key="blockHash", get=lambda r: r.place.block_hash)
     block_number = Quantity(data_key="blockNumber", get=lambda r: r.place.block_number)

@@ -26,7 +26,7 @@ from .params import Index, mismatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConfig:
-    """What was said; a tracer's name is looked up when it is needed."""
+    """Options of a trace as given; a tracer's name is looked up when it is needed."""
 
     logger: StructLogger = field(default_factory=StructLogger)
     tracer: str | None = None

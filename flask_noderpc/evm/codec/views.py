@@ -1,4 +1,4 @@
-"""What handlers answer with beside Ethereum's own objects."""
+"""Results of handlers other than Ethereum's own objects."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class HeadView:
-    """A header as subscribers are told of it."""
+    """A header as subscribers get it."""
 
     header: Header

@@ -21,7 +21,7 @@ from ..codec.params import Address, Bool, Hash, mismatch
 from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
-# A block takes milliseconds, and whoever asks waits.
+# A block takes milliseconds, and the caller waits.
 _MOST_BLOCKS = 10_000
 
 # What is more counts milliseconds.
@@ -81,7 +81,7 @@ class MineMany(Params):
 
 
 class NoFork(ParamField):
-    """What a chain is to begin as: here its own genesis alone."""
+    """Configuration to reset a chain to: here its own genesis alone."""
 
     json_type = "object"
 
@@ -127,7 +127,7 @@ class OfWaiting(Params):
 
 
 def control(ctx: Context) -> Control:
-    """What drives the chain; raise :exc:`.errors.EvmError` where nothing does."""
+    """Return the chain's control; raise :exc:`.errors.EvmError` if it has none."""
     try:
         return ctx.backend.control()
     except NotSupported as error:
@@ -136,7 +136,7 @@ def control(ctx: Context) -> Control:
 
 @contextmanager
 def driving(ctx: Context) -> Iterator[Control]:
-    """The same; what it refuses is told to the caller."""
+    """The same; its refusal is the caller's error."""
     try:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
@@ -208,7 +208,7 @@ def set_automine(ctx: Context, params: Switch) -> bool:
 
 
 def automine(ctx: Context, params: NoParams) -> bool:
-    """Whether a block is made for each transaction."""
+    """True if a block is mined for each transaction."""
     return control(ctx).automines()
 
 

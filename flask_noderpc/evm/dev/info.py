@@ -1,4 +1,4 @@
-"""What anvil and hardhat tell of themselves."""
+"""Information methods of anvil and hardhat."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """Which chain this is, and its latest block; the hash of block 0 tells it from others."""
+    """Return chain id and latest block; the hash of block 0 distinguishes chains."""
     header = _latest(ctx).header
     genesis = reader(ctx).at(0)
     return {

@@ -34,7 +34,7 @@ REASONS: Mapping[str, str] = dict(_reasons())
 
 
 def refusing(name: str) -> Callable[[Context, Unread], NoReturn]:
-    """What refuses a method."""
+    """Return a handler that refuses a method."""
 
     def refuse(ctx: Context, params: Unread) -> NoReturn:
         """Refused: it would make the chain another than its blocks say."""

@@ -28,7 +28,7 @@ from ..queries import fees
 
 _MEMO = "evm wallet"
 
-# Two processes may take the same nonce, of which one is told so and takes another.
+# Two processes may take the same nonce, of which one is refused and takes another.
 _MOST_TRIES = 20
 _TAKEN = ("already known", "nonce too low")
 
@@ -82,7 +82,7 @@ class Wallet:
 def wallet(ctx: Context) -> Wallet:
     """That of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may each make one; only the first is kept.
+        # Two threads may each make one; only the first is used.
         ctx.memo.setdefault(_MEMO, Wallet(DEV_KEYS if ctx.settings.dev else ()))
     found: Wallet = ctx.memo[_MEMO]
     return found
@@ -173,7 +173,7 @@ class TypedData(ParamField):
     in_json = typed("object", "string")
 
     def from_json(self, value: Any) -> bytes:
-        """What of it is signed."""
+        """Return the transaction's signing payload."""
         if isinstance(value, str):
             try:
                 value = jsoncodec.decode(value.encode())

@@ -1,4 +1,4 @@
-"""Runs calls: ``eth_call``, ``eth_estimateGas``; nothing of what they do is kept."""
+"""Runs calls: ``eth_call``, ``eth_estimateGas``; nothing of what they do is stored."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OfCall(Params):
 
 
 def call(ctx: Context, params: OfCall) -> bytes:
-    """What a call returns."""
+    """Return data of a call."""
     outcome = run(ctx, prepared(ctx, params))
     raise_failure(outcome)
     return outcome.output
@@ -129,7 +129,7 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
 
 
 def executed(ctx: Context, job: Job[T]) -> T:
-    """What comes of a job."""
+    """Run a job and return its result."""
     try:
         return machine(ctx).run(job, ctx.client)
     except ExecutorsBusy as error:
@@ -137,7 +137,7 @@ def executed(ctx: Context, job: Job[T]) -> T:
 
 
 def run(ctx: Context, job: Job[T]) -> T:
-    """The same; what keeps a call from running is told in geth's words."""
+    """Run a job; errors that keep a call from running have geth's texts."""
     try:
         return executed(ctx, job)
     except ExecutionTimedOut as error:

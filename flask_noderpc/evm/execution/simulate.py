@@ -44,7 +44,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What is asked for."""
+    """Options of ``eth_simulateV1``."""
 
     blocks: tuple[CallBlock, ...]
     trace_transfers: bool

@@ -1,4 +1,4 @@
-"""What the state knows of accounts: balances, nonces, code, storage, and proofs of them."""
+"""Accounts at a block: balances, nonces, code, storage, and proofs of them."""
 
 from __future__ import annotations
 
@@ -185,12 +185,12 @@ def storage_values(ctx: Context, params: OfSlots) -> dict[str, Any]:
 
 
 class StorageKeys(ParamField):
-    """Places in storage, each told as it was asked."""
+    """Storage slots, each written as it was asked for."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[tuple[str, bytes], ...]:
-        """Each as it is told, and its word."""
+        """Return each name as it is written, and its word."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         if len(value) > _MOST_SLOTS:

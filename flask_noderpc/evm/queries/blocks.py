@@ -62,7 +62,7 @@ class HashAndIndex(WithHash):
 
 
 def is_committed(ctx: Context, params: AtNumber | OfBlock) -> bool:
-    """Whether the block is one of the chain, and not made of what waits."""
+    """True if the block is in the chain, and not the pending one."""
     return params.block is not Tag.PENDING
 
 

@@ -1,4 +1,4 @@
-"""What gas costs: read from the base fees and the tips of the latest blocks."""
+"""Gas prices, from the base fees and the tips of the latest blocks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def base_fee(ctx: Context, params: NoParams) -> int:
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
-    """What blob gas costs: nothing, as the chain's headers do not count it."""
+    """Base fee of blob gas: zero, as the chain's headers have none."""
     return NO_BLOB_FEE
 
 
@@ -117,7 +117,7 @@ class FeeHistory(Params):
     count: int = param(Count(), doc="How many blocks.")
     newest: Height = param(BlockNumber(), doc="The last of them.")
     percentiles: tuple[float, ...] = param(
-        Percentiles(), default=(), doc="Of which tips are told."
+        Percentiles(), default=(), doc="Percentiles of tips to return."
     )
 
 

@@ -48,7 +48,7 @@ def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
 
 
 def turn(ctx: Context, span: range) -> AbstractContextManager[None]:
-    """What looking through some blocks waits for; one block waits for nobody."""
+    """Return the limit on searches of several blocks; one block needs none."""
     return ctx.scans.acquire() if len(span) > 1 else nullcontext()
 
 
@@ -64,7 +64,7 @@ def logs_by_height(
         if block is None and height < ctx.backend.base_height():
             raise PrunedHistory
         if block is None:
-            # Whoever was told of no logs would not ask for this block again.
+            # A client that got no logs would not ask for this block again.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         budget.spend(1 + len(block.transactions))
         yield height, _matching(block, wanted)

@@ -17,11 +17,11 @@ from ..errors import EvmError
 from ..reader import reader
 
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
-"""What development nodes have, served with NODERPC_DEV alone."""
+"""Methods that development nodes have, served with NODERPC_DEV alone."""
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
-    """The name and version of this server, or what it is told to say."""
+    """The name and version of this server, or the text that is configured."""
     if ctx.settings.evm_client_version is not None:
         return ctx.settings.evm_client_version
     system = f"{platform.system().lower()}-{platform.machine()}"
@@ -48,7 +48,7 @@ def net_version(ctx: Context, params: NoParams) -> str:
 
 
 def listening(ctx: Context, params: NoParams) -> bool:
-    """Whether the node takes connections of peers."""
+    """True if the node takes connections of peers."""
     return ctx.backend.net_info().listening
 
 
@@ -97,15 +97,15 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
     head = chain.block(Tag.LATEST)
     if head is None:
         raise EvmError("header not found")
-    kept = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
+    stored = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
     try:
         ctx.backend.evm()
-        state = kept
+        state = stored
     except NotSupported:
         state = {"disabled": True}
     return {
         "head": {"number": head.header.number, "hash": head.header.hash},
-        **dict.fromkeys(("blocks", "tx", "receipts", "logs"), kept),
+        **dict.fromkeys(("blocks", "tx", "receipts", "logs"), stored),
         **dict.fromkeys(("state", "stateproofs"), state),
     }
 

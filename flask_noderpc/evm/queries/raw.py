@@ -63,7 +63,7 @@ def printed(ctx: Context, params: Numbered) -> str:
 
 
 def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
-    """None: what does not follow the chain is never kept."""
+    """None: blocks that do not follow the chain are never stored."""
     return ()
 
 

@@ -44,7 +44,7 @@ def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
 
 
 def receipt(ctx: Context, params: OfTransaction) -> Receipt | None:
-    """What executing a transaction gave; null while it waits."""
+    """Receipt of a transaction; null while it is pending."""
     return find(ctx, params.hash)
 
 

@@ -1,4 +1,4 @@
-"""What waits for a block, by sender and nonce."""
+"""The pool of pending transactions, by sender and nonce."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OfSender(Params):
 
 
 def content_from(ctx: Context, params: OfSender) -> Pool:
-    """What waits of one sender, by nonce."""
+    """Pending transactions of one sender, by nonce."""
     pending, queued = _parted(ctx)
     return {
         "pending": _by_nonce(pending.get(params.sender, ()), lambda placed: placed),

@@ -1,1 +1,1 @@
-"""What tells of news: filters that are polled, and subscriptions."""
+"""Polled filters and subscriptions."""

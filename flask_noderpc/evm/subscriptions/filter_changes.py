@@ -1,7 +1,7 @@
-"""What a filter has to tell since it was told last.
+"""Changes that a filter has not delivered yet.
 
 A poll tells of so many blocks, logs or transactions and says how far it went, and the next one
-goes on from there: whoever was away for long polls more often, and misses nothing.
+goes on from there: a client that was away for long polls more often, and misses nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..queries.logs import logs_by_height, turn
 from ..reader import reader
 
 Changes = tuple[tuple[Any, ...], int]
-"""What is told, and the cursor behind it."""
+"""Changes, and the cursor behind them."""
 
 # Of one poll. Transactions are cut by their bytes as well, and read so many at a time.
 _MOST_BLOCKS = 1_000
@@ -29,7 +29,7 @@ _PENDING_SLICE = 100
 
 
 def changes(ctx: Context, polled: PolledFilter) -> Changes:
-    """What is new, and the cursor behind it."""
+    """Return the changes, and the cursor behind them."""
     return _BY_KIND[polled.kind](ctx, polled)
 
 
@@ -59,25 +59,25 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
         return (), span[-1]
     own = range(low, high + 1)
     with turn(ctx, own):
-        found, told = _page(ctx, wanted, own, polled.cursor)
+        found, delivered = _page(ctx, wanted, own, polled.cursor)
     # Behind the end of its range there is nothing to tell.
-    return found, span[-1] if told == high else told
+    return found, span[-1] if delivered == high else delivered
 
 
 def _page(ctx: Context, wanted: LogFilter, span: range, cursor: int) -> Changes:
     """Logs until there are enough, and how far that is."""
     found: list[Log] = []
-    told = cursor
+    delivered = cursor
     try:
         for height, logs in logs_by_height(ctx, wanted, span):
             found += logs
-            told = height
+            delivered = height
             if len(found) >= ctx.settings.evm_logs_cap:
-                return tuple(found), told
+                return tuple(found), delivered
     except SearchTooCostly:
-        if told == cursor:
+        if delivered == cursor:
             raise
-        return tuple(found), told
+        return tuple(found), delivered
     return tuple(found), span[-1]
 
 

@@ -61,14 +61,14 @@ def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str
 
 
 def filter_changes(ctx: Context, params: OfFilter) -> tuple[Any, ...]:
-    """What is new since the filter was made or polled last."""
+    """Return the changes since the filter was made or polled last."""
     filters = ctx.backend.filters()
     for _ in range(_TRIES):
         polled = filters.get(params.id)
         found, cursor = changes(ctx, polled)
         if filters.move(polled, cursor):
             return found
-    # Whatever there was, polls beside this one have told it.
+    # Polls beside this one have delivered whatever there was.
     return ()
 
 

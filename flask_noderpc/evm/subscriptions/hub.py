@@ -1,4 +1,4 @@
-"""Who has subscribed to what, and telling them of blocks and of what waits for one."""
+"""Event buffers of subscribed topics; publishes blocks and pending transactions to them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class EvmHub(EventBuffers[Topic]):
 
     @property
     def wants_blocks(self) -> bool:
-        """Whether anybody wants to be told of blocks."""
+        """True if there are subscribers to blocks."""
         return any(isinstance(ring.topic, OfBlocks) for ring in self._now())
 
     @property
     def wants_pending(self) -> bool:
-        """Whether anybody wants to be told of transactions that wait."""
+        """True if there are subscribers to pending transactions."""
         return any(isinstance(ring.topic, Pending) for ring in self._now())
 
     def check_room(self, held: int) -> None:
@@ -93,11 +93,11 @@ class EvmHub(EventBuffers[Topic]):
             )
 
     def _tell_syncing(self) -> None:
-        """Tell of the node's state whoever has last heard of another."""
+        """Send the sync state to those subscribers who last got another."""
         rings = [ring for ring in self._now() if isinstance(ring.topic, Syncing)]
         if rings:
-            told = self._ctx.encode(_status(self._ctx))
-            self._deliver({ring: [told] for ring in rings if ring.newest != told})
+            status = self._ctx.encode(_status(self._ctx))
+            self._deliver({ring: [status] for ring in rings if ring.newest != status})
 
 
 def _status(ctx: Context) -> bool | dict[str, object]:

@@ -32,7 +32,7 @@ class _ById(Params):
 class EvmSession:
     """Answers one connection's messages, and gathers its notifications.
 
-    ``follow`` sees to it that a topic is told of, ``send`` sends a reply, ``wake`` says that
+    ``follow`` makes the feed follow a topic, ``send`` sends a reply, ``wake`` says that
     there is something to :meth:`pull`, and ``drop`` closes the connection of a slow reader:
     geth has no message that would say that something is missing.
     """
@@ -94,7 +94,7 @@ class EvmSession:
         return b"true"
 
     def pull(self) -> Iterator[bytes]:
-        """What waits; with a subscription that fell behind the connection ends."""
+        """Return waiting messages; with a subscription that fell behind the connection ends."""
         return self._held.pull(self._hang_up)
 
     def _hang_up(self, subscription: Subscription) -> Iterable[bytes]:

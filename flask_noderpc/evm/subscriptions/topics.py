@@ -1,6 +1,6 @@
-"""What can be subscribed to: kinds, each with the parameters that tell its topics apart.
+"""Kinds of subscriptions, each with the parameters that distinguish its topics.
 
-geth: eth/filters/api.go. Equal topics are one, whoever subscribes to them.
+geth: eth/filters/api.go. Equal topics are one for all subscribers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BoolOrNoOptions(Bool):
 
 
 class EncodedBlock:
-    """A block as subscribers are told of it: each piece encoded once."""
+    """A block as subscribers get it: each piece encoded once."""
 
     def __init__(self, ctx: Context, block: Block) -> None:
         self.block = block
@@ -69,7 +69,7 @@ class OfBlocks:
     __slots__ = ()
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """What a block tells."""
+        """Return the messages of a block."""
         raise NotImplementedError
 
 
@@ -119,7 +119,7 @@ class Receipts(OfBlocks):
 
 @dataclass(frozen=True, slots=True)
 class Syncing(OfBlocks):
-    """Whether the node is fetching blocks; told at once, and when it changes."""
+    """Sync state of the node: sent at once, and when it changes."""
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Nothing: it is the node that is asked."""
@@ -149,7 +149,7 @@ class Wanted(Params):
     kind: str = param(Anything(), doc="Name of the subscription.")
 
     def topic(self) -> Topic:
-        """What is subscribed to."""
+        """Return the topic."""
         raise NotImplementedError
 
 
@@ -197,7 +197,7 @@ class WantedPending(Wanted):
     )
 
     def topic(self) -> Topic:
-        """By what is told of each."""
+        """Return the topic by the detail that is sent of each."""
         return Pending(self.whole)
 
 
