@@ -11,7 +11,7 @@ from .codec.views import BlockView
 from .dev import signing
 from .dev.routes import DEV_ROUTES
 from .execution import access_lists, calls, filling, fork, sending, simulate, state, traces
-from .execution.unsupported import Unread, needs_state
+from .execution.unsupported import UnreadParams, needs_state
 from .queries import blocks, fees, logs, node, raw, transactions, txpool
 from .subscriptions import filter_methods
 
@@ -52,7 +52,7 @@ _BLOCKS = (
     Route(
         "eth_getBlockByHash",
         blocks.by_hash,
-        blocks.HashAndWhole,
+        blocks.BlockByHashParams,
         BlockView,
         WHEN_FOUND,
         chain_only=True,
@@ -60,37 +60,49 @@ _BLOCKS = (
     Route(
         "eth_getHeaderByNumber",
         blocks.header_by_number,
-        blocks.AtNumber,
+        blocks.AtNumberParams,
         ethereum.Header,
         chain_only=blocks.is_committed,
     ),
     Route(
         "eth_getHeaderByHash",
         blocks.header_by_hash,
-        blocks.WithHash,
+        blocks.BlockHashParams,
         ethereum.Header,
         WHEN_FOUND,
         chain_only=True,
     ),
-    Route("eth_getBlockTransactionCountByNumber", blocks.count_by_number, blocks.AtNumber, int),
-    Route("eth_getBlockTransactionCountByHash", blocks.count_by_hash, blocks.WithHash, int),
+    Route(
+        "eth_getBlockTransactionCountByNumber",
+        blocks.count_by_number,
+        blocks.AtNumberParams,
+        int,
+    ),
+    Route(
+        "eth_getBlockTransactionCountByHash", blocks.count_by_hash, blocks.BlockHashParams, int
+    ),
     Route(
         "eth_getBlockReceipts",
         blocks.receipts,
-        blocks.OfBlock,
+        blocks.BlockParams,
         tuple,
         chain_only=blocks.is_committed,
     ),
-    Route("eth_getUncleCountByBlockNumber", blocks.uncles_by_number, blocks.AtNumber, int),
-    Route("eth_getUncleCountByBlockHash", blocks.uncles_by_hash, blocks.WithHash, int),
+    Route(
+        "eth_getUncleCountByBlockNumber", blocks.uncles_by_number, blocks.AtNumberParams, int
+    ),
+    Route("eth_getUncleCountByBlockHash", blocks.uncles_by_hash, blocks.BlockHashParams, int),
     Route(
         "eth_getUncleByBlockNumberAndIndex",
         blocks.uncle_by_number,
-        blocks.NumberAndIndex,
+        blocks.NumberAndIndexParams,
         BlockView,
     ),
     Route(
-        "eth_getUncleByBlockHashAndIndex", blocks.uncle_by_hash, blocks.HashAndIndex, BlockView
+        "eth_getUncleByBlockHashAndIndex",
+        blocks.uncle_by_hash,
+        blocks.HashAndIndexParams,
+        BlockView,
     ),
 )
 
@@ -98,20 +110,20 @@ _TRANSACTIONS = (
     Route(
         "eth_getTransactionByHash",
         transactions.by_hash,
-        transactions.OfTransaction,
+        transactions.TransactionParams,
         ethereum.PlacedTransaction,
     ),
     Route(
         "eth_getTransactionByBlockNumberAndIndex",
         transactions.by_number_and_index,
-        blocks.NumberAndIndex,
+        blocks.NumberAndIndexParams,
         ethereum.PlacedTransaction,
         chain_only=blocks.is_committed,
     ),
     Route(
         "eth_getTransactionByBlockHashAndIndex",
         transactions.by_hash_and_index,
-        blocks.HashAndIndex,
+        blocks.HashAndIndexParams,
         ethereum.PlacedTransaction,
         WHEN_FOUND,
         chain_only=True,
@@ -119,27 +131,27 @@ _TRANSACTIONS = (
     Route(
         "eth_getTransactionReceipt",
         transactions.receipt,
-        transactions.OfTransaction,
+        transactions.TransactionParams,
         ethereum.Receipt,
         chain_only=True,
     ),
-    Route("eth_getTransactionLogs", transactions.logs, transactions.OfTransaction, tuple),
+    Route("eth_getTransactionLogs", transactions.logs, transactions.TransactionParams, tuple),
     Route(
         "eth_getRawTransactionByHash",
         transactions.raw_by_hash,
-        transactions.OfTransaction,
+        transactions.TransactionParams,
         bytes,
     ),
     Route(
         "eth_getRawTransactionByBlockNumberAndIndex",
         transactions.raw_by_number_and_index,
-        blocks.NumberAndIndex,
+        blocks.NumberAndIndexParams,
         bytes,
     ),
     Route(
         "eth_getRawTransactionByBlockHashAndIndex",
         transactions.raw_by_hash_and_index,
-        blocks.HashAndIndex,
+        blocks.HashAndIndexParams,
         bytes,
     ),
     Route(
@@ -170,60 +182,73 @@ _FEES = (
 
 _LOGS = (
     Route(
-        "eth_getLogs", logs.get_logs, logs.Filtered, tuple, chain_only=True, reads_index=True
+        "eth_getLogs",
+        logs.get_logs,
+        logs.LogFilterParams,
+        tuple,
+        chain_only=True,
+        reads_index=True,
     ),
-    Route("eth_newFilter", filter_methods.new_filter, logs.Filtered, str),
+    Route("eth_newFilter", filter_methods.new_filter, logs.LogFilterParams, str),
     Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
     Route(
         "eth_newPendingTransactionFilter",
         filter_methods.new_pending_filter,
-        filter_methods.Whole,
+        filter_methods.PendingFilterParams,
         str,
     ),
     Route(
-        "eth_getFilterChanges", filter_methods.filter_changes, filter_methods.OfFilter, tuple
+        "eth_getFilterChanges",
+        filter_methods.filter_changes,
+        filter_methods.FilterIdParams,
+        tuple,
     ),
-    Route("eth_getFilterLogs", filter_methods.filter_logs, filter_methods.OfFilter, tuple),
-    Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.OfFilter, bool),
+    Route(
+        "eth_getFilterLogs", filter_methods.filter_logs, filter_methods.FilterIdParams, tuple
+    ),
+    Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.FilterIdParams, bool),
 )
 
 _STATE = (
-    Route("eth_getBalance", state.balance, state.OfAccount, int),
-    Route("eth_getTransactionCount", state.transaction_count, state.OfAccount, int),
-    Route("eth_getCode", state.code, state.OfAccount, bytes),
-    Route("eth_getStorageAt", state.storage_at, state.OfSlot, bytes),
-    Route("eth_getStorageValues", state.storage_values, state.OfSlots, dict),
-    Route("eth_getProof", state.proof, state.OfProof, dict),
-    Route("eth_call", calls.call, calls.OfCall, bytes),
-    Route("eth_estimateGas", calls.estimate_gas, calls.OfCall, int),
+    Route("eth_getBalance", state.balance, state.AccountParams, int),
+    Route("eth_getTransactionCount", state.transaction_count, state.AccountParams, int),
+    Route("eth_getCode", state.code, state.AccountParams, bytes),
+    Route("eth_getStorageAt", state.storage_at, state.SlotParams, bytes),
+    Route("eth_getStorageValues", state.storage_values, state.SlotsParams, dict),
+    Route("eth_getProof", state.proof, state.ProofParams, dict),
+    Route("eth_call", calls.call, calls.CallParams, bytes),
+    Route("eth_estimateGas", calls.estimate_gas, calls.CallParams, int),
     Route("eth_fillTransaction", filling.fill, filling.FillParams, dict),
-    Route("eth_createAccessList", access_lists.create, access_lists.OfAccess, dict),
-    Route("eth_simulateV1", simulate.simulate, simulate.OfSimulation, tuple),
+    Route("eth_createAccessList", access_lists.create, access_lists.AccessListParams, dict),
+    Route("eth_simulateV1", simulate.simulate, simulate.SimulationParams, tuple),
 )
 
 _TXPOOL = (
     Route("txpool_status", txpool.status, NoParams, dict),
     Route("txpool_content", txpool.content, NoParams, dict),
-    Route("txpool_contentFrom", txpool.content_from, txpool.OfSender, dict),
+    Route("txpool_contentFrom", txpool.content_from, txpool.SenderParams, dict),
     Route("txpool_inspect", txpool.inspect, NoParams, dict),
 )
 
 _DEBUG = (
-    Route("debug_getRawHeader", raw.header, blocks.OfBlock, bytes),
-    Route("debug_getRawBlock", raw.block, blocks.OfBlock, bytes),
-    Route("debug_getRawReceipts", raw.receipts, blocks.OfBlock, tuple),
-    Route("debug_getHeaderRlp", raw.header_at, raw.Numbered, bytes),
-    Route("debug_getBlockRlp", raw.block_at, raw.Numbered, bytes),
-    Route("debug_printBlock", raw.printed, raw.Numbered, str),
+    Route("debug_getRawHeader", raw.header, blocks.BlockParams, bytes),
+    Route("debug_getRawBlock", raw.block, blocks.BlockParams, bytes),
+    Route("debug_getRawReceipts", raw.receipts, blocks.BlockParams, tuple),
+    Route("debug_getHeaderRlp", raw.header_at, raw.BlockNumberParams, bytes),
+    Route("debug_getBlockRlp", raw.block_at, raw.BlockNumberParams, bytes),
+    Route("debug_printBlock", raw.printed, raw.BlockNumberParams, str),
     Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
-    Route("debug_getRawTransaction", raw.transaction, transactions.OfTransaction, bytes),
+    Route("debug_getRawTransaction", raw.transaction, transactions.TransactionParams, bytes),
     Route(
-        "debug_traceTransaction", traces.transaction, traces.OfTracedTransaction, jsoncodec.Raw
+        "debug_traceTransaction",
+        traces.transaction,
+        traces.TraceTransactionParams,
+        jsoncodec.Raw,
     ),
-    Route("debug_traceCall", traces.call, traces.OfTracedCall, jsoncodec.Raw),
-    Route("debug_traceBlock", traces.block_of_bytes, traces.OfTracedBytes, tuple),
-    Route("debug_traceBlockByNumber", traces.block_by_number, traces.OfTracedNumber, tuple),
-    Route("debug_traceBlockByHash", traces.block_by_hash, traces.OfTracedHash, tuple),
+    Route("debug_traceCall", traces.call, traces.TraceCallParams, jsoncodec.Raw),
+    Route("debug_traceBlock", traces.block_of_bytes, traces.TraceBytesParams, tuple),
+    Route("debug_traceBlockByNumber", traces.block_by_number, traces.TraceNumberParams, tuple),
+    Route("debug_traceBlockByHash", traces.block_by_hash, traces.TraceHashParams, tuple),
 )
 
 EVM_ROUTES = RouteTable(
@@ -236,7 +261,7 @@ EVM_ROUTES = RouteTable(
         *_STATE,
         *_TXPOOL,
         *_DEBUG,
-        *(Route(name, needs_state, Unread, str) for name in _NEED_STATE),
+        *(Route(name, needs_state, UnreadParams, str) for name in _NEED_STATE),
     )
 )
 

@@ -212,7 +212,7 @@ class ChainBackendContract(ABC):
         assert not backend.ethereum_tx_heights(b"\x00" * 32, SearchLimits())
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
-        """Of two polls from the same place one tells what is new."""
+        """Of two polls from the same cursor one returns the changes."""
         filters, made = backend.filters(), PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}")
         filters.add(made, 1)
         with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):

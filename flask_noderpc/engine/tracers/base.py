@@ -13,7 +13,7 @@ from ...errors import TraceStopped
 from ..base import Frame, Step, Tracer, World
 
 NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
-"""Errors of instructions before they are at work; geth tells its tracers of no others."""
+"""Errors of instructions before they run; geth reports no others to its tracers."""
 
 
 class Room:

@@ -208,7 +208,7 @@ class Header(WireSchema):
 
 
 class Transactions(WireField):
-    """All of a block's transactions, whole or by their hashes."""
+    """All of a block's transactions, complete or by their hashes."""
 
     json_type = "array"
     _whole = staticmethod(compiled(Transaction))
@@ -216,7 +216,7 @@ class Transactions(WireField):
     def encode(self, value: BlockView) -> Json:
         """A list."""
         placed = value.block.transactions
-        if value.whole:
+        if value.full_transactions:
             return [self._whole(tx) for tx in placed]
         return [hex.data(tx.transaction.hash) for tx in placed]
 
@@ -253,7 +253,7 @@ def _none(view: HeadView) -> None:
 
 
 class _Head(WireSchema):
-    """A header as ``newHeads`` tells of it: what later forks brought is null, not left out."""
+    """A header as ``newHeads`` sends it: members of later forks are null, not left out."""
 
     # geth: core/types/gen_header_json.go, which is not what eth_getHeaderByNumber answers.
     withdrawals_root = Data(data_key="withdrawalsRoot", nullable=True, get=_none)

@@ -13,10 +13,10 @@ class PlainNumber(int):
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block with its transactions whole or by their hashes."""
+    """A block with complete transactions or their hashes."""
 
     block: Block
-    whole: bool
+    full_transactions: bool
 
     @property
     def header(self) -> Header:

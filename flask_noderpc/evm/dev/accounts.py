@@ -21,7 +21,7 @@ from .control import Number, control
 
 
 @dataclass(frozen=True, slots=True)
-class OfBalance(Params):
+class BalanceParams(Params):
     """Of ``anvil_setBalance``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -29,7 +29,7 @@ class OfBalance(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfNonce(Params):
+class NonceParams(Params):
     """Of ``anvil_setNonce``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -37,7 +37,7 @@ class OfNonce(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfCode(Params):
+class CodeParams(Params):
     """Of ``anvil_setCode``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -45,7 +45,7 @@ class OfCode(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfWord(Params):
+class StorageWordParams(Params):
     """Of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -61,31 +61,31 @@ def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
     return True
 
 
-def set_balance(ctx: Context, params: OfBalance) -> bool:
+def set_balance(ctx: Context, params: BalanceParams) -> bool:
     """Give an account its balance."""
     return _patch(ctx, params.address, AccountOverride(balance=params.balance))
 
 
-def add_balance(ctx: Context, params: OfBalance) -> bool:
+def add_balance(ctx: Context, params: BalanceParams) -> bool:
     """Give an account more than it has."""
-    before = state.balance(ctx, state.OfAccount(params.address, Tag.LATEST))
+    before = state.balance(ctx, state.AccountParams(params.address, Tag.LATEST))
     if before + params.balance >= 1 << 256:
         raise EvmError("the balance would have more than 256 bits")
     return _patch(ctx, params.address, AccountOverride(balance=before + params.balance))
 
 
-def set_nonce(ctx: Context, params: OfNonce) -> bool:
+def set_nonce(ctx: Context, params: NonceParams) -> bool:
     """Give an account its next nonce."""
     if params.nonce > hex.MAX_UINT64:
         raise EvmError("nonce has more than 64 bits")
     return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
 
 
-def set_code(ctx: Context, params: OfCode) -> bool:
+def set_code(ctx: Context, params: CodeParams) -> bool:
     """Put code at an address."""
     return _patch(ctx, params.address, AccountOverride(code=params.code))
 
 
-def set_storage_at(ctx: Context, params: OfWord) -> bool:
+def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     """Put a word into an account's storage."""
     return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))

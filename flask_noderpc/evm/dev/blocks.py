@@ -23,27 +23,27 @@ _HIGHEST_FEE = 1 << 255
 
 
 @dataclass(frozen=True, slots=True)
-class OfFee(Params):
+class FeeParams(Params):
     """Of ``anvil_setNextBlockBaseFeePerGas``."""
 
     fee: int = param(Big(), doc="Wei for a unit of gas.")
 
 
 @dataclass(frozen=True, slots=True)
-class OfCoinbase(Params):
+class CoinbaseParams(Params):
     """Of ``anvil_setCoinbase``."""
 
     address: bytes = param(Address(), doc="Who gets the tips.")
 
 
 @dataclass(frozen=True, slots=True)
-class OfLimit(Params):
+class GasLimitParams(Params):
     """Of ``evm_setBlockGasLimit``."""
 
     limit: int = param(Number(), doc="Units of gas.")
 
 
-def set_base_fee(ctx: Context, params: OfFee) -> bool:
+def set_base_fee(ctx: Context, params: FeeParams) -> bool:
     """Let the next block have a base fee."""
     if params.fee >= _HIGHEST_FEE:
         raise EvmError("a base fee has at most 255 bits")
@@ -52,14 +52,14 @@ def set_base_fee(ctx: Context, params: OfFee) -> bool:
     return True
 
 
-def set_coinbase(ctx: Context, params: OfCoinbase) -> bool:
+def set_coinbase(ctx: Context, params: CoinbaseParams) -> bool:
     """Let an account have the tips from the next block on."""
     with driving(ctx) as driven:
         driven.set_coinbase(params.address)
     return True
 
 
-def set_gas_limit(ctx: Context, params: OfLimit) -> bool:
+def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
     """Let blocks have a gas limit from the next one on."""
     if not _LEAST_GAS <= params.limit <= _MOST_GAS:
         raise EvmError(f"a block's gas limit is from {_LEAST_GAS} to {hex.quantity(_MOST_GAS)}")

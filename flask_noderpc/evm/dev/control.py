@@ -64,7 +64,7 @@ class MineOptions(ParamField):
 
 
 @dataclass(frozen=True, slots=True)
-class Mine(Params):
+class MineParams(Params):
     """Of ``evm_mine``."""
 
     options: tuple[int | None, int] = param(
@@ -73,7 +73,7 @@ class Mine(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class MineMany(Params):
+class MineManyParams(Params):
     """Of ``hardhat_mine`` and ``anvil_mine``."""
 
     count: int = param(Number(), default=1, doc="How many blocks.")
@@ -99,28 +99,28 @@ class Reset(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class Seconds(Params):
+class SecondsParams(Params):
     """For methods about a time."""
 
     seconds: int = param(Number(), doc="Seconds.")
 
 
 @dataclass(frozen=True, slots=True)
-class Switch(Params):
+class SwitchParams(Params):
     """Of ``evm_setAutomine``."""
 
     on: bool = param(Bool(), doc="Whether.")
 
 
 @dataclass(frozen=True, slots=True)
-class OfSnapshot(Params):
+class SnapshotParams(Params):
     """Of ``evm_revert``."""
 
     number: int = param(Number(), doc="What evm_snapshot gave.")
 
 
 @dataclass(frozen=True, slots=True)
-class OfWaiting(Params):
+class TransactionHashParams(Params):
     """Of ``anvil_dropTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
@@ -143,14 +143,14 @@ def driving(ctx: Context) -> Iterator[Control]:
         raise EvmError(error.text_with_hint) from None
 
 
-def mine(ctx: Context, params: Mine) -> str:
+def mine(ctx: Context, params: MineParams) -> str:
     """Make a block now."""
     time, count = params.options
     _mine(ctx, count, time, None)
     return "0x0"
 
 
-def mine_many(ctx: Context, params: MineMany) -> bool:
+def mine_many(ctx: Context, params: MineManyParams) -> bool:
     """Make blocks now."""
     _mine(ctx, params.count, None, params.interval)
     return True
@@ -168,7 +168,7 @@ def snapshot(ctx: Context, params: NoParams) -> int:
     return control(ctx).snapshot()
 
 
-def revert(ctx: Context, params: OfSnapshot) -> bool:
+def revert(ctx: Context, params: SnapshotParams) -> bool:
     """Take the chain back to a snapshot, on all its surfaces."""
     return control(ctx).revert(params.number)
 
@@ -179,13 +179,13 @@ def reset(ctx: Context, params: Reset) -> bool:
     return True
 
 
-def increase_time(ctx: Context, params: Seconds) -> int:
+def increase_time(ctx: Context, params: SecondsParams) -> int:
     """Let time pass; how far the chain's clock is ahead."""
     with driving(ctx) as driven:
         return driven.shift(params.seconds)
 
 
-def set_time(ctx: Context, params: Seconds) -> int:
+def set_time(ctx: Context, params: SecondsParams) -> int:
     """Let it be some time; how far the chain's clock is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
@@ -194,14 +194,14 @@ def set_time(ctx: Context, params: Seconds) -> int:
         return max(0, driven.set_time(seconds))
 
 
-def set_next_time(ctx: Context, params: Seconds) -> str:
+def set_next_time(ctx: Context, params: SecondsParams) -> str:
     """Give the next block a time."""
     with driving(ctx) as driven:
         driven.set_next_time(params.seconds)
     return hex.quantity(params.seconds)
 
 
-def set_automine(ctx: Context, params: Switch) -> bool:
+def set_automine(ctx: Context, params: SwitchParams) -> bool:
     """Make a block for each transaction, or none by itself."""
     control(ctx).set_automine(params.on)
     return True
@@ -212,13 +212,13 @@ def automine(ctx: Context, params: NoParams) -> bool:
     return control(ctx).automines()
 
 
-def set_interval(ctx: Context, params: Seconds) -> bool:
+def set_interval(ctx: Context, params: SecondsParams) -> bool:
     """Make a block every so many milliseconds, or seconds below a hundred; 0 makes none."""
     number = params.seconds
     return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
 
 
-def set_interval_s(ctx: Context, params: Seconds) -> bool:
+def set_interval_s(ctx: Context, params: SecondsParams) -> bool:
     """Make a block every so many seconds; 0 makes none."""
     return _set_interval(ctx, params.seconds)
 
@@ -231,7 +231,7 @@ def _set_interval(ctx: Context, seconds: float) -> bool:
     return True
 
 
-def set_step(ctx: Context, params: Seconds) -> bool:
+def set_step(ctx: Context, params: SecondsParams) -> bool:
     """Let each block be so many seconds after the last."""
     if params.seconds > _LONGEST_INTERVAL:
         raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
@@ -247,7 +247,7 @@ def remove_step(ctx: Context, params: NoParams) -> bool:
     return True
 
 
-def drop(ctx: Context, params: OfWaiting) -> bytes | None:
+def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Forget a waiting transaction; its hash, null where there is none."""
     for raw in ctx.backend.pending(_MOST_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
@@ -263,13 +263,13 @@ def drop_all(ctx: Context, params: NoParams) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSender(Params):
+class SenderParams(Params):
     """Of ``anvil_removePoolTransactions``."""
 
     address: bytes = param(Address(), doc="Address of the sender.")
 
 
-def drop_of(ctx: Context, params: OfSender) -> bool:
+def drop_of(ctx: Context, params: SenderParams) -> bool:
     """Forget what waits of a sender."""
     control(ctx).drop(ctx.backend.pending_by_sender(params.address, _MOST_BLOCKS))
     return True

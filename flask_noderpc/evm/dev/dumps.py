@@ -21,7 +21,7 @@ _CALL_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class OfState(Params):
+class DumpParams(Params):
     """Of ``anvil_loadState``."""
 
     dump: bytes = param(Data(), doc="What anvil_dumpState gave here.")
@@ -63,7 +63,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
     yield room * 3 // 4, "block.max_bytes of the genesis raises it"
 
 
-def load(ctx: Context, params: OfState) -> bool:
+def load(ctx: Context, params: DumpParams) -> bool:
     """Make the state that of a dump, in a block of its own."""
     try:
         dumps.decode(params.dump, ctx.settings.max_response_bytes)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from ...jsonrpc.context import Context
 from ..errors import NOT_SUPPORTED, EvmError
-from ..execution.unsupported import Unread
+from ..execution.unsupported import UnreadParams
 
 _REASONS = (
     (
@@ -33,10 +33,10 @@ REASONS: Mapping[str, str] = dict(_reasons())
 """Why each of them is not here."""
 
 
-def refusing(name: str) -> Callable[[Context, Unread], NoReturn]:
+def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
     """Return a handler that refuses a method."""
 
-    def refuse(ctx: Context, params: Unread) -> NoReturn:
+    def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
         """Refused: it would make the chain another than its blocks say."""
         raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
 

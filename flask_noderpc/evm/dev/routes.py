@@ -34,7 +34,9 @@ DEV_ROUTES = RouteTable(
         _row(
             "hardhat_stopImpersonatingAccount", signing.stop_impersonating, signing.Name, bool
         ),
-        _row("anvil_autoImpersonateAccount", signing.impersonate_any, signing.Switch, bool),
+        _row(
+            "anvil_autoImpersonateAccount", signing.impersonate_any, signing.SwitchParams, bool
+        ),
         *CONTROL_ROUTES,
     )
 )

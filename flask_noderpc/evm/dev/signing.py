@@ -215,13 +215,13 @@ def stop_impersonating(ctx: Context, params: Name) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Switch(Params):
+class SwitchParams(Params):
     """Of ``anvil_autoImpersonateAccount``."""
 
     on: bool = param(Bool(), doc="Whether in any.")
 
 
-def impersonate_any(ctx: Context, params: Switch) -> bool:
+def impersonate_any(ctx: Context, params: SwitchParams) -> bool:
     """Let ``eth_sendTransaction`` send in any name, or no longer."""
     wallet(ctx).any_name = params.on
     return True

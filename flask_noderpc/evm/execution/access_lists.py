@@ -15,12 +15,12 @@ from ...protocol.ethereum.execution import created_address
 from ...protocol.ethereum.signatures import authority_of
 from ..codec.call_objects import CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
-from .calls import OfCall, prepared, run
+from .calls import CallParams, prepared, run
 from .state import machine
 
 
 @dataclass(frozen=True, slots=True)
-class OfAccess(Params):
+class AccessListParams(Params):
     """Of ``eth_createAccessList``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
@@ -32,9 +32,9 @@ class OfAccess(Params):
     )
 
 
-def create(ctx: Context, params: OfAccess) -> dict[str, Any]:
+def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     """The accounts and slots that a call touches."""
-    wanted = prepared(ctx, OfCall(params.call, params.block, params.overrides))
+    wanted = prepared(ctx, CallParams(params.call, params.block, params.overrides))
     message = wanted.message
     nonce = params.call.nonce
     if nonce is None:

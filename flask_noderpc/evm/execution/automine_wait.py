@@ -20,10 +20,10 @@ def settle(ctx: Context, tx: Transaction) -> None:
     """Wait until a transaction that was sent had its turn, if it gets one at once."""
     if not _at_once(ctx):
         return
-    if state.transaction_count(ctx, state.OfAccount(tx.sender, Tag.PENDING)) <= tx.nonce:
+    if state.transaction_count(ctx, state.AccountParams(tx.sender, Tag.PENDING)) <= tx.nonce:
         # Others have to come before it.
         return
-    latest = state.OfAccount(tx.sender, Tag.LATEST)
+    latest = state.AccountParams(tx.sender, Tag.LATEST)
     deadline = time.monotonic() + _MAX_WAIT_S
     seen = ctx.backend.latest_height()
     while state.transaction_count(ctx, latest) <= tx.nonce:

@@ -38,7 +38,7 @@ _LEAST = 21_000
 
 
 @dataclass(frozen=True, slots=True)
-class OfCall(Params):
+class CallParams(Params):
     """Of ``eth_call`` and ``eth_estimateGas``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
@@ -53,14 +53,14 @@ class OfCall(Params):
     )
 
 
-def call(ctx: Context, params: OfCall) -> bytes:
+def call(ctx: Context, params: CallParams) -> bytes:
     """Return data of a call."""
     outcome = run(ctx, prepared(ctx, params))
     raise_failure(outcome)
     return outcome.output
 
 
-def estimate_gas(ctx: Context, params: OfCall) -> int:
+def estimate_gas(ctx: Context, params: CallParams) -> int:
     """The gas that a call needs, by trying."""
     wanted = prepared(ctx, params, limit_by_block=True)
     outcome = run(
@@ -73,7 +73,7 @@ def estimate_gas(ctx: Context, params: OfCall) -> int:
     return outcome.gas_used
 
 
-def prepared(ctx: Context, params: OfCall, *, limit_by_block: bool = False) -> Call:
+def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
     """A call on the state after a block, within the gas that one may have."""
     header, root = header_and_root(ctx, params.block)
     environment = params.block_overrides.applied(environment_of(ctx, header))

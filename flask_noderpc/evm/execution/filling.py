@@ -1,4 +1,4 @@
-"""Makes whole transactions of what callers say: nonce, gas, fees and chain id.
+"""Fill in missing fields of transactions: nonce, gas, fees and chain id.
 
 geth: internal/ethapi/transaction_args.go, setDefaults.
 """
@@ -40,7 +40,7 @@ def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
 
 def pending_nonce(ctx: Context, sender: bytes) -> int:
     """The nonce that comes behind all that waits."""
-    return state.transaction_count(ctx, state.OfAccount(sender, Tag.PENDING))
+    return state.transaction_count(ctx, state.AccountParams(sender, Tag.PENDING))
 
 
 def filled(ctx: Context, args: CallArgs) -> Transaction:
@@ -78,7 +78,7 @@ def filled(ctx: Context, args: CallArgs) -> Transaction:
 def _estimated(ctx: Context, args: CallArgs) -> int:
     # At its price the limit of an estimate may be more than its sender has.
     free = replace(args, gas_price=None, max_fee_per_gas=None, max_priority_fee_per_gas=None)
-    return calls.estimate_gas(ctx, calls.OfCall(free))
+    return calls.estimate_gas(ctx, calls.CallParams(free))
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:

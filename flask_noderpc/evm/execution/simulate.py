@@ -49,7 +49,7 @@ class Simulation:
     blocks: tuple[CallBlock, ...]
     trace_transfers: bool
     validation: bool
-    whole: bool
+    full_transactions: bool
 
 
 _OPTIONS = "blockStateCalls", "traceTransfers", "validation", "returnFullTransactions"
@@ -75,7 +75,7 @@ class SimulationPayload(ParamField):
             tuple(map(_block, blocks)),
             trace_transfers=_switch(value.get("traceTransfers")),
             validation=_switch(value.get("validation")),
-            whole=_switch(value.get("returnFullTransactions")),
+            full_transactions=_switch(value.get("returnFullTransactions")),
         )
 
 
@@ -121,7 +121,7 @@ def _block(value: Any) -> CallBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSimulation(Params):
+class SimulationParams(Params):
     """Of ``eth_simulateV1``."""
 
     payload: Simulation = param(SimulationPayload(), doc="Blocks of calls.")
@@ -130,7 +130,7 @@ class OfSimulation(Params):
     )
 
 
-def simulate(ctx: Context, params: OfSimulation) -> tuple[jsoncodec.Raw, ...]:
+def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...]:
     """Blocks of calls on top of a block, with what each call gives."""
     machine(ctx)
     wanted = params.payload
@@ -149,7 +149,7 @@ def simulate(ctx: Context, params: OfSimulation) -> tuple[jsoncodec.Raw, ...]:
     )
     blocks = tuple(_chained(base, wanted.blocks))
     made = _run(ctx, Simulate(root, base, blocks, rules))
-    return tuple(_shown(ctx, each, whole=wanted.whole) for each in made)
+    return tuple(_shown(ctx, each, full_transactions=wanted.full_transactions) for each in made)
 
 
 def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
@@ -186,8 +186,8 @@ def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
         raise EvmError(text, code=next(codes, -32603)) from None
 
 
-def _shown(ctx: Context, simulated: Simulated, *, whole: bool) -> jsoncodec.Raw:
-    block = jsoncodec.decode(ctx.encode(BlockView(simulated.block, whole)))
+def _shown(ctx: Context, simulated: Simulated, *, full_transactions: bool) -> jsoncodec.Raw:
+    block = jsoncodec.decode(ctx.encode(BlockView(simulated.block, full_transactions)))
     calls = tuple(_calls(simulated.block, simulated.calls))
     block["calls"] = jsoncodec.Raw(ctx.encode(calls))
     return jsoncodec.Raw(jsoncodec.encode(block))

@@ -65,7 +65,7 @@ def _root_at(evm: Evm, height: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class OfAccount(Params):
+class AccountParams(Params):
     """For methods about an account at a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -74,13 +74,13 @@ class OfAccount(Params):
     )
 
 
-def balance(ctx: Context, params: OfAccount) -> int:
+def balance(ctx: Context, params: AccountParams) -> int:
     """Wei of an account."""
     root = root_of(ctx, params.block)
     return accounts.account(machine(ctx).record, root, params.address).balance
 
 
-def transaction_count(ctx: Context, params: OfAccount) -> int:
+def transaction_count(ctx: Context, params: AccountParams) -> int:
     """The nonce that comes next; with what waits, if the pending block is meant."""
     evm = machine(ctx)
     waiting: tuple[bytes, ...] = ()
@@ -94,7 +94,7 @@ def transaction_count(ctx: Context, params: OfAccount) -> int:
     return nonce
 
 
-def code(ctx: Context, params: OfAccount) -> bytes:
+def code(ctx: Context, params: AccountParams) -> bytes:
     """The code at an address; none for an account that has no contract."""
     return accounts.code(machine(ctx).record, root_of(ctx, params.block), params.address)
 
@@ -123,7 +123,7 @@ def read_key(value: Any) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSlot(Params):
+class SlotParams(Params):
     """Of ``eth_getStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -133,7 +133,7 @@ class OfSlot(Params):
     )
 
 
-def storage_at(ctx: Context, params: OfSlot) -> bytes:
+def storage_at(ctx: Context, params: SlotParams) -> bytes:
     """A word of an account's storage."""
     root = root_of(ctx, params.block)
     return _word(machine(ctx), root, params.address, params.key)
@@ -166,7 +166,7 @@ class SlotsByAddress(ParamField):
 
 
 @dataclass(frozen=True, slots=True)
-class OfSlots(Params):
+class SlotsParams(Params):
     """Of ``eth_getStorageValues``."""
 
     slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
@@ -175,7 +175,7 @@ class OfSlots(Params):
     )
 
 
-def storage_values(ctx: Context, params: OfSlots) -> dict[str, Any]:
+def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
     """Words of the storage of several accounts."""
     root, evm = root_of(ctx, params.block), machine(ctx)
     return {
@@ -207,7 +207,7 @@ def _told(key: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OfProof(Params):
+class ProofParams(Params):
     """Of ``eth_getProof``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
@@ -217,7 +217,7 @@ class OfProof(Params):
     )
 
 
-def proof(ctx: Context, params: OfProof) -> dict[str, Any]:
+def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
     """An account and words of its storage, with the nodes that prove them (EIP-1186)."""
     root = root_of(ctx, params.block)
     slots = [word for _, word in params.keys]

@@ -36,7 +36,7 @@ _PLAIN = TraceConfig()
 
 
 @dataclass(frozen=True, slots=True)
-class OfTracedTransaction(Params):
+class TraceTransactionParams(Params):
     """Of ``debug_traceTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
@@ -44,7 +44,7 @@ class OfTracedTransaction(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfTracedNumber(Params):
+class TraceNumberParams(Params):
     """Of ``debug_traceBlockByNumber``."""
 
     block: Height = param(BlockNumber(), doc="Height or tag of the block.")
@@ -52,7 +52,7 @@ class OfTracedNumber(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfTracedHash(Params):
+class TraceHashParams(Params):
     """Of ``debug_traceBlockByHash``."""
 
     hash: bytes = param(Hash(), doc="Hash of the block.")
@@ -60,7 +60,7 @@ class OfTracedHash(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfTracedBytes(Params):
+class TraceBytesParams(Params):
     """Of ``debug_traceBlock``."""
 
     block: bytes = param(Data(), doc="The block's RLP.")
@@ -68,7 +68,7 @@ class OfTracedBytes(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class OfTracedCall(Params):
+class TraceCallParams(Params):
     """Of ``debug_traceCall``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
@@ -78,7 +78,7 @@ class OfTracedCall(Params):
     )
 
 
-def transaction(ctx: Context, params: OfTracedTransaction) -> jsoncodec.Raw:
+def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
     """A trace of a transaction that is in a block."""
     machine(ctx)
     receipt = find(ctx, params.hash)
@@ -91,7 +91,7 @@ def transaction(ctx: Context, params: OfTracedTransaction) -> jsoncodec.Raw:
     return _traced(ctx, block.header, _raws(block)[: last + 1], last, params.config)[0]
 
 
-def block_by_number(ctx: Context, params: OfTracedNumber) -> tuple[dict[str, Any], ...]:
+def block_by_number(ctx: Context, params: TraceNumberParams) -> tuple[dict[str, Any], ...]:
     """Traces of all of a block's transactions."""
     machine(ctx)
     return _block(ctx, _numbered(ctx, params.block), params.config)
@@ -106,7 +106,7 @@ def _numbered(ctx: Context, wanted: Height) -> Block:
     return found
 
 
-def block_by_hash(ctx: Context, params: OfTracedHash) -> tuple[dict[str, Any], ...]:
+def block_by_hash(ctx: Context, params: TraceHashParams) -> tuple[dict[str, Any], ...]:
     """Traces of all of a block's transactions."""
     machine(ctx)
     return _block(ctx, _hashed(ctx, params.hash), params.config)
@@ -123,7 +123,7 @@ def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, A
     return _listed(ctx, block.header, _raws(block), config)
 
 
-def block_of_bytes(ctx: Context, params: OfTracedBytes) -> tuple[dict[str, Any], ...]:
+def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, Any], ...]:
     """Traces of a block's transactions that are given with it."""
     machine(ctx)
     try:
@@ -172,7 +172,7 @@ def _root_before(ctx: Context, header: Header) -> bytes:
     return root_of(ctx, 0 if first else header.number - 1)
 
 
-def call(ctx: Context, params: OfTracedCall) -> jsoncodec.Raw:
+def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     """A trace of a call, after a block or behind some of its transactions."""
     machine(ctx)
     wanted, config = params.block, params.config

@@ -13,7 +13,7 @@ from .state import machine
 
 
 @dataclass(frozen=True, slots=True)
-class Unread(Params):
+class UnreadParams(Params):
     """As many parameters as any such method has."""
 
     first: Any = param(Anything(), default=None, doc="Not read.")
@@ -22,7 +22,7 @@ class Unread(Params):
     fourth: Any = param(Anything(), default=None, doc="Not read.")
 
 
-def needs_state(ctx: Context, params: Unread) -> NoReturn:
+def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
     """Refused: it needs what no engine here gives."""
     machine(ctx)
     raise EvmError("the engine does not tell this", code=NOT_SUPPORTED)

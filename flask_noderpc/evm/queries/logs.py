@@ -21,13 +21,13 @@ _REVERSED = "invalid block range params"
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered(Params):
+class LogFilterParams(Params):
     """Of ``eth_getLogs`` and ``eth_newFilter``."""
 
     filter: LogFilter = param(FilterObject(), doc="Which logs.")
 
 
-def get_logs(ctx: Context, params: Filtered) -> tuple[Log, ...]:
+def get_logs(ctx: Context, params: LogFilterParams) -> tuple[Log, ...]:
     """The logs that a filter wants, in the order they were emitted."""
     return logs_of(ctx, params.filter)
 

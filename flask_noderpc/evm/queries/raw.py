@@ -14,49 +14,49 @@ from ..codec.params import Uint64
 from ..codec.views import BlockView
 from ..errors import EvmError
 from ..reader import reader
-from .blocks import OfBlock
-from .transactions import OfTransaction, raw_by_hash
+from .blocks import BlockParams
+from .transactions import TransactionParams, raw_by_hash
 
 
-def header(ctx: Context, params: OfBlock) -> bytes:
+def header(ctx: Context, params: BlockParams) -> bytes:
     """A header's RLP; its hash is not that of the block, which is the node's."""
     return encode_header(_block(ctx, params).header)
 
 
-def block(ctx: Context, params: OfBlock) -> bytes:
+def block(ctx: Context, params: BlockParams) -> bytes:
     """A block's RLP."""
     return raw_block(_block(ctx, params))
 
 
-def receipts(ctx: Context, params: OfBlock) -> tuple[bytes, ...]:
+def receipts(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
     """The canonical bytes of all of a block's receipts."""
     return tuple(map(encode_receipt, _block(ctx, params).receipts))
 
 
-def transaction(ctx: Context, params: OfTransaction) -> bytes:
+def transaction(ctx: Context, params: TransactionParams) -> bytes:
     """A transaction's canonical bytes; none where it is not known."""
     return raw_by_hash(ctx, params) or b""
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered(Params):
+class BlockNumberParams(Params):
     """For methods that take a block's height as a plain number."""
 
     height: int = param(Uint64(), doc="Height of the block.")
 
 
-def header_at(ctx: Context, params: Numbered) -> bytes:
+def header_at(ctx: Context, params: BlockNumberParams) -> bytes:
     """A header's RLP, as Ethermint calls it."""
     return encode_header(_at(ctx, params).header)
 
 
-def block_at(ctx: Context, params: Numbered) -> bytes:
+def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
     """A block's RLP, as Ethermint calls it."""
     return raw_block(_at(ctx, params))
 
 
-def printed(ctx: Context, params: Numbered) -> str:
-    """A block with its whole transactions as a text to read."""
+def printed(ctx: Context, params: BlockNumberParams) -> str:
+    """A block with its complete transactions as a readable text."""
     return jsoncodec.pretty(
         jsoncodec.decode(ctx.encode(BlockView(_at(ctx, params), True)))
     ).decode()
@@ -67,7 +67,7 @@ def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
     return ()
 
 
-def _at(ctx: Context, params: Numbered) -> Block:
+def _at(ctx: Context, params: BlockNumberParams) -> Block:
     found = reader(ctx).block(params.height)
     if found is None:
         # geth: internal/ethapi.
@@ -75,7 +75,7 @@ def _at(ctx: Context, params: Numbered) -> Block:
     return found
 
 
-def _block(ctx: Context, params: OfBlock) -> Block:
+def _block(ctx: Context, params: BlockParams) -> Block:
     found = reader(ctx).block(params.block)
     if found is None:
         # geth: eth/api_debug.go.

@@ -12,20 +12,20 @@ from ...protocol.ethereum.execution import transaction_hashes
 from ..codec.params import Hash
 from ..reader import reader
 from ..search_budget import SearchBudget
-from .blocks import HashAndIndex, NumberAndIndex
+from .blocks import HashAndIndexParams, NumberAndIndexParams
 
 # How many waiting transactions are looked through.
 _MOST_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
-class OfTransaction(Params):
+class TransactionParams(Params):
     """For methods about a transaction by its hash."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
 
-def by_hash(ctx: Context, params: OfTransaction) -> PlacedTransaction | None:
+def by_hash(ctx: Context, params: TransactionParams) -> PlacedTransaction | None:
     """A transaction by its Ethereum hash, committed or waiting."""
     receipt = find(ctx, params.hash)
     if receipt is None:
@@ -43,12 +43,12 @@ def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
     return None
 
 
-def receipt(ctx: Context, params: OfTransaction) -> Receipt | None:
+def receipt(ctx: Context, params: TransactionParams) -> Receipt | None:
     """Receipt of a transaction; null while it is pending."""
     return find(ctx, params.hash)
 
 
-def logs(ctx: Context, params: OfTransaction) -> tuple[Log, ...] | None:
+def logs(ctx: Context, params: TransactionParams) -> tuple[Log, ...] | None:
     """The logs of a transaction."""
     found = find(ctx, params.hash)
     return None if found is None else found.logs
@@ -71,12 +71,12 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     return newest
 
 
-def by_number_and_index(ctx: Context, params: NumberAndIndex) -> PlacedTransaction | None:
+def by_number_and_index(ctx: Context, params: NumberAndIndexParams) -> PlacedTransaction | None:
     """A transaction by its place in a block."""
     return _in(reader(ctx).block(params.block), params.index)
 
 
-def by_hash_and_index(ctx: Context, params: HashAndIndex) -> PlacedTransaction | None:
+def by_hash_and_index(ctx: Context, params: HashAndIndexParams) -> PlacedTransaction | None:
     """A transaction by its place in a block."""
     return _in(reader(ctx).by_hash(params.hash), params.index)
 
@@ -87,17 +87,17 @@ def _in(block: Block | None, index: int) -> PlacedTransaction | None:
     return block.transactions[index]
 
 
-def raw_by_hash(ctx: Context, params: OfTransaction) -> bytes | None:
+def raw_by_hash(ctx: Context, params: TransactionParams) -> bytes | None:
     """A transaction's canonical bytes, by its Ethereum hash."""
     return _raw(by_hash(ctx, params))
 
 
-def raw_by_number_and_index(ctx: Context, params: NumberAndIndex) -> bytes | None:
+def raw_by_number_and_index(ctx: Context, params: NumberAndIndexParams) -> bytes | None:
     """A transaction's canonical bytes, by its place in a block."""
     return _raw(by_number_and_index(ctx, params))
 
 
-def raw_by_hash_and_index(ctx: Context, params: HashAndIndex) -> bytes | None:
+def raw_by_hash_and_index(ctx: Context, params: HashAndIndexParams) -> bytes | None:
     """A transaction's canonical bytes, by its place in a block."""
     return _raw(by_hash_and_index(ctx, params))
 

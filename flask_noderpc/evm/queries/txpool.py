@@ -37,13 +37,13 @@ def inspect(ctx: Context, params: NoParams) -> Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSender(Params):
+class SenderParams(Params):
     """Of ``txpool_contentFrom``."""
 
     sender: bytes = param(Address(), doc="Address of the sender.")
 
 
-def content_from(ctx: Context, params: OfSender) -> Pool:
+def content_from(ctx: Context, params: SenderParams) -> Pool:
     """Pending transactions of one sender, by nonce."""
     pending, queued = _parted(ctx)
     return {

@@ -10,7 +10,7 @@ from ...jsonrpc.params import NoParams
 from ...jsonrpc.subscriptions import EventBuffer, EventBuffers
 from ..queries.node import syncing
 from ..reader import reader
-from .topics import EncodedBlock, OfBlocks, Pending, Syncing, Topic
+from .topics import BlockTopic, EncodedBlock, Pending, Syncing, Topic
 
 
 class EvmHub(EventBuffers[Topic]):
@@ -29,7 +29,7 @@ class EvmHub(EventBuffers[Topic]):
     @property
     def wants_blocks(self) -> bool:
         """True if there are subscribers to blocks."""
-        return any(isinstance(ring.topic, OfBlocks) for ring in self._now())
+        return any(isinstance(ring.topic, BlockTopic) for ring in self._now())
 
     @property
     def wants_pending(self) -> bool:
@@ -74,7 +74,7 @@ class EvmHub(EventBuffers[Topic]):
         found = (
             (ring, tuple(ring.topic.of(talk)))
             for ring in self._now()
-            if isinstance(ring.topic, OfBlocks)
+            if isinstance(ring.topic, BlockTopic)
         )
         # What may fail comes first: the feed would tell this block again.
         self._tell_syncing()

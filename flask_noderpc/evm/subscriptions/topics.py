@@ -63,8 +63,8 @@ class EncodedBlock:
         return self._receipts[index]
 
 
-class OfBlocks:
-    """Topics that blocks tell of."""
+class BlockTopic:
+    """Topics whose messages come with blocks."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class OfBlocks:
 
 
 @dataclass(frozen=True, slots=True)
-class NewHeads(OfBlocks):
+class NewHeads(BlockTopic):
     """The header of each block."""
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
@@ -83,7 +83,7 @@ class NewHeads(OfBlocks):
 
 
 @dataclass(frozen=True, slots=True)
-class Logs(OfBlocks):
+class Logs(BlockTopic):
     """The logs that a filter wants, of blocks between two heights."""
 
     wanted: LogFilter
@@ -101,7 +101,7 @@ class Logs(OfBlocks):
 
 
 @dataclass(frozen=True, slots=True)
-class Receipts(OfBlocks):
+class Receipts(BlockTopic):
     """The receipts of some transactions, or of all: those of a block in one list."""
 
     hashes: frozenset[bytes]
@@ -118,7 +118,7 @@ class Receipts(OfBlocks):
 
 
 @dataclass(frozen=True, slots=True)
-class Syncing(OfBlocks):
+class Syncing(BlockTopic):
     """Sync state of the node: sent at once, and when it changes."""
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
@@ -128,22 +128,22 @@ class Syncing(OfBlocks):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Each transaction that comes to wait for a block, whole or by its hash."""
+    """Each new pending transaction, complete or by its hash."""
 
-    whole: bool
+    full_transactions: bool
 
     def of(self, ctx: Context, tx: Transaction) -> bytes:
         """The transaction, encoded."""
-        if self.whole:
+        if self.full_transactions:
             return ctx.encode(pending_transaction(tx))
         return jsoncodec.encode(hex.data(tx.hash))
 
 
-Topic = OfBlocks | Pending
+Topic = BlockTopic | Pending
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted(Params):
+class SubscriptionParams(Params):
     """Of ``eth_subscribe``: first the kind, then what that kind takes."""
 
     kind: str = param(Anything(), doc="Name of the subscription.")
@@ -154,7 +154,7 @@ class Wanted(Params):
 
 
 @dataclass(frozen=True, slots=True)
-class WantedHeads(Wanted):
+class HeadsSubscriptionParams(SubscriptionParams):
     """Of ``newHeads``."""
 
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
@@ -165,7 +165,7 @@ class WantedHeads(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
-class WantedLogs(Wanted):
+class LogsSubscriptionParams(SubscriptionParams):
     """Of ``logs``."""
 
     filter: LogFilter = param(FilterObject(), doc="Which logs.")
@@ -176,7 +176,7 @@ class WantedLogs(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
-class WantedReceipts(Wanted):
+class ReceiptsSubscriptionParams(SubscriptionParams):
     """Of ``transactionReceipts``."""
 
     hashes: frozenset[bytes] = param(
@@ -189,20 +189,20 @@ class WantedReceipts(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
-class WantedPending(Wanted):
+class PendingSubscriptionParams(SubscriptionParams):
     """Of ``newPendingTransactions``."""
 
-    whole: bool = param(
-        BoolOrNoOptions(), doc="Whether whole transactions, or hashes.", default=False
+    full_transactions: bool = param(
+        BoolOrNoOptions(), doc="Send complete transactions instead of hashes.", default=False
     )
 
     def topic(self) -> Topic:
         """Return the topic by the detail that is sent of each."""
-        return Pending(self.whole)
+        return Pending(self.full_transactions)
 
 
 @dataclass(frozen=True, slots=True)
-class WantedSyncing(Wanted):
+class SyncingSubscriptionParams(SubscriptionParams):
     """Of ``syncing``."""
 
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
@@ -212,16 +212,16 @@ class WantedSyncing(Wanted):
         return Syncing()
 
 
-KINDS: dict[str, type[Wanted]] = {
-    "newHeads": WantedHeads,
-    "logs": WantedLogs,
-    "newPendingTransactions": WantedPending,
-    "syncing": WantedSyncing,
-    "transactionReceipts": WantedReceipts,
+KINDS: dict[str, type[SubscriptionParams]] = {
+    "newHeads": HeadsSubscriptionParams,
+    "logs": LogsSubscriptionParams,
+    "newPendingTransactions": PendingSubscriptionParams,
+    "syncing": SyncingSubscriptionParams,
+    "transactionReceipts": ReceiptsSubscriptionParams,
 }
 
 
-def kind_of(raw: bytes) -> type[Wanted]:
+def kind_of(raw: bytes) -> type[SubscriptionParams]:
     """The kind that parameters name; raise ``InvalidParams`` or ``MethodNotFound``."""
     try:
         values = positional(raw or b"null")

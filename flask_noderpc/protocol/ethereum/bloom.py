@@ -1,4 +1,4 @@
-"""Blooms: 2048 bits that tell which addresses and topics are surely not in some logs."""
+"""Blooms: 2048 bits that show which addresses and topics are not in some logs."""
 
 from __future__ import annotations
 
