@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import islice
 from typing import ClassVar
 
 from .. import jsoncodec
@@ -38,6 +39,9 @@ _SCALAR = re.compile(
     rb"true|false|null|"
     rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"
 )
+# A body that is no single value, and has more strings and brackets, is refused unread: to scan
+# five megabytes of them would delay everyone else by a second.
+_MAX_TOKENS = 200_000
 _NESTING = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
@@ -146,7 +150,7 @@ def _end_of_value(body: bytes) -> int:
         scalar = _SCALAR.match(body)
         return scalar.end() if scalar else 0
     depth = 0
-    for token in _STRING_OR_BRACKET.finditer(body):
+    for token in islice(_STRING_OR_BRACKET.finditer(body), _MAX_TOKENS):
         depth += _NESTING.get(token[0], 0)
         if depth == 0:
             return token.end()
