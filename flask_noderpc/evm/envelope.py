@@ -33,8 +33,10 @@ _LONGEST_METHOD = 2048
 
 _WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
 _VERSION = "2.0"
-# Brackets inside a string are text. Another value needs no separator after the first.
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
+# Brackets inside a string are text, also where it does not end: to look again behind each of
+# its escaped quotes would take the square of its length. Another value needs no separator
+# after the first.
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
 _SCALAR = re.compile(
     rb"true|false|null|"
     rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"

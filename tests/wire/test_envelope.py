@@ -14,6 +14,7 @@ from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
 from flask_noderpc.evm.envelope import GethEnvelope
 from flask_noderpc.wire.comet.envelope import CometEnvelope
 from flask_noderpc.wire.envelope import BadCall, Call, Envelope
+from tests.growth import check_linear
 
 ENVELOPE = Envelope()
 ids = st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
@@ -202,3 +203,12 @@ def test_geth_reads_a_first_value_that_is_no_call(body: bytes) -> None:
 
     assert isinstance(item, BadCall)
     assert isinstance(item.error, InvalidRequest)
+
+
+@pytest.mark.parametrize("start", ['["', '"', '{"a":"'])
+def test_a_string_that_does_not_end_is_read_once(start: str) -> None:
+    def parse(body: bytes) -> None:
+        with pytest.raises(ParseError):
+            GethEnvelope().parse(body, 10)
+
+    check_linear(parse, lambda size: start.encode() + b'\\"' * size, 20_000)
