@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 
 import pytest
@@ -203,6 +204,16 @@ def test_geth_reads_a_first_value_that_is_no_call(body: bytes) -> None:
 
     assert isinstance(item, BadCall)
     assert isinstance(item.error, InvalidRequest)
+
+
+def test_geth_reads_a_first_value_before_a_deep_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Libraries raise it, as py_ecc does; depth is then checked before decoding.
+    monkeypatch.setattr(sys, "getrecursionlimit", lambda: 100_000)
+    call = b'{"method":"m","id":1}'
+
+    assert GethEnvelope().parse(call + b"[" * 20_000, 10) == GethEnvelope().parse(call, 10)
+    with pytest.raises(ParseError):
+        GethEnvelope().parse(b"[" * 20_000 + b"]" * 20_000, 10)
 
 
 @pytest.mark.parametrize("start", ['["', '"', '{"a":"'])
