@@ -28,6 +28,8 @@ from ..server.kit import PATIENCE, until
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy"
 SCRIPTS = Path(sys.executable).parent
+# The kernel takes connections to this machine at once, or refuses them.
+_CONNECT_S = 10
 
 
 def replaced(text: str, names: Mapping[str, str]) -> str:
@@ -135,7 +137,7 @@ class Way:
         return connect(
             f"{scheme}://{self.host}:{self.port}{self.prefix}{path}",
             sock=socket.create_connection(
-                ("127.0.0.1", self.port), PATIENCE, source_address=(self.source, 0)
+                ("127.0.0.1", self.port), _CONNECT_S, source_address=(self.source, 0)
             ),
             ssl=self.tls,
             additional_headers=self.headers,
