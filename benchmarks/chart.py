@@ -1,4 +1,4 @@
-"""The chart: our speed by that of a peer, for each workload in both ways."""
+"""Chart of requests a second for each workload in both ways, as ratios to a peer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .compare import Row
 from .peers.ours import WAYS
 
-_COLOURS = {"Flask": "#4878a8", "lane": "#e08a3c"}
+_COLOURS = {"Flask": "#4878a8", "noderpc start": "#e08a3c"}
 _PEERS = ("CometBFT", "anvil")
 
 
@@ -44,5 +44,5 @@ def _draw(axis: Any, peer: str, rows: Sequence[Row]) -> None:
     axis.axvline(1, color="black", linewidth=1)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_xlabel(f"answers a second, by those of {peer}")
+    axis.set_xlabel(f"requests a second, divided by those of {peer}")
     axis.legend(loc="lower right")

@@ -25,7 +25,7 @@ from tests.websocket.client import Client
 from .compare import Bench
 from .nodes import COMETBFT, of_cometbft
 from .peers.cometbft import sending
-from .peers.ours import COMMON, lane
+from .peers.ours import COMMON, noderpc_start
 from .process import PATIENCE_S, Server
 from .table import Table, verdict
 
@@ -110,7 +110,7 @@ def compare(bench: Bench) -> Table:
     with ExitStack() as stack:
         home = Path(mkdtemp(dir=bench.scratch))
         own = {**COMMON, "database": str(home / "noderpc.db"), "block_interval": _INTERVAL_S}
-        servers = {_OURS: stack.enter_context(lane(home, own))}
+        servers = {_OURS: stack.enter_context(noderpc_start(home, own))}
         with bench.may_miss(COMETBFT):
             pace = f"{round(_INTERVAL_S * 1000)}ms"
             servers[COMETBFT] = stack.enter_context(of_cometbft(bench, None, pace))

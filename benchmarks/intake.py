@@ -24,7 +24,7 @@ from tests.websocket.client import Client
 
 from .compare import Bench
 from .nodes import COMETBFT, of_cometbft
-from .peers.ours import COMMON, lane
+from .peers.ours import COMMON, noderpc_start
 from .process import PATIENCE_S, Server, until
 from .table import Table
 
@@ -46,7 +46,7 @@ def compare(bench: Bench) -> Table:
     with ExitStack() as stack:
         home = Path(mkdtemp(dir=bench.scratch))
         own = {**COMMON, "database": str(home / "noderpc.db"), "mempool_size": 100_000}
-        servers = {_OURS: stack.enter_context(lane(home, own))}
+        servers = {_OURS: stack.enter_context(noderpc_start(home, own))}
         with bench.may_miss(COMETBFT):
             servers[COMETBFT] = stack.enter_context(of_cometbft(bench, None, "1s"))
         found = list(_lines(bench, servers))

@@ -49,11 +49,11 @@ class Workload:
         return (PYWSGI, VIEW, JSONRPC) if self.ask().bodies else (PYWSGI, VIEW)
 
 
-def get(name: str, path: str, through: float = 0.0, lane: float = 0.0) -> Workload:
-    """A GET; the least ratios to CometBFT, through Flask and in the lane."""
+def get(name: str, path: str, flask: float = 0.0, start: float = 0.0) -> Workload:
+    """A GET, with the minimum ratios to CometBFT through Flask and by ``noderpc start``."""
     targets = {
-        "Flask": {VIEW: 0.65, **({COMETBFT: through} if through else {})},
-        "lane": {PYWSGI: 1.4, **({COMETBFT: lane} if lane else {})},
+        "Flask": {VIEW: 0.65, **({COMETBFT: flask} if flask else {})},
+        "noderpc start": {PYWSGI: 1.4, **({COMETBFT: start} if start else {})},
     }
     return Workload(name, lambda: Ask((path,)), targets)
 
@@ -86,20 +86,20 @@ def new_txs() -> Ask:
 
 _ON_A_THOUSAND = (
     get("health", "/health"),
-    get("status", "/status", lane=1.0),
-    get("block, 10 txs", "/block?height=500", lane=1.0),
-    get("block_results", "/block_results?height=500", through=3.0, lane=6.0),
-    get("commit, 1 validator", "/commit?height=500", lane=1.0),
-    get("blockchain", "/blockchain?minHeight=480&maxHeight=499", through=3.0, lane=6.0),
+    get("status", "/status", start=1.0),
+    get("block, 10 txs", "/block?height=500", start=1.0),
+    get("block_results", "/block_results?height=500", flask=3.0, start=6.0),
+    get("commit, 1 validator", "/commit?height=500", start=1.0),
+    get("blockchain", "/blockchain?minHeight=480&maxHeight=499", flask=3.0, start=6.0),
     get("tx", f"/tx?hash=0x{tx_hash(b'k500.3=v3').hex()}"),
-    get("tx_search, 10 hits", "/tx_search?query=%22tx.height=500%22", through=2.0, lane=2.0),
+    get("tx_search, 10 hits", "/tx_search?query=%22tx.height=500%22", flask=2.0, start=2.0),
     get("abci_query", "/abci_query?data=%22k500.3%22"),
     post("POST block", _block()),
     post("POST batch of 10", [_block(number) for number in range(10)]),
     post("POST batch of 100", [_block(number) for number in range(100)], least=8.0),
 )
 _COLD = Workload(
-    "block, random, nothing kept",
+    "block, random, nothing cached",
     lambda: random_blocks(THOUSAND.blocks),
     {"Flask": {COMETBFT: 0.35}},
     is_immutable=False,
@@ -126,7 +126,7 @@ class Stage:
 STAGES = (
     Stage(_ON_A_THOUSAND, THOUSAND),
     Stage((_COLD,), THOUSAND, keeps=False),
-    Stage((get("block, 2,000 txs", "/block?height=3", through=10.0, lane=10.0),), LARGE),
+    Stage((get("block, 2,000 txs", "/block?height=3", flask=10.0, start=10.0),), LARGE),
     Stage(_ON_A_HUNDRED, HUNDRED),
     Stage((_SENDING,), None),
 )

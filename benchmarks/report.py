@@ -85,7 +85,7 @@ def _short(rows: Sequence[Row]) -> Iterator[str]:
     if not rows:
         return
     peers = (PYWSGI, VIEW, COMETBFT)
-    yield f"| our speed by that of | {' | '.join(f'{peer}' for peer in peers)} |"
+    yield f"| our requests a second / those of | {' | '.join(f'{peer}' for peer in peers)} |"
     yield f"|---|{'---|' * len(peers)}"
     for row in rows:
         ratios = (f"{row.ratios[peer]:.2f}" if peer in row.ratios else "" for peer in peers)

@@ -11,7 +11,7 @@ import click
 
 from .compare import Bench
 from .nodes import new_txs
-from .peers.ours import lane
+from .peers.ours import noderpc_start
 from .process import Server
 from .table import Table, verdict
 from .wrk import Ask, load
@@ -27,7 +27,7 @@ def compare(bench: Bench) -> Table:
     for _ in range(bench.rounds):
         began = time.monotonic()
         home = Path(mkdtemp(dir=bench.scratch))
-        with lane(home, {"dialect": "comet-0.38"}) as server, server.awake():
+        with noderpc_start(home, {"dialect": "comet-0.38"}) as server, server.awake():
             server.ask("/health")
             seconds.append(time.monotonic() - began)
             idle.append(_serving_mb(server))
@@ -49,7 +49,7 @@ def _loaded_mb(bench: Bench) -> float:
     """After transactions, and reads of what they left."""
     home = Path(mkdtemp(dir=bench.scratch))
     asks = [new_txs(), *(Ask((path,)) for path in _READS)]
-    with lane(home, {"mempool_size": 1_000_000}) as server, server.awake():
+    with noderpc_start(home, {"mempool_size": 1_000_000}) as server, server.awake():
         server.ask("/health")
         for ask in asks:
             load(server.url, ask, _LOAD_S // len(asks))

@@ -30,7 +30,7 @@ import click
 
 from flask_noderpc import jsoncodec
 
-from .peers.ours import lane
+from .peers.ours import noderpc_start
 
 PROBES, EVERY_S = 20, 0.1
 TXS, BATCH = 2_000, 100
@@ -211,7 +211,7 @@ def _arrive(port: int, parent: Connection) -> None:
 def node(folder: Path, workers: int) -> Iterator[int]:
     """A node on the first core; its port."""
     settings = {"workers": workers, "max_batch": BATCH, "dialect": "comet-0.38"}
-    with lane(folder, {**settings, "block_interval": 3}) as server, server.awake():
+    with noderpc_start(folder, {**settings, "block_interval": 3}) as server, server.awake():
         server.ask("/status")
         port = urlsplit(server.url).port
         assert port is not None

@@ -1,5 +1,7 @@
-"""Our node, in two ways: ``Flask`` is its app behind its server, all guards on; ``lane`` is
-``noderpc start``, which may answer what is encoded before Flask is asked.
+"""Our node as a peer, in two ways.
+
+``Flask`` is its app behind the server of ``noderpc start``, with every request through Flask;
+``noderpc start`` is the command, with its response cache.
 
 ``python -m benchmarks.peers.ours PORT FOLDER SETTINGS`` is a process of the first.
 """
@@ -16,7 +18,9 @@ from typing import Any
 
 from ..process import Server, free_port, served
 
-WAYS = ("Flask", "lane")
+FLASK = "Flask"
+START_COMMAND = "noderpc start"
+WAYS = (FLASK, START_COMMAND)
 START = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
 # As CometBFT's peers have them; the bounds are raised on both sides.
 COMMON = {"dialect": "comet-0.38", "max_batch": 100, "max_subscription_clients": 1000}
@@ -30,7 +34,7 @@ def reading(database: Path, **more: Any) -> dict[str, Any]:
 @contextmanager
 def ours(way: str, folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
     """A node in one of the two ways; for Ethereum's clients where it has the EVM layer."""
-    with (_flask if way == "Flask" else lane)(folder, settings) as server:
+    with (_flask if way == FLASK else noderpc_start)(folder, settings) as server:
         yield server
 
 
@@ -44,7 +48,7 @@ def _flask(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
 
 
 @contextmanager
-def lane(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
+def noderpc_start(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
     """``noderpc start``."""
     ports = {
         name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
