@@ -6,7 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backends.base.application import Application
+    from .backends.base.application import (
+        Application,
+        AppState,
+        BlockExecution,
+        BlockRequest,
+        InitChain,
+    )
     from .backends.base.backend import ChainBackend
     from .backends.base.store import CommittedBlock
     from .backends.memory import MemoryBackend
@@ -15,53 +21,75 @@ if TYPE_CHECKING:
     from .cometbft.routes import COMETBFT_ROUTES
     from .errors import ConfigurationError, NodeRPCError
     from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
+    from .jsonrpc.context import Context
+    from .jsonrpc.params import NoParams, param
     from .jsonrpc.route import Route, RouteTable
     from .web.client import request_cost
+    from .wire.dialect import Dialect
     from .wire.dialects import DIALECTS
+    from .wire.schema import WireSchema
 
     __version__: str
 
 # Where each public name lives. They are loaded when they are asked for: pytest and flask
 # import this package in every run, for its plugins, whether it is used or not.
 _HOMES = {
-    "DIALECTS": "wire.dialects",
     "COMETBFT_ROUTES": "cometbft.routes",
+    "DIALECTS": "wire.dialects",
+    "AppState": "backends.base.application",
     "Application": "backends.base.application",
+    "BlockExecution": "backends.base.application",
+    "BlockRequest": "backends.base.application",
     "ChainBackend": "backends.base.backend",
     "CommittedBlock": "backends.base.store",
     "ConfigurationError": "errors",
+    "Context": "jsonrpc.context",
+    "Dialect": "wire.dialect",
     "EmbeddedChain": "chain.embedded",
+    "InitChain": "backends.base.application",
     "MemoryBackend": "backends.memory",
+    "NoParams": "jsonrpc.params",
     "NodeRPC": "extension",
     "NodeRPCError": "errors",
     "Route": "jsonrpc.route",
     "RouteTable": "jsonrpc.route",
     "SQLiteBackend": "backends.sqlite",
+    "WireSchema": "wire.schema",
     "get_backend": "extension",
     "hang_up": "extension",
     "may_write": "extension",
     "noderpc_bp": "extension",
+    "param": "jsonrpc.params",
     "request_cost": "web.client",
 }
 
 __all__ = [
     "COMETBFT_ROUTES",
     "DIALECTS",
+    "AppState",
     "Application",
+    "BlockExecution",
+    "BlockRequest",
     "ChainBackend",
     "CommittedBlock",
     "ConfigurationError",
+    "Context",
+    "Dialect",
     "EmbeddedChain",
+    "InitChain",
     "MemoryBackend",
+    "NoParams",
     "NodeRPC",
     "NodeRPCError",
     "Route",
     "RouteTable",
     "SQLiteBackend",
+    "WireSchema",
     "get_backend",
     "hang_up",
     "may_write",
     "noderpc_bp",
+    "param",
     "request_cost",
 ]
 

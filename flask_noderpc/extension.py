@@ -20,7 +20,7 @@ from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .cometbft.routes import COMETBFT_ROUTES
 from .errors import ConfigurationError, short_repr
 from .jsonrpc.guard import Authorize
-from .jsonrpc.route import Route
+from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
 from .mount import Mount, View
 from .settings import Settings, read_settings
@@ -33,13 +33,14 @@ class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
     ``backend`` answers the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
+    instance folder. ``routes`` are rows of your own, beside those of the node, ``evm_routes``
+    beside the methods of the EVM layer. ``authorize`` is
     asked with the name of a method for every call, and only ``True`` lets it go on. ``dialect``
     is a name or a dialect of your own. Further keywords are settings of this mount alone, such
     as ``max_batch``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keywords, each with a default
         self,
         app: Flask | None = None,
         *,
@@ -47,6 +48,7 @@ class NodeRPC:
         name: str = "noderpc",
         url_prefix: str | None = None,
         routes: Iterable[Route[Any]] = (),
+        evm_routes: Iterable[Route[Any]] = (),
         authorize: Authorize | None = None,
         dialect: str | Dialect | None = None,
         **settings: Any,
@@ -61,6 +63,7 @@ class NodeRPC:
         self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
         self._routes = COMETBFT_ROUTES.with_own(routes)
+        self._evm_routes = RouteTable(()).with_own(evm_routes, "evm_routes")
         if app is not None:
             self.init_app(app)
 
@@ -69,12 +72,16 @@ class NodeRPC:
         # A blueprint of the host's registers others, too.
         if not isinstance(app, Flask | Blueprint):
             raise _unfit("app", app, "a Flask app is needed")
-        app.register_blueprint(self.blueprint(), url_prefix=self._url_prefix)
+        app.register_blueprint(self.blueprint())
 
     def blueprint(self) -> Blueprint:
-        """A blueprint that mounts itself wherever it is registered."""
+        """Return a blueprint that mounts the node where it is registered: under its
+        ``url_prefix`` unless another is given there."""
         blueprint = Blueprint(
-            self._name, __name__, template_folder="web/templates", url_prefix=None
+            self._name,
+            __name__,
+            template_folder="web/templates",
+            url_prefix=self._url_prefix,
         )
         blueprint.record(self._mount)
         return blueprint
@@ -92,7 +99,15 @@ class NodeRPC:
             and dialect.behaviours.proves_each_block
         ):
             backend.prove_blocks()
-        mount = Mount(backend, self._routes, settings, dialect, self._authorize, memory)
+        mount = Mount(
+            backend,
+            self._routes,
+            settings,
+            dialect,
+            self._authorize,
+            memory,
+            self._evm_routes,
+        )
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.

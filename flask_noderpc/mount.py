@@ -71,7 +71,9 @@ class Mount:
         dialect: Dialect,
         authorize: Authorize | None = None,
         memory: CacheMemory | None = None,
+        evm_routes: Iterable[Route[Any]] = (),
     ) -> None:
+        dialect = dialect.with_schemas(routes.schemas())
         self.memory = memory or CacheMemory(settings.cache_bytes)
         if settings.rpc_unsafe:
             routes += UNSAFE_ROUTES
@@ -108,7 +110,9 @@ class Mount:
         )
         self._evm = None
         if settings.json_rpc_enable:
-            self._evm = evm_layer(context, self.start, self._guard)
+            self._evm = evm_layer(context, self.start, self._guard, evm_routes)
+        elif evm_routes:
+            raise ConfigurationError("evm_routes are served with NODERPC_JSON_RPC_ENABLE alone")
         self._dispatcher = Dispatcher(
             with_discover(self.routes, dialect, self._guard.has),
             dialect,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from flask import Response
 
@@ -11,14 +11,20 @@ from .backends.base.backend import ChainBackend
 from .errors import ConfigurationError
 from .jsonrpc.context import Context
 from .jsonrpc.guard import Guard
+from .jsonrpc.route import Route
 from .lru import CacheMemory
 
 if TYPE_CHECKING:
     from .evm.layer import EvmLayer
 
 
-def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmLayer:
-    """Return the EVM layer over the same backend.
+def evm_layer(
+    context: Context,
+    start: Callable[[], None],
+    guard: Guard,
+    routes: Iterable[Route[Any]] = (),
+) -> EvmLayer:
+    """Return the EVM layer over the same backend, with rows of the host's.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra is not installed.
     """
@@ -27,7 +33,7 @@ def evm_layer(context: Context, start: Callable[[], None], guard: Guard) -> EvmL
         from .evm.layer import EvmLayer
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
-    return EvmLayer(context, start, guard)
+    return EvmLayer(context, start, guard, routes)
 
 
 def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:

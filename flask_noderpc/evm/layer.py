@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from ..events.feed import Feed, HeightSource, MempoolSource
 from ..jsonrpc.context import Context, Sender
 from ..jsonrpc.describe import with_discover
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import OPEN, Guard
+from ..jsonrpc.route import Route
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
-from .routes import EVM_ROUTES, routes_of
+from .routes import RESERVED, SESSION_METHODS, namespaces_of, own_routes, routes_of
 from .subscriptions.hub import EvmHub
 from .subscriptions.session import EvmSession
 from .subscriptions.topics import Pending, Topic
-
-METHODS = frozenset(
-    {"eth_subscribe", "eth_unsubscribe", *(route.name for route in EVM_ROUTES + DEV_ROUTES)}
-)
-"""The names of all methods that this layer can have, whatever is set."""
 
 
 class EvmLayer:
     """Dispatcher and subscriptions of the EVM layer over a mount's backend.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace.
+    ``own`` are the host's rows. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an
+    unknown namespace, or a row that can't be served.
     """
 
-    methods = METHODS
-
     def __init__(
-        self, context: Context, start: Callable[[], None], guard: Guard = OPEN
+        self,
+        context: Context,
+        start: Callable[[], None],
+        guard: Guard = OPEN,
+        own: Iterable[Route[Any]] = (),
     ) -> None:
-        ctx = replace(context, behaviours=EVM.behaviours, encode=EVM.encode, memo={})
+        rows = own_routes(own)
+        dialect = EVM.with_schemas(rows.schemas())
+        settings = context.settings
+        settings = replace(settings, evm_api=namespaces_of(settings.evm_api, rows))
+        ctx = replace(
+            context,
+            settings=settings,
+            behaviours=dialect.behaviours,
+            encode=dialect.encode,
+            memo={},
+        )
+        self.methods = {*SESSION_METHODS, *(RESERVED + rows).by_name()}
+        """The names of all methods that this layer can have, whatever is set."""
+        served = routes_of(settings.evm_api, rows, dev=settings.dev)
         self.dispatcher = Dispatcher(
-            with_discover(
-                routes_of(ctx.settings.evm_api, dev=ctx.settings.dev), EVM, guard.has
-            ),
-            EVM,
+            with_discover(served, dialect, guard.has),
+            dialect,
             ctx,
             start,
             hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from .. import jsoncodec
 from ..domain import ethereum
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable
 from .codec.views import BlockView
@@ -14,6 +17,9 @@ from .execution import access_lists, calls, filling, fork, sending, simulate, st
 from .execution.unsupported import UnreadParams, needs_state
 from .queries import blocks, fees, logs, node, raw, transactions, txpool
 from .subscriptions import filter_methods
+
+SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
+"""The methods of a websocket's session, which are no rows."""
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
 
@@ -266,18 +272,43 @@ EVM_ROUTES = RouteTable(
 )
 
 
-def routes_of(namespaces: tuple[str, ...], *, dev: bool) -> RouteTable:
-    """The rows of these namespaces, and of ``rpc``, which is always there.
+RESERVED = EVM_ROUTES + DEV_ROUTES
+"""The rows whose names the host's routes can't have."""
 
-    With ``dev`` those are among them that sign, and the namespaces of development nodes.
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known.
-    """
-    for name in namespaces:
-        if name not in NAMESPACES:
-            known = ", ".join(NAMESPACES)
+
+def own_routes(more: Iterable[Route[Any]]) -> RouteTable:
+    """Return the host's rows that are not here already; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be served."""
+    own = RouteTable(RESERVED.with_own(more)[len(RESERVED) :])
+    for row in own:
+        namespace, _, method = row.name.partition("_")
+        if not namespace or not method:
+            raise ConfigurationError(
+                f"evm_routes: {short_repr(row.name)} has no namespace; name it as eth_myMethod"
+            )
+        if row.name in SESSION_METHODS:
+            raise ConfigurationError(f"evm_routes: {row.name!r} is a method of websockets")
+    return own
+
+
+def namespaces_of(enabled: tuple[str, ...], own: RouteTable) -> tuple[str, ...]:
+    """Return the enabled namespaces and the host's; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known."""
+    given = dict.fromkeys(row.name.partition("_")[0] for row in own)
+    for name in enabled:
+        if name not in NAMESPACES and name not in given:
+            known = ", ".join((*NAMESPACES, *given))
             raise ConfigurationError(
                 f"NODERPC_EVM_API: no namespace {name!r}; known are {known}"
             )
+    return tuple(dict.fromkeys((*enabled, *(n for n in given if n not in NAMESPACES))))
+
+
+def routes_of(namespaces: tuple[str, ...], own: RouteTable, *, dev: bool) -> RouteTable:
+    """Return the rows of these namespaces, and of ``rpc``, which is always there.
+
+    With ``dev`` those are among them that sign, and the namespaces of development nodes.
+    """
     wanted = {"rpc", *namespaces, *node.DEV_NAMESPACES}
-    rows = EVM_ROUTES + DEV_ROUTES if dev else EVM_ROUTES
+    rows = (RESERVED if dev else EVM_ROUTES) + own
     return RouteTable(row for row in rows if row.name.partition("_")[0] in wanted)

@@ -95,7 +95,7 @@ def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
     if hint not in _KINDS:
         raise ConfigurationError(
             f"{params.__name__}.{name}: no parameter is read as {hint}; annotate it as str,"
-            " int, bool, bytes or tuple[str, ...], or declare it with rpc.params.param()"
+            " int, bool, bytes or tuple[str, ...], or declare it with flask_noderpc.param()"
         )
     return _KINDS[hint]
 

@@ -8,6 +8,7 @@ from inspect import getdoc
 from typing import Any, Generic, TypeVar, get_origin
 
 from ..errors import ConfigurationError, short_repr
+from ..wire.schema import WireSchema
 from .context import Context
 from .params import P, Params, specs
 
@@ -74,6 +75,8 @@ class Route(Generic[P]):
     in between."""
     signs: bool = False
     """True if it uses the node's keys, which only senders on its machine may."""
+    schema: type[WireSchema] | None = None
+    """Schema of a result of the host's own, which no dialect has."""
 
     def is_chain_only(self, context: Context, params: Params) -> bool:
         """Return true if the answer depends on these parameters and the chain alone."""
@@ -101,37 +104,59 @@ class RouteTable(tuple[Route[Any], ...]):
             seen.add(route.name)
         return table
 
-    def with_own(self, more: Iterable[Route[Any]]) -> RouteTable:
+    def with_own(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
         """Return the table with the host's routes, without those that it already has.
 
-        Raise :exc:`ConfigurationError` for a row that can't be served.
+        Raise :exc:`ConfigurationError` for a row that can't be served; ``name`` is the
+        argument that it was given as.
         """
         if isinstance(more, Route):
             more = (more,)
         if not isinstance(more, Iterable):
-            raise ConfigurationError(f"routes is {short_repr(more)}: a list of Route is needed")
-        return self + [_checked(route) for route in more if route not in self]
+            raise ConfigurationError(f"{name} is {short_repr(more)}: a list of Route is needed")
+        return self + [_checked(route, name) for route in more if route not in self]
 
     def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]
         return RouteTable((*self, *more))
+
+    def schemas(self) -> dict[type, type[WireSchema]]:
+        """The schemas that stand beside rows, by their class of result."""
+        found: dict[type, type[WireSchema]] = {}
+        for route in self:
+            if route.schema is None:
+                continue
+            if found.setdefault(route.result, route.schema) is not route.schema:
+                raise ConfigurationError(
+                    f"route {route.name!r}: {route.result.__name__} has another schema already"
+                )
+        return found
 
     def by_name(self) -> dict[str, Route[Any]]:
         """The routes by their names."""
         return {route.name: route for route in self}
 
 
-def _checked(route: object) -> Route[Any]:
+def _is_schema(schema: object) -> bool:
+    return isinstance(schema, type) and issubclass(schema, WireSchema)
+
+
+def _checked(route: object, name: str) -> Route[Any]:
     if not isinstance(route, Route):
-        raise ConfigurationError(f"routes: {short_repr(route)} is no Route")
+        raise ConfigurationError(f"{name}: {short_repr(route)} is no Route")
     if not (isinstance(route.params, type) and is_dataclass(route.params)):
         raise ConfigurationError(
             f"route {route.name!r}: its parameters are a dataclass, not"
-            f" {short_repr(route.params)}; rpc.params.NoParams is that of none"
+            f" {short_repr(route.params)}; flask_noderpc.NoParams is that of none"
         )
     if route.chain_only and route.params.__hash__ is None:
         raise ConfigurationError(
             f"route {route.name!r}: with chain_only, answers are cached by their parameters:"
             f" make {route.params.__name__} a dataclass(frozen=True)"
+        )
+    if route.schema is not None and not _is_schema(route.schema):
+        raise ConfigurationError(
+            f"route {route.name!r}: its schema is a subclass of WireSchema, not"
+            f" {short_repr(route.schema)}"
         )
     specs(route.params)
     # A generic such as dict[str, int].

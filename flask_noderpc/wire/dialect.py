@@ -7,10 +7,10 @@ a new one is derived from another by replacing entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 from .. import jsoncodec
 from ..errors import ConfigurationError
@@ -110,13 +110,25 @@ class Dialect:
         """Encoder of the part of a notification that all subscribers share."""
         return event_encoder(self.events)
 
+    def with_schemas(self, more: Mapping[type, type[WireSchema]]) -> Self:
+        """Return the dialect with schemas of further classes of results; raise
+        :exc:`ConfigurationError` for a class that it has a schema of already."""
+        for result in more:
+            if result in self._dumps:
+                raise ConfigurationError(
+                    f"dialect {self.name} already has a shape for {_name(result)}:"
+                    " answer with a class of your own"
+                )
+        return replace(self, schemas={**self.schemas, **more}) if more else self
+
     def require(self, results: Mapping[str, type]) -> None:
         """Raise :exc:`ConfigurationError` unless the result of every route has a schema."""
         for route, result in results.items():
             if result not in self._dumps:
                 raise ConfigurationError(
                     f"dialect {self.name} has no shape for {_name(result)} of {route}:"
-                    f" a route of your own answers with {', '.join(map(_name, _JSON))}"
+                    f" a route of your own answers with {', '.join(map(_name, _JSON))},"
+                    " or has a schema=... of what it answers with"
                 )
 
     def described(self, result: type, components: Components) -> Json:

@@ -89,6 +89,27 @@ def test_the_extension_mounts_like_the_blueprint(make_app: MakeApp) -> None:
     assert [posted(app, "/node") for app in (now, later)] == [200, 200]
 
 
+@pytest.mark.parametrize(
+    ("given", "path"), [({}, "/node"), ({"url_prefix": "/other"}, "/other")]
+)
+def test_a_blueprint_keeps_its_url_prefix_unless_another_is_given(
+    make_app: MakeApp, given: dict[str, str], path: str
+) -> None:
+    app = make_app()
+    outer = Blueprint("outer", __name__, url_prefix="/outer")
+    blueprint = NodeRPC(backend=memory(), url_prefix="/node").blueprint()
+
+    outer.register_blueprint(blueprint, **given)
+    app.register_blueprint(outer)
+    app.register_blueprint(blueprint, **given)
+
+    assert [posted(app, f"/outer{path}"), posted(app, path), posted(app, "/")] == [
+        200,
+        200,
+        404,
+    ]
+
+
 def test_two_mounts_share_the_embedded_chain_and_differ_in_settings(make_app: MakeApp) -> None:
     app = make_app()
     app.register_blueprint(noderpc_bp)

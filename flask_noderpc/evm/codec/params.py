@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ... import jsoncodec
+from ...wire import params as wire
 from ...wire.param_rules import ParamRules
 from ...wire.params import ParamField
 from . import hex
@@ -137,14 +138,22 @@ class Bool(ParamField):
         return value
 
 
-class Id(ParamField):
-    """The id of a filter or a subscription."""
+class String(ParamField):
+    """A text."""
+
+    go_type = "string"
 
     def from_json(self, value: Any) -> str:
-        """The id as it was given out."""
+        """The text as it stands."""
         if not isinstance(value, str):
-            raise mismatch(value, "rpc.ID")
+            raise mismatch(value, self.go_type)
         return value
+
+
+class Id(String):
+    """The id of a filter or a subscription."""
+
+    go_type = "rpc.ID"
 
 
 class Anything(ParamField):
@@ -251,9 +260,24 @@ def _words(place: int, name: str, error: ValueError, value: Any) -> str:
     return f"invalid argument {place}: {error}"
 
 
+# Of a host's rows, whose fields are annotated as Python's types.
+_READERS: Mapping[type[ParamField], ParamField] = {
+    wire.Text: String(),
+    wire.Int64: Quantity(),
+    wire.Flag: Bool(),
+    wire.Bytes: Data(),
+}
+
+
+def _reader(kind: ParamField) -> ParamField:
+    return _READERS.get(type(kind), kind)
+
+
 def _missing(place: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"missing value for required argument {place}")
 
 
-GETH_PARAMS = ParamRules(members=_members, describe_error=_words, missing=_missing)
+GETH_PARAMS = ParamRules(
+    reader=_reader, members=_members, describe_error=_words, missing=_missing
+)
 """geth's rules: an array, by position; what is left out at its end has its default."""

@@ -1,0 +1,119 @@
+"""The examples of docs/extending.rst, as their readers run them."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc.extension import mounts
+
+DOCS = Path(__file__).parents[1] / "docs"
+EXAMPLES = DOCS / "examples"
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FlaskClient]:
+    """Return a client of the example app that the test names."""
+    app = runpy.run_path(str(EXAMPLES / f"{request.param}.py"))["create_app"](str(tmp_path))
+    yield app.test_client()
+    for mount in mounts(app).values():
+        mount.hang_up()
+        mount.backend.close()
+
+
+def example(name: str) -> pytest.MarkDecorator:
+    """Name the example of a test."""
+    return pytest.mark.parametrize("client", [name], indirect=True)
+
+
+def test_every_example_is_shown_in_the_docs() -> None:
+    shown = re.findall(
+        r"literalinclude:: examples/(\w+).py", (DOCS / "extending.rst").read_text()
+    )
+
+    assert sorted(shown) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+def test_every_example_uses_documented_names_alone() -> None:
+    documented = (DOCS / "api.rst").read_text()
+    for path in EXAMPLES.glob("*.py"):
+        for module in re.findall(r"^from (flask_noderpc\.\S+) import", path.read_text(), re.M):
+            assert module in documented, f"{path.name}: {module}"
+
+
+def mine(client: FlaskClient, tx: str = "a=1") -> Any:
+    """Have a transaction committed; return its result."""
+    return client.get(f'/broadcast_tx_commit?tx="{tx}"').get_json()["result"]
+
+
+def call(client: FlaskClient, path: str, method: str, params: Any = ()) -> Any:
+    """Call a method by POST."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.post(path, json=body).get_json()
+
+
+@example("own_route")
+def test_the_example_of_a_route_answers_with_its_schema(client: FlaskClient) -> None:
+    mine(client)
+    header = client.get("/block?height=1").get_json()["result"]["block"]["header"]
+    wanted = {
+        "height": "1",
+        "time": header["time"],
+        "proposer": header["proposer_address"],
+    }
+
+    by_get = client.get("/proposers?minHeight=1").get_json()
+    by_post = call(client, "/", "proposers", {"minHeight": "1", "count": 1})
+    refused = client.get("/proposers?minHeight=1&count=1000")
+
+    assert by_get["result"]["proposals"][0] == wanted
+    assert by_post["result"] == {"proposals": [wanted]}
+    assert "count must be from 1 to 100" in refused.get_json()["error"]["data"]
+    described = client.get("/openapi.json").get_json()
+    assert "ProposalSchema" in described["components"]["schemas"]
+    (first, _) = described["paths"]["/proposers"]["get"]["parameters"]
+    assert first["name"] == "minHeight"
+
+
+@example("own_evm_method")
+def test_the_example_of_an_evm_method_answers_beside_geth_s(client: FlaskClient) -> None:
+    mine(client)
+    block_id = client.get("/block?height=1").get_json()["result"]["block_id"]["hash"]
+
+    found = call(client, "/evm", "acme_proposer", ["0x1"])["result"]
+
+    assert found["number"] == "0x1"
+    assert found["hash"] == f"0x{block_id.lower()}"
+    assert call(client, "/evm", "eth_pendingBytes")["result"] == "0x0"
+    assert "acme" in call(client, "/evm", "rpc_modules")["result"]
+    assert "error" in call(client, "/evm", "acme_proposer", ["1"])
+
+
+@example("own_dialect")
+def test_the_example_of_a_dialect_replaces_two_entries(client: FlaskClient) -> None:
+    counts = client.get("/num_unconfirmed_txs").get_json()["result"]
+    refused = call(client, "/", "block", {"height": 1})
+
+    assert counts == {"total": 0, "total_bytes": 0}
+    assert "invalid 64-bit integer encoding" in refused["error"]["data"]
+    assert "engine/PubKeyEd25519" in client.get("/status").text
+
+
+@example("own_application")
+def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None:
+    mine(client, "12")
+    last = mine(client, "30")
+    refused = mine(client, "many")
+
+    assert last["height"] == "2"
+    assert refused["check_tx"]["log"] == "at most 18 digits are needed"
+    answer = client.get('/abci_query?data="total"').get_json()["result"]["response"]
+    assert bytes.fromhex(answer["value"]) == b"42"
+    found = client.get('/tx_search?query="added.number=12"').get_json()["result"]
+    assert found["total_count"] == "1"
