@@ -22,9 +22,10 @@ from .errors import ConfigurationError, short_repr
 from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
-from .mount import Mount, View
+from .mount import Mount
 from .settings import Settings, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
+from .web.views import View
 from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
 
@@ -125,9 +126,9 @@ class NodeRPC:
             mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
         # Each costs every request some time.
         if mount.refuses_hosts:
-            app.before_request_funcs.setdefault(name, []).append(mount.refuse_host)
+            app.before_request_funcs.setdefault(name, []).append(mount.views.refuse_host)
         if mount.adds_headers:
-            app.after_request_funcs.setdefault(name, []).append(mount.add_headers_to)
+            app.after_request_funcs.setdefault(name, []).append(mount.views.add_headers_to)
             # CometBFT: its own 404 has them too.
             app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)
         refuse_overlap(app)
@@ -189,7 +190,7 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 def may_write(name: str = "noderpc") -> bool:
     """Return true if the sender of the current request may change state, by the origins that a
     mount of the current app allows; for the app's own views that do."""
-    return _mount(name).permissions().may_write
+    return _mount(name).views.permissions().may_write
 
 
 def _mount(name: str) -> Mount:

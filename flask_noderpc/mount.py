@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -13,7 +12,7 @@ from flask import Response, current_app, request, url_for
 
 from .backends.base.backend import ChainBackend
 from .cometbft.routes import UNSAFE_ROUTES
-from .errors import ConfigurationError, HostRefused, InvalidRequest, NodeRPCError, NotSupported
+from .errors import ConfigurationError, NodeRPCError, NotSupported
 from .events.feed import Feed, HeightSource
 from .events.messages import messages_at
 from .jsonrpc.async_txs import AsyncTxs
@@ -32,21 +31,18 @@ from .lru import CacheMemory
 from .optional_dependencies import evm_layer, metrics_page
 from .settings import Settings
 from .web.call_log import log_call
-from .web.client import sender_of
 from .web.connection import Connection, Timing
 from .web.connections import Connections
-from .web.cors import Cors
-from .web.evm_http import answer_evm
-from .web.http import answer_get, answer_post, read_body, refuse
 from .web.index import index_page, plain_index
-from .web.origin import ANY, BROWSER_HEADERS, LOOPBACK, PROGRAM, OriginPolicy, Permissions
 from .web.rule_conflicts import has_get
+from .web.rules.admit import Policy
+from .web.rules.cors import Cors
+from .web.rules.origin import ANY, OriginPolicy
 from .web.service_pages import service_pages
+from .web.views import View, Views
 from .web.websocket import WebSocketRoutes
 from .web.websocket_session import WebSocketSession
 from .wire.dialect import Dialect
-
-View = Callable[..., Response | str]
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EVM = "evm"
@@ -128,17 +124,19 @@ class Mount:
         self._feed = Feed(
             HeightSource(backend, self._publish), wanted=lambda: len(self._hub) > 0
         )
-        self._origins = OriginPolicy(
-            settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
+        self.views = Views(
+            _policy(settings, dialect),
+            self._dispatcher,
+            self._evm.dispatcher if self._evm else None,
+            self._index,
         )
-        self._cors = Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers)
         self._limits = Limits(
             settings.max_subscription_clients,
             settings.max_subscriptions_per_client,
             settings.max_query_bytes,
         )
         self.shell = WebSocketRoutes(
-            self._may_connect, self._reserve, dialect.http.wrong_websocket_version
+            self._refuse_handshake, self._reserve, dialect.http.wrong_websocket_version
         )
         self._connections = Connections(
             backend,
@@ -173,12 +171,17 @@ class Mount:
             # With a prefix, its bare form answers too: a client's base URL has no slash.
             bare = has_prefix or prefix
             for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
-                yield rule, f"rpc{add_headers_to}{suffix}", posts, self._post
+                yield rule, f"rpc{add_headers_to}{suffix}", posts, self.views.rpc
                 if self.settings.index:
                     yield rule, f"index{add_headers_to}{suffix}", ["GET"], self._page
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
-                    yield f"{prefix}/{name}", f"{name}{add_headers_to}", every, self._get(name)
+                    yield (
+                        f"{prefix}/{name}",
+                        f"{name}{add_headers_to}",
+                        every,
+                        self.views.route(name),
+                    )
         yield from self._rules_beside()
 
     def _rules_beside(self) -> Iterable[tuple[str, str, list[str], View]]:
@@ -188,7 +191,7 @@ class Mount:
         if self._evm is not None:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
-            yield "/evm", _EVM, methods, self._answer_evm
+            yield "/evm", _EVM, methods, self.views.evm
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Prefixes under which the dialect serves all paths, with suffixes of endpoints."""
@@ -198,41 +201,16 @@ class Mount:
         """Paths that a real node has only for websockets."""
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
-    def _get(self, name: str) -> View:
-        max_form = self.settings.max_body_bytes if self._dialect.http.any_method else None
-
-        def view(**_: object) -> Response:
-            return answer_get(self._dispatcher, name, self.permissions(), max_form)
-
-        return view
-
-    # The variables of a url_prefix are the host's business; its hooks see them.
-
-    def _post(self, **_: object) -> Response | str:
-        permissions = self.permissions()
-        try:
-            body = read_body(self.settings.max_body_bytes)
-        except InvalidRequest as error:
-            return refuse(self._dispatcher, error)
-        if not body and self._dialect.envelope.empty_body_is_index and self.settings.index:
-            return self._index()
-        return answer_post(self._dispatcher, body, permissions)
-
-    def _answer_evm(self, **_: object) -> Response:
-        assert self._evm is not None
-        return answer_evm(
-            self._evm.dispatcher, self.settings.evm_max_body_bytes, self._signer()
-        )
-
     def _page(self, **_: object) -> Response | str:
         # CometBFT: it is the body that makes a call, not the method.
-        return self._post() if self._dialect.http.any_method else self._index()
+        return self.views.rpc() if self._dialect.http.any_method else self._index()
 
     @property
     def adds_headers(self) -> bool:
         """True if responses get headers of this mount."""
         has_cors = bool(self.settings.cors_origins)
-        return self._dialect.http.server_time or has_cors or self._origins.restrict_reading
+        restricts = self.views.policy.origins.restrict_reading
+        return self._dialect.http.server_time or has_cors or restricts
 
     @property
     def refuses_hosts(self) -> bool:
@@ -247,35 +225,19 @@ class Mount:
     def mark_unmatched(self, response: Response) -> Response:
         """The same, on the answer to a request below this mount that no rule matched."""
         if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
-            self.add_headers_to(response)
+            self.views.add_headers_to(response)
         return response
 
-    def add_headers_to(self, response: Response) -> Response:
-        """Add the headers that all answers of this mount have."""
-        if self._dialect.http.server_time:
-            response.headers["X-Server-Time"] = str(int(time.time()))
-        self._cors.add_headers(request, response)
-        self._origins.add_headers(response)
-        return response
-
-    def permissions(self) -> Permissions:
-        """Return what the sender of the current request may do, except signing."""
-        if request.environ.keys().isdisjoint(BROWSER_HEADERS):
-            return PROGRAM
-        return self._signer()
-
-    def _signer(self) -> Permissions:
-        return self._origins.permissions(
-            request.headers, request.host, request.remote_addr or ""
-        )
-
-    def _may_connect(self) -> bool:
-        return self.permissions().may_read and self._guard.admits(WEBSOCKET)
+    def _refuse_handshake(self) -> Response | None:
+        refusal = self.views.refuse_handshake()
+        if refusal is None and not self._guard.admits(WEBSOCKET):
+            return Response("not authorized to call websocket\n", HTTPStatus.FORBIDDEN)
+        return refusal
 
     @contextmanager
     def _reserve(self) -> Iterator[None]:
         """Reserve a thread and a slot among the open websockets."""
-        client = sender_of(self.permissions()).client
+        client = self.views.permissions().client
         with reserve_thread(self.settings.server_threads), self._connections.slot(client):
             yield
 
@@ -290,17 +252,6 @@ class Mount:
         """Have no more of them than a server with few files can hold."""
         self._connections.most = min(self._connections.most, websockets)
         self._waiters.limit = min(self._waiters.limit, waiting)
-
-    def refuse_host(self) -> Response | None:
-        """The answer to a request for a host that is not served, before anything else."""
-        if LOOPBACK in request.environ:
-            is_served = self._origins.serves_on_loopback(request.environ.get("HTTP_HOST"))
-        else:
-            is_served = self._origins.serves(request.host)
-        if is_served:
-            return None
-        # geth: node/rpcstack.go.
-        return Response(f"{HostRefused()}\n", HTTPStatus.FORBIDDEN, mimetype="text/plain")
 
     def _index(self) -> Response | str:
         left_out = self._left_out()
@@ -346,7 +297,7 @@ class Mount:
             follow=self._follow,
             send=connection.send,
             wake=connection.wake,
-            sender=sender_of(self.permissions()),
+            permissions=self.views.permissions(),
         )
         self._run_session(connection, session)
 
@@ -357,7 +308,7 @@ class Mount:
             send=connection.send,
             wake=connection.wake,
             drop=connection.drop,
-            sender=sender_of(self._signer()),
+            permissions=self.views.signer(),
         )
         self._run_session(connection, session)
 
@@ -396,6 +347,21 @@ class Mount:
         self._feed.stop()
         if self._evm is not None:
             self._evm.stop()
+
+
+def _policy(settings: Settings, dialect: Dialect) -> Policy:
+    """Return the HTTP rules of a mount."""
+    return Policy(
+        OriginPolicy(
+            settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
+        ),
+        Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers),
+        settings.max_body_bytes,
+        settings.evm_max_body_bytes,
+        takes_forms=dialect.http.any_method,
+        page_for_empty_body=dialect.envelope.empty_body_is_index and settings.index,
+        server_time=dialect.http.server_time,
+    )
 
 
 def _propagates() -> bool:

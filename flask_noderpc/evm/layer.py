@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..events.feed import Feed, HeightSource, MempoolSource
-from ..jsonrpc.context import Context, Sender
+from ..jsonrpc.context import Context, Permissions
 from ..jsonrpc.describe import with_discover
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import OPEN, Guard
@@ -71,7 +71,7 @@ class EvmLayer:
         send: Callable[[bytes], None],
         wake: Callable[[], None],
         drop: Callable[[str], None],
-        sender: Sender,
+        permissions: Permissions,
     ) -> EvmSession:
         """Return the session of a websocket."""
         return EvmSession(
@@ -81,7 +81,7 @@ class EvmLayer:
             send=send,
             wake=wake,
             drop=drop,
-            sender=sender,
+            permissions=permissions,
         )
 
     def _follow(self, topic: Topic) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backends.base.backend import ChainBackend
 from ..lru import CacheMemory
@@ -14,17 +14,18 @@ from .async_txs import AsyncTxs
 from .waiters import ScanLimit, WaiterLimit
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """Sender of a message: its permissions, and the client that it counts for."""
+class Permissions(NamedTuple):
+    """Permissions of the sender of a request or message, and the client it counts for."""
 
+    may_read: bool = True
     may_write: bool = True
     may_sign: bool = False
     """True if the node signs for it with the node's keys."""
     client: str = ""
+    """Key of the client, for limits that are divided among clients."""
 
 
-ANONYMOUS = Sender()
+ANONYMOUS = Permissions()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,21 @@ from http import HTTPStatus
 from typing import Any
 
 from ..concurrency import next_turn
-from ..errors import AnswerTooLarge, NodeRPCError, OriginRefused, RPCError, SigningRefused
+from ..errors import (
+    AnswerTooLarge,
+    InvalidRequest,
+    NodeRPCError,
+    OriginRefused,
+    ParseError,
+    RPCError,
+    SigningRefused,
+)
 from ..signals import emit, rpc_called
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .batch_budget import BatchBudget
 from .chain_view import BatchView, ChainView
-from .context import ANONYMOUS, Context, Sender
+from .context import ANONYMOUS, Context, Permissions
 from .failures import as_rpc_error, to_rpc_error
 from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
@@ -59,9 +67,9 @@ SessionMethods = Mapping[str, Callable[[bytes], bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Sender and transport of a call, its view of the chain, and its session's methods."""
+    """Permissions and transport of a call, its view of the chain, and its session's methods."""
 
-    sender: Sender
+    permissions: Permissions
     transport: str
     chain_view: ChainView
     session_methods: SessionMethods | None = None
@@ -123,12 +131,12 @@ class Dispatcher:
         return self._loaders[key]
 
     def get(
-        self, name: str, values: bytes | Mapping[str, str], sender: Sender = ANONYMOUS
+        self, name: str, values: bytes | Mapping[str, str], permissions: Permissions = ANONYMOUS
     ) -> Reply:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
             with self.instrumented(name, "get"):
-                caller = _Caller(sender, "get", ChainView(self.backend))
+                caller = _Caller(permissions, "get", ChainView(self.backend))
                 endpoint = self._endpoint(name, caller)
                 self._make_ready(endpoint)
                 if isinstance(values, bytes):
@@ -150,6 +158,12 @@ class Dispatcher:
         status = self._dialect.status_of(error)
         return Reply(status, self.envelope.failure(request_id, to_rpc_error(error)))
 
+    def refusal(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
+        """Return the answer to a request that is no call, or is forbidden before it is read."""
+        if isinstance(error, InvalidRequest | ParseError):
+            return self.refused(error)
+        return self.failed(request_id, error)
+
     def refused(self, error: RPCError, request_id: bytes | None = None) -> Reply:
         """Return the answer to a body that is no call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(request_id, error))
@@ -157,7 +171,7 @@ class Dispatcher:
     def post(
         self,
         body: bytes,
-        sender: Sender = ANONYMOUS,
+        permissions: Permissions = ANONYMOUS,
         session_methods: SessionMethods | None = None,
     ) -> Reply:
         """Answer a JSON-RPC body; the reply is empty if it has only notifications."""
@@ -168,7 +182,7 @@ class Dispatcher:
         chain_view = BatchView(self.backend) if calls.is_batch else ChainView(self.backend)
         # Only a websocket has session methods.
         caller = _Caller(
-            sender,
+            permissions,
             "post" if session_methods is None else "websocket",
             chain_view,
             session_methods,
@@ -247,11 +261,11 @@ class Dispatcher:
             raise error
 
     def over_websocket(
-        self, call: Call, request_id: bytes, sender: Sender = ANONYMOUS
+        self, call: Call, request_id: bytes, permissions: Permissions = ANONYMOUS
     ) -> bytes:
         """Return the reply to one call of a websocket."""
         try:
-            caller = _Caller(sender, "websocket", ChainView(self.backend))
+            caller = _Caller(permissions, "websocket", ChainView(self.backend))
             return self._called(call, request_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(request_id, error)
@@ -262,20 +276,22 @@ class Dispatcher:
         return endpoint is not None and endpoint.route.begin is not None
 
     def begin_over_websocket(
-        self, call: Call, request_id: bytes, sender: Sender = ANONYMOUS
+        self, call: Call, request_id: bytes, permissions: Permissions = ANONYMOUS
     ) -> StartedCall[bytes]:
         """Start a call, up to where it waits for the store."""
-        steps = self._in_two_steps(call, request_id, sender)
+        steps = self._in_two_steps(call, request_id, permissions)
         first = next(steps)
         if isinstance(first, bytes):
             return StartedCall(lambda: first)
         return StartedCall(partial(next, steps), first)
 
-    def _in_two_steps(self, call: Call, request_id: bytes, sender: Sender) -> Iterator[Any]:
+    def _in_two_steps(
+        self, call: Call, request_id: bytes, permissions: Permissions
+    ) -> Iterator[Any]:
         """Yield the ``is_ready`` of a call that has begun, and then its reply."""
         try:
             with self.instrumented(call.method, "websocket"):
-                caller = _Caller(sender, "websocket", ChainView(self.backend))
+                caller = _Caller(permissions, "websocket", ChainView(self.backend))
                 endpoint = self._endpoint(call.method, caller)
                 self._make_ready(endpoint)
                 params = endpoint.from_json(call.params)
@@ -383,7 +399,7 @@ class Dispatcher:
         return CachedResult(self._dialect.encode(answer), route.cache.allows(params, answer))
 
     def _context_of(self, caller: _Caller) -> Context:
-        return replace(self._context, client=caller.sender.client)
+        return replace(self._context, client=caller.permissions.client)
 
     def check_session_method(self, name: str) -> None:
         """Raise unless a session method is served, and the sender may call it."""
@@ -397,11 +413,11 @@ class Dispatcher:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
         self.guard.check(name)
-        if endpoint.route.writes and not caller.sender.may_write:
+        if endpoint.route.writes and not caller.permissions.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
-        if endpoint.route.signs and not caller.sender.may_sign:
+        if endpoint.route.signs and not caller.permissions.may_sign:
             raise SigningRefused
         return endpoint

@@ -13,7 +13,7 @@ from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
 from .client_subscriptions import ClientSubscriptions, Subscription
-from .context import ANONYMOUS, Sender
+from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .route import StartedCall
@@ -67,7 +67,7 @@ class Session:
         follow: Callable[[], None],
         send: Callable[..., None],
         wake: Callable[[], None],
-        sender: Sender = ANONYMOUS,
+        permissions: Permissions = ANONYMOUS,
     ) -> None:
         self._dispatcher = dispatcher
         self._envelope = dispatcher.envelope
@@ -76,7 +76,7 @@ class Session:
         self._follow = follow
         self._send = send
         self._wake = wake
-        self._sender = sender
+        self._permissions = permissions
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
         self._subscriptions = ClientSubscriptions[Query](hub, wake, dispatcher.backend)
@@ -105,11 +105,11 @@ class Session:
         elif call.id is not None and call.method in self._methods:
             self._answer(call, call.id)
         elif call.id is not None:
-            self._send(self._dispatcher.over_websocket(call, call.id, self._sender))
+            self._send(self._dispatcher.over_websocket(call, call.id, self._permissions))
 
     def _begin(self, call: Call, request_id: bytes, size: int) -> None:
         self._started.append(
-            self._dispatcher.begin_over_websocket(call, request_id, self._sender)
+            self._dispatcher.begin_over_websocket(call, request_id, self._permissions)
         )
         self._started_bytes += size
         if len(self._started) >= _MAX_STARTED or self._started_bytes >= _MAX_STARTED_BYTES:

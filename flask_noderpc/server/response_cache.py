@@ -21,6 +21,7 @@ from ..jsonrpc.reply import Reproducible
 from ..lru import CacheMemory, LRUCache
 from ..mount import Mount
 from ..web.rule_conflicts import check_request
+from ..web.views import Views
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000
@@ -82,7 +83,7 @@ def _has_request_receivers(app: Flask) -> bool:
 
 
 def _is_ours(hook: object) -> bool:
-    return isinstance(getattr(hook, "__self__", None), Mount)
+    return isinstance(getattr(hook, "__self__", None), Mount | Views)
 
 
 class RawRequest(NamedTuple):

@@ -23,8 +23,8 @@ from gevent.pywsgi import WSGIServer
 
 from ..concurrency import next_turn
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
-from ..web.client import client_key
 from ..web.http import REPRODUCIBLE
+from ..web.rules.client import client_key
 from .body import Body, InTurns
 from .head import HeadWriter
 from .http_hardening import ExpectationFailed, check_request_line, read_headers

@@ -182,7 +182,7 @@ def _server(
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from ..extension import mounts
-    from ..web.origin import LOOPBACK
+    from ..web.http import LOOPBACK
     from .addresses import is_on_loopback
     from .prefix_middleware import PrefixMiddleware
     from .server import NodeServer

@@ -24,7 +24,6 @@ from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
 from ..errors import Busy
-from .origin import ORIGIN_DENIED
 
 log = logging.getLogger("flask_noderpc.websocket")
 
@@ -53,13 +52,14 @@ _ONE_THREAD = (
 class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
-    ``admits`` is asked before a handshake whether its sender may connect at all, and ``place``
-    for a place among those that are open; it raises :exc:`~flask_noderpc.errors.Busy`.
+    ``refuse`` returns the response to a handshake whose sender may not connect, or ``None``;
+    ``place`` reserves a place among those that are open, and raises
+    :exc:`~flask_noderpc.errors.Busy`.
     """
 
     def __init__(
         self,
-        admits: Callable[[], bool],
+        refuse: Callable[[], Response | None],
         place: Callable[[], AbstractContextManager[None]],
         wrong_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED,
     ) -> None:
@@ -67,7 +67,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
         if "hypercorn.app_wrappers" in sys.modules:
             # It answers handshakes by itself: nothing can be said there.
             log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
-        self._admits = admits
+        self._refuse = refuse
         self._place = place
         self._wrong_version = wrong_version
 
@@ -77,7 +77,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
         def decorate(handler: Handler) -> None:
             @wraps(handler)
             def view(**_: object) -> Response:
-                return self._serve(handler) if self._admits() else _origin_denied()
+                return self._refuse() or self._serve(handler)
 
             bp.route(path, websocket=True, **options)(view)
             bp.route(
@@ -102,10 +102,6 @@ def _no_handshake(**_: object) -> Response:
     # gorilla/websocket. Werkzeug would raise an error, which the host's handlers may answer.
     version = {"Sec-WebSocket-Version": "13"}
     return Response("Bad Request\n", "400 Bad Request", version, mimetype="text/plain")
-
-
-def _origin_denied() -> Response:
-    return Response(f"{ORIGIN_DENIED}\n", HTTPStatus.FORBIDDEN)
 
 
 def _serve(handler: Handler) -> Response:

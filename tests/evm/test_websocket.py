@@ -338,7 +338,7 @@ def test_whoever_falls_behind_is_hung_up_on(chain: EmbeddedChain) -> None:
     sent: list[bytes] = []
     dropped: list[str] = []
     session = layer.session(
-        send=sent.append, wake=lambda: None, drop=dropped.append, sender=ANONYMOUS
+        send=sent.append, wake=lambda: None, drop=dropped.append, permissions=ANONYMOUS
     )
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
     layer.stop()

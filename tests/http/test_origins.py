@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from werkzeug.datastructures import Headers
 
+from flask_noderpc.jsonrpc.context import Permissions
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.origin import OriginPolicy, Permissions
+from flask_noderpc.web.rules.origin import OriginPolicy
 
 from ..websocket.client import Client
 
@@ -54,22 +55,27 @@ BESIDE: tuple[dict[str, str], ...] = (
 )
 
 
+def fields(headers: Mapping[str, str]) -> dict[str, str]:
+    """Header fields by their CGI names."""
+    return {f"HTTP_{name.upper().replace('-', '_')}": text for name, text in headers.items()}
+
+
 @pytest.mark.parametrize("headers", FOREIGN)
 @pytest.mark.parametrize("host", ["localhost:26657", "", "[::1"])
 def test_who_is_of_another_site(headers: dict[str, str], host: str) -> None:
-    assert OriginPolicy().permissions(Headers(headers), host) == Permissions(True, False)
+    assert OriginPolicy().permissions(fields(headers), host) == Permissions(True, False)
 
 
 @pytest.mark.parametrize("headers", OWN)
 def test_who_is_not(headers: dict[str, str]) -> None:
     narrow = OriginPolicy(readers=(), writers=())
-    assert narrow.permissions(Headers(headers), "localhost:26657") == Permissions(True, True)
+    assert narrow.permissions(fields(headers), "localhost:26657") == Permissions(True, True)
 
 
 @pytest.mark.parametrize("headers", BESIDE)
 def test_pages_beside_this_site_read_and_do_not_write(headers: dict[str, str]) -> None:
     narrow = OriginPolicy(readers=(), writers=())
-    assert narrow.permissions(Headers(headers), "localhost:26657") == Permissions(True, False)
+    assert narrow.permissions(fields(headers), "localhost:26657") == Permissions(True, False)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +89,7 @@ def test_pages_beside_this_site_read_and_do_not_write(headers: dict[str, str]) -
     ],
 )
 def test_the_port_of_a_scheme_need_not_be_named(origin: str, host: str) -> None:
-    permissions = OriginPolicy(readers=()).permissions(Headers({"Origin": origin}), host)
+    permissions = OriginPolicy(readers=()).permissions(fields({"Origin": origin}), host)
     assert permissions == Permissions(True, True)
 
 
@@ -109,7 +115,7 @@ STRANGERS = (
 @pytest.mark.parametrize("relation", [{}, {"Sec-Fetch-Site": "cross-site"}])
 def test_in_development_pages_of_this_machine_write_and_sign(relation: dict[str, str]) -> None:
     def permissions(origin: str, peer: str = "127.0.0.1", dev: bool = True) -> Permissions:
-        headers = Headers({"Origin": origin, **relation})
+        headers = fields({"Origin": origin, **relation})
         return OriginPolicy(dev=dev).permissions(headers, "127.0.0.1:8545", peer)
 
     for origin in DEVELOPMENT:
@@ -126,12 +132,12 @@ def test_origins_may_be_allowed_and_readers_narrowed() -> None:
     )
 
     def permissions(origin: str) -> Permissions:
-        return origins.permissions(Headers({**EVIL, "Origin": origin}), "localhost")
+        return origins.permissions(fields({**EVIL, "Origin": origin}), "localhost")
 
     assert permissions("https://wallet.example") == Permissions(True, True)
     assert permissions("https://viewer.example") == Permissions(True, False)
     assert permissions("https://evil.example") == Permissions(False, False)
-    assert OriginPolicy(writers=("*",)).permissions(Headers(EVIL), "localhost") == Permissions(
+    assert OriginPolicy(writers=("*",)).permissions(fields(EVIL), "localhost") == Permissions(
         True, True
     )
 
@@ -139,7 +145,7 @@ def test_origins_may_be_allowed_and_readers_narrowed() -> None:
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("host", ["localhost:26657", "127.0.0.1", "[::1]:5000"])
 def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
-    assert OriginPolicy().permissions(Headers(), host, peer).may_sign
+    assert OriginPolicy().permissions(fields({}), host, peer).may_sign
 
 
 @pytest.mark.parametrize(
@@ -164,13 +170,13 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
     ],
 )
 def test_nobody_else_may_sign(headers: dict[str, str], host: str, peer: str) -> None:
-    assert not OriginPolicy().permissions(Headers(headers), host, peer).may_sign
+    assert not OriginPolicy().permissions(fields(headers), host, peer).may_sign
 
 
 def test_pages_that_may_write_may_sign_on_this_machine() -> None:
     origins = OriginPolicy(writers=("https://wallet.example",))
-    assert origins.permissions(Headers(WALLET), "localhost", "127.0.0.1").may_sign
-    assert not origins.permissions(Headers(WALLET), "localhost", "192.0.2.1").may_sign
+    assert origins.permissions(fields(WALLET), "localhost", "127.0.0.1").may_sign
+    assert not origins.permissions(fields(WALLET), "localhost", "192.0.2.1").may_sign
 
 
 @given(
@@ -184,7 +190,7 @@ def test_pages_that_may_write_may_sign_on_this_machine() -> None:
 def test_whatever_the_headers_say_there_is_an_answer(
     headers: dict[str, str], host: str, peer: str
 ) -> None:
-    OriginPolicy().permissions(Headers(headers), host, peer)
+    OriginPolicy().permissions(fields(headers), host, peer)
 
 
 @pytest.fixture

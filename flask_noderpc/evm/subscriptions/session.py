@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ... import jsoncodec
 from ...jsonrpc.client_subscriptions import ClientSubscriptions, Subscription
-from ...jsonrpc.context import Sender
+from ...jsonrpc.context import Permissions
 from ...jsonrpc.dispatch import Dispatcher, SessionMethods
 from ...jsonrpc.params import Params, param
 from ..codec.params import Id
@@ -46,7 +46,7 @@ class EvmSession:
         send: Callable[[bytes], None],
         wake: Callable[[], None],
         drop: Callable[[str], None],
-        sender: Sender,
+        permissions: Permissions,
     ) -> None:
         self._dispatcher = dispatcher
         self._hub = hub
@@ -54,7 +54,7 @@ class EvmSession:
         self._send = send
         self._wake = wake
         self._drop = drop
-        self._sender = sender
+        self._permissions = permissions
         self._held = ClientSubscriptions[str](hub, wake, dispatcher.backend)
         self._own: SessionMethods = {}
         if hub.is_open:
@@ -65,7 +65,7 @@ class EvmSession:
 
     def receive(self, body: bytes) -> None:
         """Answer one message, of one call or many."""
-        reply = self._dispatcher.post(body, self._sender, self._own)
+        reply = self._dispatcher.post(body, self._permissions, self._own)
         if reply.body:
             self._send(reply.body)
         self._held.begin()

@@ -10,37 +10,29 @@ Only programs of this machine may have its keys sign, and pages that may send tr
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response
-from werkzeug.datastructures import Headers
+from ...jsonrpc.context import Permissions
 
 ANY = "*"
-ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
 
-
-class Permissions(NamedTuple):
-    """Permissions of the sender of a request."""
-
-    may_read: bool
-    may_write: bool
-    may_sign: bool = False
-
-
-PROGRAM = Permissions(may_read=True, may_write=True)
 _BROWSER_HEADERS = ("Sec-Fetch-Site", "Origin", "Referer")
 BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _BROWSER_HEADERS)
-"""Environ keys of the headers by which browsers identify the page; programs send none."""
-
-LOOPBACK = "noderpc.loopback"
-"""Set in the environ by a server whose address only this machine reaches, and no proxy."""
+"""CGI names of the headers by which browsers identify the page; programs send none."""
 
 # Headers of proxies: the clients behind them are not of this machine.
-_FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+_FORWARDED = (
+    "HTTP_FORWARDED",
+    "HTTP_VIA",
+    "HTTP_X_FORWARDED_FOR",
+    "HTTP_X_FORWARDED_HOST",
+    "HTTP_X_REAL_IP",
+)
 
 # RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
 _HOST = r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?"
@@ -68,10 +60,10 @@ class OriginPolicy:
         """True if some pages may not read."""
         return ANY not in self.readers
 
-    def add_headers(self, response: Response) -> None:
-        """Vary answers by browser headers, if some pages may not read."""
-        if self.restrict_reading:
-            response.vary.update(_BROWSER_HEADERS)
+    @property
+    def vary(self) -> tuple[str, ...]:
+        """The browser headers, by which responses vary if some pages may not read."""
+        return _BROWSER_HEADERS if self.restrict_reading else ()
 
     def serves(self, host: str) -> bool:
         """Return true if there is no list, or it has the host that a request names."""
@@ -92,14 +84,16 @@ class OriginPolicy:
         name = _name(f"//{host}") or ""
         return any(fnmatchcase(name, _bare(allowed).lower()) for allowed in self.hosts)
 
-    def permissions(self, headers: Headers, host: str, peer: str = "") -> Permissions:
-        """Return the permissions of the sender of these headers to this host; without an
-        address, ``peer``, it may not sign."""
-        is_local = bool(peer) and _is_of_this_machine(headers, host, peer)
-        relation = _relation(headers, host)
+    def permissions(
+        self, fields: Mapping[str, Any], host: str, address: str = ""
+    ) -> Permissions:
+        """Return the permissions of the sender of these header fields, by their CGI names, to
+        this host; without an address it may not sign."""
+        is_local = bool(address) and _is_of_this_machine(fields, host, address)
+        relation = _relation(fields, host)
         if relation == "same-origin":
             return Permissions(may_read=True, may_write=True, may_sign=is_local)
-        origin = headers.get("Origin", "")
+        origin = fields.get("HTTP_ORIGIN", "")
         may_write = _lists(self.writers, origin)
         may_write |= self.dev and is_local and _is_for_development(origin)
         may_read = may_write or relation == "same-site" or _lists(self.readers, origin)
@@ -115,12 +109,12 @@ def _lists(allowed: tuple[str, ...], origin: str) -> bool:
     return ANY in allowed or origin in allowed
 
 
-def _is_of_this_machine(headers: Headers, host: str, peer: str) -> bool:
+def _is_of_this_machine(fields: Mapping[str, Any], host: str, address: str) -> bool:
     # geth: --http.vhosts. A site may give its own name this machine's address, and its page
     # is then of the same site.
     return (
-        is_loopback(peer)
-        and not any(header in headers for header in _FORWARDED)
+        is_loopback(address)
+        and not any(name in fields for name in _FORWARDED)
         and _is_local_name(_name(f"//{host}"))
     )
 
@@ -152,17 +146,17 @@ def _is_for_development(origin: str) -> bool:
     return bool(_ORIGIN.fullmatch(origin)) and _is_local_name(_name(origin))
 
 
-def _relation(headers: Headers, host: str) -> str:
+def _relation(fields: Mapping[str, Any], host: str) -> str:
     """Return the relation of the sender's page to this site, as ``Sec-Fetch-Site`` names it."""
-    relation = headers.get("Sec-Fetch-Site")
+    relation: str | None = fields.get("HTTP_SEC_FETCH_SITE")
     if relation in ("same-origin", "none"):
         return "same-origin"
     if relation == "cross-site":
         return relation
-    sender = headers.get("Origin")
+    sender = fields.get("HTTP_ORIGIN")
     if relation is None and sender is None:
         # Browsers say less to addresses that are neither https nor local.
-        page = headers.get("Referer")
+        page = fields.get("HTTP_REFERER")
         if page is None:
             return "same-origin"
         sender = _origin_of(page)

@@ -1,0 +1,188 @@
+"""Admission of a request by its head, before its body is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NamedTuple
+
+from ...errors import (
+    BodyEncoded,
+    BodyTooLarge,
+    HostRefused,
+    NodeRPCError,
+    OriginRefused,
+    ParseError,
+)
+from ...jsonrpc.context import Permissions
+from ...wire.envelope import URI_ID
+from .client import client_of
+from .cors import Cors
+from .head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, Response, plain_text
+from .origin import BROWSER_HEADERS, OriginPolicy
+
+ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
+
+FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+_FORM_METHODS = ("POST", "PUT", "PATCH")
+
+# geth: rpc/http.go.
+_EVM_TYPES = ("application/json", "application/json-rpc", "application/jsonrequest")
+_NO_SNIFF = "X-Content-Type-Options", "nosniff"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """HTTP rules of one mount."""
+
+    origins: OriginPolicy
+    cors: Cors
+    max_body: int
+    evm_max_body: int
+    takes_forms: bool = False
+    """True if routes read parameters from forms too."""
+    page_for_empty_body: bool = False
+    """True if a request without a body is answered with the index page."""
+    server_time: bool = False
+    """True if responses have ``X-Server-Time``."""
+
+
+class Admitted(NamedTuple):
+    """Request whose body, if it has one, may be read and answered."""
+
+    policy: Policy
+    head: Head
+    permissions: Permissions
+    max_body: int = 0
+    """Bytes that the body may have; 0 if it is not read."""
+
+
+class Refusal(NamedTuple):
+    """Request that is answered without its body: with a response, or with an error that the
+    dialect's envelope shows."""
+
+    response: Response | None = None
+    error: NodeRPCError | None = None
+    request_id: bytes | None = None
+    max_body: int = 0
+    """Limit of the body, of which at most twice as much is discarded; 0 for none."""
+
+
+def admit(policy: Policy, head: Head) -> Refusal | Admitted:
+    """Admit a request by the rules of its endpoint."""
+    return _RULES.get(head.endpoint, _admit_route)(policy, head)
+
+
+def admit_host(policy: Policy, head: Head) -> Refusal | None:
+    """Return the refusal of a request for a host that is not served."""
+    if head.on_loopback:
+        is_served = policy.origins.serves_on_loopback(head.fields.get("HTTP_HOST"))
+    else:
+        is_served = policy.origins.serves(head.host)
+    if is_served:
+        return None
+    # geth: node/rpcstack.go.
+    return Refusal(plain_text(str(HostRefused()), HTTPStatus.FORBIDDEN))
+
+
+def permissions_of(policy: Policy, head: Head) -> Permissions:
+    """Return the permissions of a request's sender; only the EVM layer's has keys to sign."""
+    may_sign = head.endpoint in (EVM, EVM_WEBSOCKET)
+    if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
+        return Permissions(client=client_of(head.address, may_write=True))
+    found = policy.origins.permissions(head.fields, head.host, head.address)
+    return found._replace(client=client_of(head.address, may_write=found.may_write))
+
+
+def _admit_route(policy: Policy, head: Head) -> Refusal | Admitted:
+    permissions = permissions_of(policy, head)
+    if not permissions.may_read:
+        return Refusal(error=OriginRefused(ORIGIN_DENIED), request_id=URI_ID)
+    limit = _limit(policy.max_body, head) if policy.takes_forms and _has_form(head) else 0
+    if limit and (head.content_length or 0) > limit:
+        return Refusal(error=BodyTooLarge(limit), max_body=limit)
+    return Admitted(policy, head, permissions, limit)
+
+
+def _has_form(head: Head) -> bool:
+    # Go: net/http, Request.ParseForm: with other methods such a form is not read.
+    return head.mimetype == MULTIPART or (
+        head.mimetype == FORM and head.method in _FORM_METHODS
+    )
+
+
+def _admit_body(policy: Policy, head: Head) -> Refusal | Admitted:
+    limit = _limit(policy.max_body, head)
+    coding = _coding(head)
+    if coding:
+        error = BodyEncoded(f"send the body without Content-Encoding: {coding}")
+        return Refusal(error=error, max_body=policy.max_body)
+    if (head.content_length or 0) > limit:
+        return Refusal(error=BodyTooLarge(limit), max_body=limit)
+    permissions = permissions_of(policy, head)
+    is_page = policy.page_for_empty_body and not head.has_body
+    if not permissions.may_read and not is_page:
+        return Refusal(error=OriginRefused(ORIGIN_DENIED), max_body=limit)
+    return Admitted(policy, head, permissions, limit)
+
+
+def _admit_evm(policy: Policy, head: Head) -> Refusal | Admitted:
+    most, size = policy.evm_max_body, head.content_length or 0
+    if head.method == "GET" and not size and not head.fields.get("QUERY_STRING"):
+        # geth: the health check of load balancers.
+        return Refusal(Response(HTTPStatus.OK, [HTML], b""))
+    response = _refused_evm(head, size, most)
+    if response is not None:
+        return Refusal(response, max_body=most)
+    limit = _limit(most, head)
+    if _coding(head) or size > limit:
+        # geth: it reads as far as it may, and that is no JSON.
+        return Refusal(error=ParseError("parse error"), max_body=limit)
+    permissions = permissions_of(policy, head)
+    if not permissions.may_read and head.has_body:
+        return Refusal(error=OriginRefused(ORIGIN_DENIED), max_body=limit)
+    return Admitted(policy, head, permissions, limit)
+
+
+def _refused_evm(head: Head, size: int, limit: int) -> Response | None:
+    if head.method in ("PUT", "DELETE"):
+        return plain_text("method not allowed", HTTPStatus.METHOD_NOT_ALLOWED, _NO_SNIFF)
+    if size > limit:
+        return plain_text(
+            f"content length too large ({size}>{limit}); NODERPC_EVM_MAX_BODY_BYTES raises it",
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            _NO_SNIFF,
+        )
+    if head.mimetype not in _EVM_TYPES:
+        return plain_text(
+            "invalid content type, only application/json is supported",
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            _NO_SNIFF,
+        )
+    return None
+
+
+def _admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
+    permissions = permissions_of(policy, head)
+    if not permissions.may_read:
+        return Refusal(Response(HTTPStatus.FORBIDDEN, [HTML], f"{ORIGIN_DENIED}\n".encode()))
+    return Admitted(policy, head, permissions)
+
+
+def _limit(most: int, head: Head) -> int:
+    return min(most, head.max_body or most)
+
+
+def _coding(head: Head) -> str:
+    """Return the coding of an encoded body."""
+    coding: str = head.fields.get("HTTP_CONTENT_ENCODING", "identity")
+    return "" if coding.lower() == "identity" else coding
+
+
+_RULES: dict[str, Callable[[Policy, Head], Refusal | Admitted]] = {
+    RPC: _admit_body,
+    EVM: _admit_evm,
+    WEBSOCKET: _admit_handshake,
+    EVM_WEBSOCKET: _admit_handshake,
+}

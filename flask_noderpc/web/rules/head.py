@@ -1,0 +1,59 @@
+"""Heads of requests, and responses, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+RPC = "rpc"
+"""Endpoint of JSON-RPC bodies."""
+
+EVM = "evm"
+"""Endpoint of the EVM layer's JSON-RPC bodies."""
+
+WEBSOCKET, EVM_WEBSOCKET = "websocket", "evm_websocket"
+"""Endpoints of handshakes; every other endpoint is the name of a route."""
+
+# The default type of Flask's responses.
+HTML = "Content-Type", "text/html; charset=utf-8"
+
+
+class Head(NamedTuple):
+    """Head of a request."""
+
+    endpoint: str
+    method: str
+    host: str
+    """Host that the request names, with its port unless that is the scheme's."""
+    address: str
+    """Address of the client; empty where it has none, as by a Unix socket."""
+    fields: Mapping[str, Any]
+    """Header fields by their CGI names (RFC 3875), such as ``HTTP_ORIGIN``."""
+    content_length: int | None = None
+    """``None`` without the field, and of a body in chunks."""
+    mimetype: str = ""
+    """Media type of the body in lower case, without parameters."""
+    max_body: int | None = None
+    """Limit of the body that the host application sets."""
+    on_loopback: bool = False
+    """True if it came to an address that only this machine reaches, and not by a proxy."""
+
+    @property
+    def has_body(self) -> bool:
+        """True unless there is no body."""
+        return bool(self.content_length) or "HTTP_TRANSFER_ENCODING" in self.fields
+
+
+class Response(NamedTuple):
+    """Response to a request."""
+
+    status: HTTPStatus
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+def plain_text(text: str, status: HTTPStatus, *headers: tuple[str, str]) -> Response:
+    """Return a response of one line."""
+    kind = ("Content-Type", "text/plain; charset=utf-8")
+    return Response(status, [*headers, kind], f"{text}\n".encode())
