@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import click
 
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from .compare import Bench
 from .nodes import COMETBFT, of_cometbft
@@ -42,7 +42,7 @@ _OURS = "ours"
 class Readers:
     """Connections that are read as fast as they come, for their count alone."""
 
-    def __init__(self, clients: list[Client]) -> None:
+    def __init__(self, clients: list[WebSocketClient]) -> None:
         self._selector = selectors.DefaultSelector()
         for client in clients:
             # The end of what was read, where a mark may be cut in two.
@@ -160,7 +160,7 @@ def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float
     """Processor time for all the blocks, and the bytes of a message."""
     with ExitStack() as stack:
         clients = [
-            stack.enter_context(closing(Client(server.url, timeout=PATIENCE_S)))
+            stack.enter_context(closing(WebSocketClient(server.url, timeout=PATIENCE_S)))
             for _ in range(subscribers)
         ]
         for number, client in enumerate(clients):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import click
 
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from .compare import Bench
 from .nodes import COMETBFT, of_cometbft
@@ -68,7 +68,7 @@ def _lines(bench: Bench, servers: dict[str, Server]) -> Iterator[tuple[str, ...]
 
 
 def _speed(server: Server, method: str) -> _Speed:
-    with closing(Client(server.url, timeout=PATIENCE_S)) as client:
+    with closing(WebSocketClient(server.url, timeout=PATIENCE_S)) as client:
         calls = [_call(method, request_id) for request_id in range(_TXS)]
         before, began = server.cpu_s(), time.monotonic()
         sending = Thread(target=_send, args=(client, calls))
@@ -83,7 +83,7 @@ def _speed(server: Server, method: str) -> _Speed:
     return _Speed(_TXS / seconds, _TXS / (server.cpu_s() - before))
 
 
-def _send(client: Client, calls: list[str]) -> None:
+def _send(client: WebSocketClient, calls: list[str]) -> None:
     for call in calls:
         client.text(call)
 

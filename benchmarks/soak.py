@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from tests.server.kit import Node, started
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
+from tests.server.node_process import Node, started
 
 CLIENTS, READERS = 6, 2
 _QUERIES = ("tm.event='Tx'", "tm.event='NewBlock'", "app.key='{}'", "tx.height>{}")
@@ -74,7 +74,7 @@ def below(pid: int) -> list[int]:
 
 def visit(url: str, dice: random.Random) -> None:
     """One client's stay: a few subscriptions, with and without their ends."""
-    with closing(Client(url, timeout=60)) as client:
+    with closing(WebSocketClient(url, timeout=60)) as client:
         for number in range(dice.randint(1, 5)):
             query = dice.choice(_QUERIES).format(dice.randrange(1000))
             client.call("subscribe", {"query": query}, f"s{number}")

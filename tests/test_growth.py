@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .growth import check_linear
+from tests.helpers.growth import check_linear
 
 
 def _linear(data: bytes) -> int:

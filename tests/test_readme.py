@@ -15,8 +15,7 @@ import pytest
 from flask import Flask
 
 from flask_noderpc.extension import mounts
-
-from .server.kit import Node, started
+from tests.server.node_process import Node, started
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

@@ -11,9 +11,10 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
-from ..server.kit import PATIENCE, Node, connect
-from ..websocket.client import Client
-from .talk import post
+from ..helpers.raw_http import connect, post
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from ..server.node_process import Node
 
 CHUNKED = post("Transfer-Encoding: chunked")
 _PIECE = 65_536
@@ -95,7 +96,7 @@ def websockets(node: Node, first: bytes) -> Callable[[], socket.socket]:
     """Opens websockets that have sent a first frame."""
 
     def open_() -> socket.socket:
-        client = Client(node.url(), timeout=PATIENCE)
+        client = WebSocketClient(node.url(), timeout=PATIENCE)
         client.raw(first)
         return client.sock
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..server.kit import Node, started
+from ..helpers.raw_http import CLOSING, GET, HEALTH, answers, post
+from ..server.node_process import Node, started
 from .attacks import TINY_CHUNKS, TRAILERS, UNREAD_BODY, Attack, requests, timed_health, under
-from .talk import CLOSING, GET, HEALTH, answers, post
 
 ANSWERS, MOST_BYTES = 5, 300_000_000
 # More than the two sockets take that nobody reads.

@@ -13,9 +13,9 @@ from flask import Flask
 from flask_noderpc import MemoryBackend, NodeRPC
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import PATIENCE
 
 CHAIN = make_chain()
-PATIENCE = 90.0
 SECRET = "the password of the database"
 
 

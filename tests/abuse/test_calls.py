@@ -17,9 +17,9 @@ from flask_noderpc import MemoryBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
-from ..faults.kit import check_duration
-from ..server.kit import Node, started
-from .talk import answers, post
+from ..faults.processes import check_duration
+from ..helpers.raw_http import answers, post
+from ..server.node_process import Node, started
 
 # Far more than any of these takes, and far less than a walk over 2^63 heights.
 SOON_S = 2.0

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from ..faults.kit import check_duration
+from ..faults.processes import check_duration
+from ..helpers.raw_http import CLOSING, GET, UNFINISHED, answers, connect, send
+from ..helpers.until import PATIENCE, until
+from ..helpers.websocket import WebSocketClient
 from ..server.certificate import make_certificate
-from ..server.kit import COMMAND, PATIENCE, Node, connect, started, until
-from ..websocket.client import Client
-from .talk import CLOSING, GET, UNFINISHED, answers, send
+from ..server.node_process import COMMAND, Node, started
 
 # Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
 SOON_S = 1.0
@@ -170,7 +171,9 @@ def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
     for _ in range(3):
         with ExitStack() as stack:
             for _ in range(90):
-                client = stack.enter_context(closing(Client(node.url(), timeout=PATIENCE)))
+                client = stack.enter_context(
+                    closing(WebSocketClient(node.url(), timeout=PATIENCE))
+                )
                 client.asked("subscribe", {"query": "tm.event='NewBlock'"})
         until(lambda: open_files(node) <= before + 5, "their end")
 

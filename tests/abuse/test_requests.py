@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..server.kit import Node, started
-from .talk import GET, HEALTH, answers, post
+from ..helpers.raw_http import GET, HEALTH, answers, post
+from ..server.node_process import Node, started
 
 LENGTH = f"Content-Length: {len(HEALTH)}"
 CHUNKED = "Transfer-Encoding: chunked"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ..server.kit import PATIENCE, Node, started
-from ..websocket.client import Client
-from .talk import answers
+from ..helpers.raw_http import answers
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from ..server.node_process import Node, started
 
 CYCLES = 10_000
 MEMORY_KB = 8_000
@@ -51,7 +52,7 @@ def test_a_handshake_that_is_none_is_the_client_s_fault(
 def test_many_extensions_are_passed_over(node: Node) -> None:
     offered = ", ".join(["permessage-deflate; client_max_window_bits"] * 1000)
     headers = {"Sec-WebSocket-Extensions": offered}
-    with closing(Client(node.url(), timeout=PATIENCE, headers=headers)) as client:
+    with closing(WebSocketClient(node.url(), timeout=PATIENCE, headers=headers)) as client:
         assert client.asked("health")["result"] == {}
 
 
@@ -63,7 +64,7 @@ def memory_kb(node: Node) -> int:
 
 def test_subscribing_and_leaving_again_and_again_costs_nothing(node: Node) -> None:
     params = {"query": "tm.event='Tx'"}
-    with closing(Client(node.url(), timeout=PATIENCE)) as client:
+    with closing(WebSocketClient(node.url(), timeout=PATIENCE)) as client:
         for cycle in range(CYCLES + 500):
             if cycle == 500:
                 before = memory_kb(node)

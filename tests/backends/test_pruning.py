@@ -35,7 +35,7 @@ from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import OpenStore
-from .rests import assert_no_rest
+from .leftovers import assert_no_leftovers
 
 NEWCOMER = PrivateKey(b"\x77" * 32)
 
@@ -165,7 +165,7 @@ def test_a_pruned_chain_answers_for_what_it_has_as_the_whole_one(
             if whole.tx(tx_hash(tx)).height >= base:
                 assert mine.get(path).data == other.get(path).data
         assert pruned.verify() == pruned.latest_height() - base + 1
-        assert_no_rest(pruned, base)
+        assert_no_leftovers(pruned, base)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite.connection import Connection, Store
 from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
+from tests.helpers.until import until
 
 Work = Callable[[Connection], object]
 
@@ -61,19 +61,12 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
     began.wait(30)
     for thread in threads[1:]:
         thread.start()
-    wait_until(lambda: len(writer._waiting) == len(works))
+    until(lambda: len(writer._waiting) == len(works), "all wait")
     resume.set()
     for thread in threads:
         thread.join(30)
     writer.run(lambda at: at.set_trace_callback(None))
     return answers, sql
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.001)
 
 
 def test_writes_that_wait_together_share_one_transaction(writer: Writer) -> None:

@@ -24,7 +24,7 @@ from flask_noderpc.errors import InvalidBlock
 from flask_noderpc.protocol.comet.hashes import consensus_hash
 
 from .conftest import Open
-from .kit import Recorder, key
+from .fixtures import Recorder, key
 
 
 class Counter(Application):

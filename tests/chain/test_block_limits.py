@@ -16,7 +16,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 
 from .conftest import Open
-from .kit import Recorder, write_home
+from .fixtures import Recorder, write_home
 
 
 def limited(folder: Path, **limits: int) -> None:

@@ -11,7 +11,7 @@ from flask_noderpc.chain.clock import ManualClock, SystemClock
 from flask_noderpc.domain.time import MILLISECOND, SECOND
 
 from .conftest import Open
-from .kit import GENESIS_TIME, write_home
+from .fixtures import GENESIS_TIME, write_home
 
 
 def test_the_first_block_has_the_time_of_the_genesis(open_chain: Open, tmp_path: Path) -> None:

@@ -14,11 +14,10 @@ import pytest
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
+from tests.helpers.until import PATIENCE
 
 from .conftest import Open
-from .kit import Recorder, key, write_home
-
-PATIENCE = 60.0
+from .fixtures import Recorder, key, write_home
 
 
 def test_nothing_is_opened_before_the_start(unstarted: Open, tmp_path: Path) -> None:

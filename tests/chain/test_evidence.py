@@ -26,8 +26,8 @@ from flask_noderpc.wire.comet.v038_shapes import Evidence as Shape
 from flask_noderpc.wire.schema import compiled
 
 from .conftest import Open
-from .kit import key, write_home
-from .offences import attack, double_vote, forward, with_signatures
+from .fixtures import key, write_home
+from .misbehavior import attack, double_vote, forward, with_signatures
 
 KEYS = [key(1), key(2), key(3)]
 

@@ -18,7 +18,7 @@ from flask_noderpc.domain.params import (
 )
 from flask_noderpc.errors import ConfigurationError
 
-from .kit import GENESIS_TIME, key
+from .fixtures import GENESIS_TIME, key
 
 NOW = GENESIS_TIME + 5
 PUBLIC = {

@@ -16,7 +16,7 @@ import pytest
 from flask_noderpc.chain import home
 from flask_noderpc.errors import ConfigurationError
 
-from .kit import GENESIS_TIME, key, write_home, write_key
+from .fixtures import GENESIS_TIME, key, write_home, write_key
 
 OWN_KEY = "priv_validator_key.json"
 

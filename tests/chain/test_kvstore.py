@@ -9,7 +9,7 @@ from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.errors import TxNotFound
 from flask_noderpc.protocol.comet.hashes import tx_hash
 
-from .kit import key, validator_tx
+from .fixtures import key, validator_tx
 
 KEY = b"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 

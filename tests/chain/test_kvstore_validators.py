@@ -20,7 +20,7 @@ from flask_noderpc.protocol.comet import validators
 from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
 
 from .conftest import Open
-from .kit import key, validator_tx, write_home
+from .fixtures import key, validator_tx, write_home
 
 
 def powers(chain: EmbeddedChain, height: int) -> dict[bytes, int]:

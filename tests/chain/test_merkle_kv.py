@@ -23,7 +23,7 @@ from flask_noderpc.protocol.comet.proofs import pair_hash
 from flask_noderpc.testing.chains import DictState
 
 from .conftest import Open
-from .kit import key, validator_tx
+from .fixtures import key, validator_tx
 from .proofs import root_of
 
 PATH = "/store/main/key"

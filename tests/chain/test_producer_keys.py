@@ -12,7 +12,7 @@ from flask_noderpc.errors import ChainHalted
 from flask_noderpc.protocol.comet.validators import at_round
 
 from .conftest import Open
-from .kit import key, validator_tx, write_home, write_key
+from .fixtures import key, validator_tx, write_home, write_key
 
 
 def test_every_key_of_the_home_signs(open_chain: Open, tmp_path: Path) -> None:

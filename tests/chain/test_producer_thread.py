@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.block_scheduler import BlockSchedule
+from tests.helpers.until import PATIENCE, until
 
 from .conftest import Open
-from .kit import Recorder, write_home
-
-PATIENCE = 90.0
+from .fixtures import Recorder, write_home
 
 
 def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
@@ -75,7 +73,7 @@ def test_an_interval_longer_than_the_lease_keeps_the_lease(
 
     for _ in range(3):
         expires = rival.lease_state().expires
-        _until(lambda: rival.lease_state().expires > expires)  # noqa: B023
+        until(lambda: rival.lease_state().expires > expires, "the lease is renewed")  # noqa: B023
 
     assert rival.lease_state().owner == first.owner
     assert rival.latest_height() == 1
@@ -124,7 +122,7 @@ def test_an_application_that_raises_does_not_end_the_producer(
     moody = Moody()
     chain = open_chain(application=moody, produce=True, schedule=BlockSchedule(0.01))
     chain.submit(b"7")
-    _until(lambda: "not today" in caplog.text)
+    until(lambda: "not today" in caplog.text, "not today")
 
     moody.raises = False
 
@@ -138,7 +136,7 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
     schedule = BlockSchedule(0.01, lease_s=0.3)
     failing = open_chain(application=Moody(), produce=True, schedule=schedule)
     failing.submit(b"7")
-    _until(lambda: "not today" in caplog.text)
+    until(lambda: "not today" in caplog.text, "not today")
     healthy = Moody()
     healthy.raises = False
 
@@ -148,19 +146,12 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
     assert other.wait_for_height(0, PATIENCE) == 1
 
 
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.005)
-
-
 def test_a_halt_is_said_once(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [1])
     chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=True))
-    _until(lambda: "two thirds are needed" in caplog.text)
+    until(lambda: "two thirds are needed" in caplog.text, "two thirds are needed")
 
     chain.wait_for_height(0, 0.2)
 
@@ -216,7 +207,7 @@ def test_the_thread_says_what_is_wrong_with_the_store_and_goes_on(
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.wait_for_height(0, PATIENCE)
     (tmp_path / "chain.db").rename(tmp_path / "elsewhere.db")
-    _until(lambda: "removed or replaced" in caplog.text)
+    until(lambda: "removed or replaced" in caplog.text, "removed or replaced")
     height = chain.latest_height()
 
     (tmp_path / "elsewhere.db").rename(tmp_path / "chain.db")

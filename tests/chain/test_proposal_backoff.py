@@ -16,9 +16,9 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.engine.base import Job
 from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
-from tests.faults.kit import until
 
 from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
+from ..helpers.until import until
 
 # EIP-152: a unit of gas for each round, which take microseconds here.
 BLAKE2 = "0x" + "00" * 19 + "09"

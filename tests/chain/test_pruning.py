@@ -14,7 +14,7 @@ from flask_noderpc.errors import ConfigurationError, NotSupported, StoreError
 from flask_noderpc.testing.node import app_for
 
 from .conftest import Open
-from .kit import Recorder
+from .fixtures import Recorder
 
 
 def test_so_many_of_the_latest_blocks_are_kept(open_chain: Open) -> None:

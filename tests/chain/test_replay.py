@@ -12,7 +12,7 @@ from flask_noderpc.domain.abci import AppInfo
 from flask_noderpc.errors import LeaseLost, StoreError
 
 from .conftest import Open
-from .kit import Recorder
+from .fixtures import Recorder
 
 
 def grow(chain: EmbeddedChain, *txs: bytes) -> None:

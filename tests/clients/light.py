@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from ..faults.kit import PATIENCE, until
+from tests.helpers.until import PATIENCE, until
 
 # The chains of tests are years old.
 _PERIOD = "876000h"

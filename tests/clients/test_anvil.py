@@ -22,7 +22,7 @@ from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
 from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from . import ANVIL, do_without
 
@@ -112,8 +112,8 @@ def hash_of(raw: bytes) -> str:
     return f"0x{decode(raw).hash.hex()}"
 
 
-def read(url: str, client: Client, mine: Any) -> dict[str, Any]:
-    """What a node shows of the same story."""
+def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
+    """What a node shows of the same scenario."""
     kinds = {
         client.asked("eth_subscribe", params)["result"]: name
         for name, params in (
@@ -155,8 +155,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dic
         chain.start()
         stack.callback(chain.close)
         base = stack.enter_context(serve(app_for(chain, json_rpc_enable=True)))
-        their_client = stack.enter_context(closing(Client(theirs, path="/")))
-        our_client = stack.enter_context(closing(Client(base, path="/evm/ws")))
+        their_client = stack.enter_context(closing(WebSocketClient(theirs, path="/")))
+        our_client = stack.enter_context(closing(WebSocketClient(base, path="/evm/ws")))
         return (
             read(theirs, their_client, lambda: ask(theirs, "evm_mine")),
             read(f"{base}/evm", our_client, chain.produce),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ethereum.signing import ACCOUNT
 from tests.evm.contract import CODE, calling
-from tests.evm.machine import FIRST, RICH, SECOND, Node, machine, transaction
+from tests.evm.trace_chain import FIRST, RICH, SECOND, Node, machine, transaction
 
 from .test_anvil import anvil, ask
 
@@ -39,7 +39,7 @@ Sides = tuple[str, Node, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    """anvil's address, our node, and the hashes of the story."""
+    """anvil's address, our node, and the hashes of the scenario."""
     folder = tmp_path_factory.mktemp("traces")
     with anvil("--steps-tracing") as theirs, machine(folder) as ours:
         ask(theirs, "anvil_setBalance", ACCOUNT.address, hex(RICH))

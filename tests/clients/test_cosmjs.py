@@ -13,7 +13,7 @@ from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
-from ..server.kit import started
+from ..server.node_process import started
 from . import do_without, require
 
 COSMJS = Path(__file__).parent / "cosmjs"

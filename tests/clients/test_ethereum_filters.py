@@ -19,11 +19,11 @@ from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for, serve
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
+from tests.helpers.until import PATIENCE
 
 SCRIPTS = Path(__file__).parent / "ethereum" / "filters"
 SENT, EMITTING = transfer(3), emitting(4, EmittedLog(topics=(TOPIC_A,), data=b"four"))
 Shown = dict[str, Any]
-PATIENCE = 60
 
 
 @pytest.fixture

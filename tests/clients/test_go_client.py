@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ..chain.kit import write_home
-from ..faults.kit import PATIENCE
+from ..chain.fixtures import write_home
 from ..faults.servers import serving
+from ..helpers.until import PATIENCE
 
 LAST_STEPS = ["events of a round", "more events of a round", "changes of validators"]
 """They say by their absence that the program ended early."""

@@ -10,11 +10,11 @@ import pytest
 
 from flask_noderpc.domain.block import Commit
 
-from ..chain.kit import key, validator_tx, write_home
-from ..faults.kit import until
+from ..chain.fixtures import key, validator_tx, write_home
 from ..faults.servers import Server, serving
-from .liar import served
+from ..helpers.until import until
 from .light import Refused, Trust, light_client
+from .malicious_node import served
 from .verified import BLOCK, COMMIT, HEIGHT, PARAMS, PATH, QUERY, RESULTS, TRUSTED, TX
 
 

@@ -12,8 +12,9 @@ from selenium.webdriver import Chrome
 
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
-from ..example_app.browser import PATIENCE, chromium
-from ..server.kit import Node, started
+from ..example_app.browser import chromium
+from ..helpers.until import PATIENCE
+from ..server.node_process import Node, started
 
 FIRST = "0x" + DEV_KEYS[0].address.hex()
 PAYS = {"method": "eth_sendTransaction", "params": [{"from": FIRST, "to": FIRST}]}

@@ -10,7 +10,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 
-from ..chain.kit import validator_tx
+from ..chain.fixtures import validator_tx
 from .light import Question, Trust
 
 TRUSTED = 1

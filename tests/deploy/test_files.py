@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ..ports import free_port
-from ..server.kit import PATIENCE, until
-from .kit import (
+from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE, until
+from .fixtures import (
     FILES,
     ROOT,
     SCRIPTS,

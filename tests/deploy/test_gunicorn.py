@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ..server.kit import PATIENCE, until
-from .kit import MempoolSource, Way, call, converse, serving
+from tests.helpers.until import PATIENCE, until
+
+from .fixtures import MempoolSource, Way, call, converse, serving
 
 KINDS = ("gevent", "gthread")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from ..clients import do_without
-from ..ports import free_port
-from ..server.kit import until
-from .kit import (
+from ..helpers.ports import free_port
+from ..helpers.until import until
+from .fixtures import (
     FILES,
     SCRIPTS,
     Running,

@@ -14,8 +14,9 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection
 
-from ..server.kit import PATIENCE, started, until
-from .kit import Way, call, serving
+from ..helpers.until import PATIENCE, until
+from ..server.node_process import started
+from .fixtures import Way, call, serving
 
 CLIENTS = 8
 GOING_AWAY = 1001

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ..faults.kit import check_duration, producer
-from ..server.kit import Node, started, until
+from ..faults.processes import check_duration, producer
+from ..helpers.until import until
+from ..server.node_process import Node, started
 
 LEASE_S = 3.0
 # To look for a free lease and to make a block, on a machine that is busy.

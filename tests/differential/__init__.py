@@ -1,4 +1,4 @@
-"""The same story told to a real node and to ours, and what each answers, side by side.
+"""One scenario against a real node and ours, and the answers of each, side by side.
 
 Both get the same genesis and keys, the same transactions, and then the same requests. What
 hangs on the clock (block times, what hashes them, signatures) is replaced by its meaning,

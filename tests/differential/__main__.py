@@ -1,4 +1,4 @@
-"""Run the story against a real node of each version, and print where ours differs.
+"""Run the scenario against a real node of each version, and print where ours differs.
 
 ``python -m tests.differential 0.38.25=/path/to/cometbft …`` prints the differences, and
 with ``--record`` writes what the real nodes said into tests/golden, for the short form.

@@ -1,4 +1,4 @@
-"""The kvstore as older nodes have it, as far as the story can tell the difference."""
+"""The kvstore as older nodes have it, as far as the scenario can tell the difference."""
 
 from __future__ import annotations
 

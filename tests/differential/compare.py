@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .talk import Told
+from .http_client import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Difference:
         return f"{self.request}\n  {self.where}\n    real {self.real!r}\n    ours {self.ours!r}"
 
 
-def differences(request: str, real: Told, ours: Told) -> Iterator[Difference]:
+def differences(request: str, real: Reply, ours: Reply) -> Iterator[Difference]:
     """All differences between two answers to one request."""
     pairs: dict[str, tuple[Any, Any]] = {
         "status": (real.status, ours.status),
@@ -33,14 +33,14 @@ def differences(request: str, real: Told, ours: Told) -> Iterator[Difference]:
         "body": (_read(real.body), _read(ours.body)),
         "replies": (list(map(_read, real.replies)), list(map(_read, ours.replies))),
     }
-    failed = all('"error":' in told.body for told in (real, ours))
+    failed = all('"error":' in reply.body for reply in (real, ours))
     for where, (one, other) in pairs.items():
         for at, left, right in _walk(where, one, other):
             yield Difference(request, at, left, right, failed)
 
 
-def _shown(told: Told) -> dict[str, str]:
-    return {k: v if k != "X-Server-Time" else "<now>" for k, v in told.headers.items()}
+def _shown(reply: Reply) -> dict[str, str]:
+    return {k: v if k != "X-Server-Time" else "<now>" for k, v in reply.headers.items()}
 
 
 def _read(text: str) -> Any:

@@ -178,12 +178,12 @@ REASONS = (
     Reason(
         "event NewRound",
         r".*\.value\.height",
-        "a round's events are told with its block; a real node has begun the round before",
+        "a round's events are sent with its block; a real node has begun the round before",
     ),
     Reason(
         "event Vote",
         r".*\.Vote\.(type|timestamp|signature)",
-        "the votes that are told are those of the commit: precommits",
+        "the votes that are sent are those of the commit: precommits",
     ),
 )
 

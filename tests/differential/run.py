@@ -1,4 +1,4 @@
-"""The whole comparison: two nodes, one story, the same questions."""
+"""The whole comparison: two nodes, one scenario, the same requests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ..websocket.client import Client
-from . import explained, story
+from ..helpers.websocket import WebSocketClient
+from . import explained, scenario
 from .compare import Difference, differences
+from .http_client import Reply, ask
 from .masks import mask_of
 from .sides import HOME_FILES, Side, Version, make_home, ours, real
-from .talk import Told, ask
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -49,29 +49,29 @@ def compare(
     return len(unexplained)
 
 
-def hear(side: Side, version: Version) -> dict[str, Told]:
+def hear(side: Side, version: Version) -> dict[str, Reply]:
     """What a node answers to everything, masked, by the names of the requests."""
     modern = version.is_modern
-    height = story.tell(side, story.TXS + (story.VALIDATOR_TXS if modern else ()))
+    height = scenario.play(side, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
-    asked = story.requests(height, block_hash, story.ORIGIN_DENIED if modern else ())
+    asked = scenario.requests(height, block_hash, scenario.ORIGIN_DENIED if modern else ())
     answers = {request.name: ask(side.url, request) for request in asked}
     assert side.height() == height, "a request has made a block"
-    events = hear_events(side, story.CATEGORIES + (("NewBlockEvents",) if modern else ()))
+    events = hear_events(side, scenario.CATEGORIES + (("NewBlockEvents",) if modern else ()))
     mask = mask_of(side, side.settle(height + 1))
     return {mask(name): masked(answer, mask) for name, answer in (answers | events).items()}
 
 
-def masked(told: Told, mask: Any) -> Told:
+def masked(told: Reply, mask: Any) -> Reply:
     """The answer without what hangs on the clock."""
     return replace(
         told, body=mask(told.body), replies=tuple(mask(reply) for reply in told.replies)
     )
 
 
-def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
+def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
     """The first event of each category when a transaction is committed."""
-    clients = {category: Client(side.url) for category in categories}
+    clients = {category: WebSocketClient(side.url) for category in categories}
     try:
         for category, client in clients.items():
             client.call("subscribe", {"query": f"tm.event='{category}'"}, request_id=category)
@@ -80,7 +80,7 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
         with ThreadPoolExecutor(len(clients)) as pool:
             told = pool.map(lambda client: client.read() or "", clients.values())
             return {
-                f"event {category}": Told(101, replies=(reply,))
+                f"event {category}": Reply(101, replies=(reply,))
                 for category, reply in zip(clients, told, strict=True)
             }
     finally:
@@ -88,13 +88,13 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Told]:
             client.close()
 
 
-def all_differences(theirs: dict[str, Told], own: dict[str, Told]) -> list[Difference]:
+def all_differences(theirs: dict[str, Reply], own: dict[str, Reply]) -> list[Difference]:
     """Of all answers; both must have been asked the same."""
     assert theirs.keys() == own.keys(), theirs.keys() ^ own.keys()
     return [one for name in theirs for one in differences(name, theirs[name], own[name])]
 
 
-def write(version: Version, home: Path, told: dict[str, Told]) -> None:
+def write(version: Version, home: Path, told: dict[str, Reply]) -> None:
     """Keep what a real node said, and the genesis and keys that it said it of."""
     document = {
         "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
@@ -103,11 +103,11 @@ def write(version: Version, home: Path, told: dict[str, Told]) -> None:
     _path(version).write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
 
 
-def read(version: Version) -> tuple[dict[str, str], dict[str, Told]]:
+def read(version: Version) -> tuple[dict[str, str], dict[str, Reply]]:
     """What :func:`write` kept: the files of the home, and the answers."""
     document = json.loads(gzip.decompress(_path(version).read_bytes()))
     told = {
-        name: Told(**{**answer, "replies": tuple(answer["replies"])})
+        name: Reply(**{**answer, "replies": tuple(answer["replies"])})
         for name, answer in document["told"].items()
     }
     return document["home"], told

@@ -21,9 +21,9 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
-from ..ports import free_port
+from ..helpers.ports import free_port
 from .applications import KVStore034, KVStore037
-from .talk import Ask, ask
+from .http_client import Ask, ask
 
 MONIKER = "twin"
 HOME_FILES = ("genesis.json", "priv_validator_key.json", "node_key.json")

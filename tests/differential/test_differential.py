@@ -9,8 +9,8 @@ import pytest
 
 from . import explained, run
 from .compare import Difference, differences
+from .http_client import Reply
 from .sides import VERSIONS, Version, ours
-from .talk import Told
 
 Compare = Callable[[Version], list[Difference]]
 
@@ -53,7 +53,7 @@ def test_every_reason_is_needed(compare: Compare) -> None:
 
 
 def test_a_difference_without_a_reason_is_found() -> None:
-    real, ours = Told(200, body='{"a":[1,"2"]}'), Told(500, body='{"a":[1,2],"b":null}')
+    real, ours = Reply(200, body='{"a":[1,"2"]}'), Reply(500, body='{"a":[1,2],"b":null}')
 
     found = list(differences("uri block", real, ours))
 
@@ -66,8 +66,8 @@ def test_a_difference_without_a_reason_is_found() -> None:
     ['post block {"height": "2"}', "uri commit height=2", "uri block_by_hash hash=0x<block 3>"],
 )
 def test_an_answer_that_may_no_longer_be_kept_is_found(request_name: str) -> None:
-    kept = Told(200, {"Cache-Control": "public, max-age=86400"}, '{"result":{}}')
+    kept = Reply(200, {"Cache-Control": "public, max-age=86400"}, '{"result":{}}')
 
-    (found,) = differences(request_name, kept, Told(200, {}, '{"result":{}}'))
+    (found,) = differences(request_name, kept, Reply(200, {}, '{"result":{}}'))
 
     assert explained.reason("0.38.25", found) is None

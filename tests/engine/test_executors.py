@@ -30,7 +30,8 @@ from flask_noderpc.errors import (
     InvalidTransaction,
 )
 from tests.ethereum.signing import CHAIN_ID, sender
-from tests.faults.kit import ROOT, until
+from tests.faults.processes import ROOT
+from tests.helpers.until import until
 
 from .jobs import (
     DropsOldCycle,

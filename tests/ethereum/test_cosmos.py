@@ -14,7 +14,7 @@ from flask_noderpc.protocol.ethereum.cosmos import raw_transactions
 from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
 from flask_noderpc.protocol.ethereum.transactions import decode
 
-from ..growth import check_linear
+from ..helpers.growth import check_linear
 from .cosmos_txs import (
     ETHERMINT,
     any_of,

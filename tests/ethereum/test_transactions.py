@@ -15,7 +15,7 @@ from flask_noderpc.domain.ethereum import AccessListEntry, Transaction
 from flask_noderpc.errors import InvalidTransaction
 from flask_noderpc.protocol.ethereum.transactions import decode, encode
 
-from ..growth import check_linear
+from ..helpers.growth import check_linear
 from . import geth
 from .signing import ACCOUNT, CHAIN_ID, TYPES, fields_by_type, sample, sender
 

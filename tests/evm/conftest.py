@@ -9,11 +9,11 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing.node import app_for, serve
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from .chain import ethereum_chain
 
-Connect = Callable[[], Client]
+Connect = Callable[[], WebSocketClient]
 Serve = Callable[..., Connect]
 
 
@@ -34,8 +34,8 @@ def serving(chain: EmbeddedChain) -> Iterator[Serve]:
             app = app_for(chain, **{"json_rpc_enable": True, **settings})
             url = stack.enter_context(serve(app))
 
-            def connect() -> Client:
-                client = Client(url, path="/evm/ws")
+            def connect() -> WebSocketClient:
+                client = WebSocketClient(url, path="/evm/ws")
                 stack.callback(client.close)
                 return client
 
@@ -45,6 +45,6 @@ def serving(chain: EmbeddedChain) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def client(serving: Serve) -> Client:
+def client(serving: Serve) -> WebSocketClient:
     """One client of a node with the default settings."""
     return serving()()

@@ -16,7 +16,7 @@ import pytest
 from eth_abi.abi import encode
 
 from tests.ethereum.signing import CHAIN_ID, OTHER, TO, sender
-from tests.faults.kit import until
+from tests.helpers.until import until
 
 from .contracts import (
     BLOCK,
@@ -31,7 +31,7 @@ from .contracts import (
     REVERTS,
     at,
 )
-from .running import Running, tx
+from .evm_node import Running, tx
 
 ME = f"0x{sender().hex()}"
 NOBODY = at(0xBAD)

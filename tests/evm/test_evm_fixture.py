@@ -9,7 +9,7 @@ from web3 import HTTPProvider, Web3
 
 from flask_noderpc.testing.evm import EvmNode
 
-from ..http.talk import get
+from ..helpers.http import get
 
 SOMEBODY = Web3.to_checksum_address("0x" + "77" * 20)
 

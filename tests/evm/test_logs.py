@@ -23,8 +23,8 @@ from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 
-from .talking import TRANSPORTS, Say, talking
 from .transcript import Exchange, exchanges
+from .transports import TRANSPORTS, Say, talking
 
 A, B = b"\xaa" * 32, b"\xbb" * 32
 

@@ -20,7 +20,7 @@ from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
 
 from .chain import TOPIC_A, emitting, ethereum_chain, transfer
-from .talking import Say, posting
+from .transports import Say, posting
 
 GONE = {"code": 4444, "message": "pruned history unavailable"}
 ALL_LOGS = {"fromBlock": "0x6", "toBlock": "0x8", "topics": ["0x" + TOPIC_A.hex()]}

@@ -12,7 +12,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.testing.node import app_for
 
 from .chain import CONTRACT, TOPIC_A, ethereum_chain, transfer
-from .test_reading import asking
+from .test_eth_queries import asking
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from flask_noderpc.protocol.ethereum.gas import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
 from .contracts import COUNTER, GWEI, LOOPS, RICH
-from .running import Running, tx
+from .evm_node import Running, tx
 
 ME = f"0x{sender().hex()}"
 

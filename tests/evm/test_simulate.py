@@ -11,7 +11,7 @@ from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.ethereum.signing import ACCOUNT
 
 from .contract import calling
-from .machine import FIRST, SECOND, Node, machine
+from .trace_chain import FIRST, SECOND, Node, machine
 
 ME = ACCOUNT.address.lower()
 NOBODY, OTHER = "0x" + "aa" * 20, "0x" + "bb" * 20

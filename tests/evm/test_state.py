@@ -18,7 +18,7 @@ from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.ethereum.signing import TO, sender
 
 from .contracts import CLEARS, COUNTER, ECHO, RICH, at
-from .running import Running, tx
+from .evm_node import Running, tx
 
 BLOCKS = 12
 ME = f"0x{sender().hex()}"

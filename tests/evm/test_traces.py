@@ -17,7 +17,7 @@ from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 
 from .contract import CODE, calling
-from .machine import FIRST, RICH, SECOND, Node, machine
+from .trace_chain import FIRST, RICH, SECOND, Node, machine
 
 ME = ACCOUNT.address.lower()
 _SPIN = {"to": f"0x{FIRST.hex()}", "data": f"0x{calling('spin').hex()}"}

@@ -15,20 +15,20 @@ from flask_noderpc.jsonrpc.context import ANONYMOUS
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, transfer
 from .conftest import Serve
 from .transcript import Exchange, exchanges
 
 
-def subscribed(client: Client, *params: Any) -> str:
+def subscribed(client: WebSocketClient, *params: Any) -> str:
     answer = client.asked("eth_subscribe", list(params))
     assert answer.keys() == {"jsonrpc", "id", "result"}, answer
     return str(answer["result"])
 
 
-def told(client: Client, subscription: str) -> Any:
+def told(client: WebSocketClient, subscription: str) -> Any:
     """What the next notification says, which is of this subscription."""
     message = client.json()
     assert message.keys() == {"jsonrpc", "method", "params"}
@@ -72,7 +72,7 @@ OF_LATER_FORKS = (
 
 @pytest.mark.parametrize("params", [["newHeads"], ["newHeads", {}]])
 def test_new_heads_are_those_of_the_blocks(
-    client: Client, chain: EmbeddedChain, params: list[Any]
+    client: WebSocketClient, chain: EmbeddedChain, params: list[Any]
 ) -> None:
     own = subscribed(client, *params)
     first = chain.latest_height() + 1
@@ -93,7 +93,9 @@ def test_new_heads_are_those_of_the_blocks(
 
 
 @pytest.mark.parametrize("kind", ["newHeads", "logs", "newPendingTransactions", "syncing"])
-def test_options_may_be_empty_and_the_version_left_out(client: Client, kind: str) -> None:
+def test_options_may_be_empty_and_the_version_left_out(
+    client: WebSocketClient, kind: str
+) -> None:
     client.text(json.dumps({"id": 1, "method": "eth_subscribe", "params": [kind, {}]}))
 
     answer = client.json()
@@ -101,13 +103,15 @@ def test_options_may_be_empty_and_the_version_left_out(client: Client, kind: str
     assert answer.keys() == {"jsonrpc", "id", "result"}, answer
 
 
-def test_options_of_pending_transactions_are_empty_or_a_flag(client: Client) -> None:
+def test_options_of_pending_transactions_are_empty_or_a_flag(client: WebSocketClient) -> None:
     error = client.asked("eth_subscribe", ["newPendingTransactions", {"a": 1}])["error"]
 
     assert error["code"] == -32602
 
 
-def test_logs_are_those_that_the_filter_wants(client: Client, chain: EmbeddedChain) -> None:
+def test_logs_are_those_that_the_filter_wants(
+    client: WebSocketClient, chain: EmbeddedChain
+) -> None:
     every = subscribed(client, "logs", {})
     some = subscribed(client, "logs", {"topics": [None, f"0x{TOPIC_B.hex()}"]})
     subscribed(client, "logs", {"address": "0x" + "11" * 20})
@@ -136,7 +140,9 @@ def test_logs_are_those_that_the_filter_wants(client: Client, chain: EmbeddedCha
     assert log == client.asked("eth_getLogs", [criteria])["result"][0]
 
 
-def test_transactions_that_come_to_wait_are_told(client: Client, chain: EmbeddedChain) -> None:
+def test_transactions_that_come_to_wait_are_told(
+    client: WebSocketClient, chain: EmbeddedChain
+) -> None:
     hashes = subscribed(client, "newPendingTransactions")
     whole = subscribed(client, "newPendingTransactions", True)
     raw = transfer(3)
@@ -154,7 +160,7 @@ def test_transactions_that_come_to_wait_are_told(client: Client, chain: Embedded
 
 
 def test_a_transaction_that_a_block_takes_at_once_is_told(
-    client: Client, chain: EmbeddedChain
+    client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     hashes = subscribed(client, "newPendingTransactions")
     wanted = []
@@ -166,7 +172,9 @@ def test_a_transaction_that_a_block_takes_at_once_is_told(
     assert [told(client, hashes) for _ in wanted] == wanted
 
 
-def test_receipts_are_told_in_one_list_of_a_block(client: Client, chain: EmbeddedChain) -> None:
+def test_receipts_are_told_in_one_list_of_a_block(
+    client: WebSocketClient, chain: EmbeddedChain
+) -> None:
     raws = [transfer(nonce) for nonce in (3, 4, 5)]
     own = [f"0x{decode(raw).hash.hex()}" for raw in raws]
     every = subscribed(client, "transactionReceipts")
@@ -192,7 +200,7 @@ def test_receipts_are_told_in_one_list_of_a_block(client: Client, chain: Embedde
 
 
 def test_syncing_is_told_at_once_and_when_it_changes(
-    client: Client, chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+    client: WebSocketClient, chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = subscribed(client, "syncing")
     assert told(client, own) is False
@@ -222,7 +230,9 @@ def test_ids_are_those_of_one_connection(serving: Serve, chain: EmbeddedChain) -
     assert one.asked("eth_blockNumber")["result"] == "0x4"
 
 
-def test_the_reply_comes_before_what_it_tells_of(client: Client, chain: EmbeddedChain) -> None:
+def test_the_reply_comes_before_what_it_tells_of(
+    client: WebSocketClient, chain: EmbeddedChain
+) -> None:
     calls = [
         {"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["syncing"]},
         {"jsonrpc": "2.0", "id": 2, "method": "eth_subscribe", "params": ["newHeads"]},
@@ -237,7 +247,7 @@ def test_the_reply_comes_before_what_it_tells_of(client: Client, chain: Embedded
     assert told(client, heads)["number"] == "0x4"
 
 
-def test_what_was_subscribed_in_a_batch_can_end_in_it(client: Client) -> None:
+def test_what_was_subscribed_in_a_batch_can_end_in_it(client: WebSocketClient) -> None:
     own = subscribed(client, "newHeads")
     unsubscribe = {"jsonrpc": "2.0", "method": "eth_unsubscribe", "params": [own]}
     client.text(json.dumps([{**unsubscribe, "id": 1}, {**unsubscribe, "id": 2}]))
@@ -274,7 +284,7 @@ def test_what_was_subscribed_in_a_batch_can_end_in_it(client: Client) -> None:
     ],
 )
 def test_other_subscriptions_are_refused(
-    client: Client, params: Any, code: int, text: str
+    client: WebSocketClient, params: Any, code: int, text: str
 ) -> None:
     assert client.asked("eth_subscribe", params)["error"] == {"code": code, "message": text}
 

@@ -13,9 +13,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from ..clients import require
-from ..ports import free_port
+from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE
 
-PATIENCE = 90.0
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 

@@ -19,7 +19,8 @@ from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import serve
 
 from ..ethereum.signing import sender, transfer
-from .browser import PATIENCE, chromium
+from ..helpers.until import PATIENCE
+from .browser import chromium
 
 TOPIC, DATA = b"\xab" * 32, b"a log's data"
 

@@ -17,7 +17,7 @@ from flask_noderpc.extension import mounts
 from flask_noderpc.mount import Mount
 from flask_noderpc.testing.node import serve
 
-from ..http.talk import get
+from ..helpers.http import get
 from .browser import Page, chromium
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 
-from ..websocket.client import Client
-from .kit import PATIENCE
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
 from .servers import Server
 
 BOOKMARK_EVERY = 50
@@ -77,8 +77,8 @@ class Subscriber(Follower):
         self._subscribe()
         self.start()
 
-    def _connected(self) -> Client:
-        return Client(self._url, timeout=PATIENCE)
+    def _connected(self) -> WebSocketClient:
+        return WebSocketClient(self._url, timeout=PATIENCE)
 
     def _subscribe(self) -> None:
         assert self._client.asked("subscribe", {"query": self._query}, "match")["result"] == {}

@@ -11,7 +11,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.testing.node import app_for, serve
 
-from .kit import EVM_GENESIS, application_of
+from .processes import EVM_GENESIS, application_of
 
 
 def main(

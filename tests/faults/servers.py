@@ -17,7 +17,9 @@ from typing import Any
 
 from gunicorn.config import KNOWN_SETTINGS
 
-from .kit import PATIENCE, ROOT
+from tests.helpers.until import PATIENCE
+
+from .processes import ROOT
 
 SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
 """Werkzeug's threads, two workers of gunicorn, and gevent.pywsgi, patched."""

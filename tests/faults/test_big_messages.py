@@ -14,8 +14,9 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing.chains import ChainMaker
 
-from ..websocket.client import Client
-from .kit import PATIENCE, is_long
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from .processes import is_long
 from .servers import SERVERS, Server, serving
 
 ASLEEP_S = 5.0 if is_long() else 1.0
@@ -35,7 +36,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
 
 
 def test_twenty_megabytes_reach_a_reader_that_sleeps(server: Server) -> None:
-    with closing(Client(server.url, timeout=PATIENCE)) as client:
+    with closing(WebSocketClient(server.url, timeout=PATIENCE)) as client:
         client.call("block", {"height": "1"})
         threading.Event().wait(ASLEEP_S)
         text = client.read()
@@ -53,7 +54,7 @@ def test_events_and_replies_on_one_connection_never_interleave(
     count = 12
     with (
         serving(kind, tmp_path / "chain.db", block_interval=0.001) as server,
-        closing(Client(server.url, timeout=PATIENCE)) as client,
+        closing(WebSocketClient(server.url, timeout=PATIENCE)) as client,
     ):
         server.get("/broadcast_tx_commit?tx=0x613d31")
         client.asked("subscribe", {"query": "tm.event='Tx'"}, "event")
@@ -68,7 +69,7 @@ def test_events_and_replies_on_one_connection_never_interleave(
     assert [one["error"] for one in told if one.get("error")] == []
 
 
-def send(client: Client, count: int) -> None:
+def send(client: WebSocketClient, count: int) -> None:
     """Transactions, and calls whose replies are as large as their events."""
     for number in range(count):
         tx = b"key%d=" % number + b"x" * 300_000

@@ -17,8 +17,8 @@ from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 
 from ..evm.chain import TOPIC_A, emitting, ethereum_chain
-from ..websocket.client import Client
-from .kit import PATIENCE
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
 from .servers import Server, serving
 
 KINDS = ("gthread", "gevent")
@@ -42,14 +42,14 @@ def served(connections: ExitStack, chain: EmbeddedChain, kind: str) -> Server:
     return connections.enter_context(own)
 
 
-def connected(connections: ExitStack, server: Server) -> Client:
+def connected(connections: ExitStack, server: Server) -> WebSocketClient:
     """A websocket; while no worker is there, it waits for one."""
     return connections.enter_context(
-        closing(Client(server.url, path="/evm/ws", timeout=PATIENCE))
+        closing(WebSocketClient(server.url, path="/evm/ws", timeout=PATIENCE))
     )
 
 
-def asked(client: Client, method: str, *params: Any) -> Any:
+def asked(client: WebSocketClient, method: str, *params: Any) -> Any:
     reply = client.asked(f"eth_{method}", list(params))
     assert "result" in reply, reply
     return reply["result"]
@@ -62,7 +62,7 @@ def emit(chain: EmbeddedChain, nonce: int) -> str:
     return f"0x{decode(raw).hash.hex()}"
 
 
-def told(client: Client, subscription: str) -> Any:
+def told(client: WebSocketClient, subscription: str) -> Any:
     said = client.json()["params"]
     assert said["subscription"] == subscription
     return said["result"]

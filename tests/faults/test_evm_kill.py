@@ -22,9 +22,15 @@ from flask_noderpc.protocol.ethereum import accounts
 from flask_noderpc.protocol.ethereum.keccak import keccak
 from tests.ethereum.signing import ACCOUNT, OTHER, sender
 from tests.evm.contracts import COUNTER
-from tests.evm.running import tx
+from tests.evm.evm_node import tx
+from tests.helpers.until import PATIENCE, until
 
-from .kit import PATIENCE, Process, is_long, opened, processes, until
+from .processes import (
+    Process,
+    is_long,
+    opened,
+    processes,
+)
 
 MOMENTS = 100 if is_long() else 6
 COUNTED = bytes.fromhex(COUNTER[2:])

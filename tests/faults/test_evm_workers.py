@@ -15,8 +15,9 @@ import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
 
-from ..websocket.client import Client
-from .kit import PATIENCE, is_long, until
+from ..helpers.until import PATIENCE, until
+from ..helpers.websocket import WebSocketClient
+from .processes import is_long
 from .servers import Server, serving
 
 KINDS = ("gthread", "gevent", "gthread")
@@ -60,7 +61,7 @@ class Heads(threading.Thread):
     def __init__(self, server: Server) -> None:
         super().__init__(daemon=True)
         self.hashes: list[str] = []
-        self._client = Client(server.url, path="/evm/ws", timeout=PATIENCE)
+        self._client = WebSocketClient(server.url, path="/evm/ws", timeout=PATIENCE)
         self._client.call("eth_subscribe", ["newHeads", {}])
         assert "result" in json.loads(self._client.read() or "")
         self.start()

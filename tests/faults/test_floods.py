@@ -12,8 +12,9 @@ from contextlib import closing
 
 import pytest
 
-from ..websocket.client import Client
-from .kit import PATIENCE, check_duration, is_long
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from .processes import check_duration, is_long
 from .servers import SERVERS, Server, serving
 
 FLOOD_S = 10.0 if is_long() else 0.5
@@ -52,7 +53,7 @@ def server(
         assert "Traceback" not in running.log()
 
 
-def flood(client: Client, frame: bytes, until: float) -> int:
+def flood(client: WebSocketClient, frame: bytes, until: float) -> int:
     """Send without reading; how many bytes were taken."""
     many = frame * (200_000 // len(frame))
     sent = 0
@@ -69,7 +70,7 @@ def flood(client: Client, frame: bytes, until: float) -> int:
 
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_costs_little_and_delays_nobody(server: Server, name: str) -> None:
-    flooding, other = (Client(server.url, timeout=PATIENCE) for _ in range(2))
+    flooding, other = (WebSocketClient(server.url, timeout=PATIENCE) for _ in range(2))
     with closing(flooding), closing(other):
         flooding.raw(BEGINNINGS.get(name, b""))
         before = server.census()["memory_kb"]
@@ -92,7 +93,7 @@ def test_a_flood_costs_little_and_delays_nobody(server: Server, name: str) -> No
 def test_a_flood_behind_a_call_that_waits_is_answered_in_order(server: Server) -> None:
     call = json.dumps({"id": "waits", "method": "broadcast_tx_commit", "params": {"tx": "{}"}})
     frame = b"\x81\x9a\0\0\0\0" + b'{"method":"health","id":7}'
-    with closing(Client(server.url, timeout=PATIENCE)) as client:
+    with closing(WebSocketClient(server.url, timeout=PATIENCE)) as client:
         # The first makes the second wait for a whole interval.
         for number in range(2):
             tx = base64.b64encode(b"%f=%d" % (time.time(), number)).decode()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ..websocket.client import Client
-from .kit import opened
+from ..helpers.websocket import WebSocketClient
+from .processes import opened
 from .servers import Server, serving
 
 LOCKED_S = 0.6
@@ -88,7 +88,7 @@ def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -
 def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
     node: Server,
 ) -> None:
-    slow, quick = Client(node.url, timeout=30), Client(node.url, timeout=30)
+    slow, quick = WebSocketClient(node.url, timeout=30), WebSocketClient(node.url, timeout=30)
     with closing(slow), closing(quick):
         for client in (slow, quick):
             client.asked("subscribe", {"query": "tm.event='Tx'"})

@@ -18,8 +18,8 @@ from ..abuse.attacks import (
     under,
     websockets,
 )
-from ..server.kit import Node, started
-from .kit import is_long
+from ..server.node_process import Node, started
+from .processes import is_long
 
 pytestmark = [
     pytest.mark.campaign,

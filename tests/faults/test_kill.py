@@ -13,8 +13,15 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
+from tests.helpers.until import until
 
-from .kit import PAIR_APPLICATIONS, Process, is_long, opened, processes, until
+from .processes import (
+    PAIR_APPLICATIONS,
+    Process,
+    is_long,
+    opened,
+    processes,
+)
 
 MOMENTS = 100 if is_long() else 12
 CLIENTS = 4

@@ -9,9 +9,9 @@ from pathlib import Path
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
+from tests.helpers.until import PATIENCE, until
 
-from .kit import (
-    PATIENCE,
+from .processes import (
     Process,
     check_duration,
     is_long,
@@ -19,7 +19,6 @@ from .kit import (
     opened,
     processes,
     producer,
-    until,
 )
 
 LEASE = 0.5

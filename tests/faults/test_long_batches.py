@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from .kit import PATIENCE
+from tests.helpers.until import PATIENCE
+
 from .servers import serving
 
 CALLS = 10_000

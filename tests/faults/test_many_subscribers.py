@@ -13,8 +13,9 @@ import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
 
-from ..websocket.client import Client
-from .kit import PATIENCE, is_long
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from .processes import is_long
 from .servers import SERVERS, Server, serving
 
 SUBSCRIBERS = 500 if is_long() else 50
@@ -41,7 +42,7 @@ def server(request: pytest.FixtureRequest, database: Path) -> Iterator[Server]:
 class Reader:
     """What one subscriber has read so far, by height and index."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: WebSocketClient) -> None:
         self.client = client
         self.told: list[tuple[int, int]] = []
         self._rest = b""
@@ -76,7 +77,7 @@ def test_blocks_of_any_size_reach_all_who_read(server: Server, database: Path) -
     took = []
     with closing(EmbeddedChain(database, produce=False)) as chain, ExitStack() as stack:
         clients = [
-            stack.enter_context(closing(Client(server.url, timeout=PATIENCE)))
+            stack.enter_context(closing(WebSocketClient(server.url, timeout=PATIENCE)))
             for _ in range(SUBSCRIBERS)
         ]
         for client in clients:

@@ -11,9 +11,15 @@ from contextlib import closing
 from pathlib import Path
 
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
-from tests.backends.rests import assert_no_rest
+from tests.backends.leftovers import assert_no_leftovers
+from tests.helpers.until import PATIENCE, until
 
-from .kit import PATIENCE, ROOT, is_long, opened, processes, until
+from .processes import (
+    ROOT,
+    is_long,
+    opened,
+    processes,
+)
 
 MOMENTS = 40 if is_long() else 6
 BLOCKS = 300 * MOMENTS
@@ -51,7 +57,7 @@ def test_a_store_whose_pruning_is_killed_is_sound(tmp_path: Path) -> None:
             base = store.base_height()
             halfway += base < BLOCKS - retain + 1
             assert store.verify() == BLOCKS - base + 1
-            assert_no_rest(store, base)
+            assert_no_leftovers(store, base)
 
     assert halfway
     with opened(database) as store:
@@ -79,5 +85,5 @@ def test_a_node_that_prunes_is_killed_and_goes_on(tmp_path: Path) -> None:
                 # The last one may have been killed before it came to it.
                 assert latest - base + 1 in (5, 6)
                 assert store.verify() == latest - base + 1
-                assert_no_rest(store, base)
+                assert_no_leftovers(store, base)
                 assert store.app_info().last_block_height == latest

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ..websocket.client import Client
-from .kit import PATIENCE, check_duration
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
+from .processes import check_duration
 from .servers import GRACE_S, SERVERS, UNPATCHED, serving
 
 ALL_TXS = {"query": "tm.event='Tx'"}
@@ -26,7 +27,7 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
     kind: str, tmp_path: Path
 ) -> None:
     with serving(kind, tmp_path / "chain.db") as server:
-        first, second = (Client(server.url, timeout=PATIENCE) for _ in range(2))
+        first, second = (WebSocketClient(server.url, timeout=PATIENCE) for _ in range(2))
         with closing(first), closing(second):
             assert first.asked("subscribe", ALL_TXS, "events")["result"] == {}
             assert first.asked("health", request_id="here")["result"] == {}
@@ -54,7 +55,7 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
 def test_a_host_that_did_not_patch_is_told_and_serves_on(tmp_path: Path) -> None:
     with serving(UNPATCHED, tmp_path / "chain.db") as server:
         with pytest.raises(ConnectionRefusedError, match="501"):
-            Client(server.url)
+            WebSocketClient(server.url)
 
         assert server.get("/health") == {}
         assert server.get("/status")["node_info"]
@@ -68,7 +69,7 @@ def test_a_host_that_did_not_patch_is_told_and_serves_on(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", SERVERS)
 def test_what_comes_after_a_close_is_no_request(kind: str, tmp_path: Path) -> None:
     with serving(kind, tmp_path / "chain.db") as server:
-        with closing(Client(server.url, timeout=PATIENCE)) as client:
+        with closing(WebSocketClient(server.url, timeout=PATIENCE)) as client:
             client.raw(
                 b"\x88\x80\0\0\0\0GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000
             )
@@ -84,7 +85,7 @@ def test_calls_sent_with_the_handshake_are_answered(kind: str, tmp_path: Path) -
     # More than a server reads at once.
     early = [call % 1 + " " * 10_000, call % 2]
     with serving(kind, tmp_path / "chain.db") as server:
-        with closing(Client(server.url, timeout=PATIENCE, early=early)) as client:
+        with closing(WebSocketClient(server.url, timeout=PATIENCE, early=early)) as client:
             assert [client.json()["id"] for _ in early] == [1, 2]
             assert client.asked("health", request_id=3)["id"] == 3
         assert server.log() == ""

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
+from tests.helpers.until import until
 
 from .followers import Follower, Place, Poller, Returner, Subscriber
-from .kit import is_long, until
+from .processes import is_long
 from .servers import Server, serving
 
 KINDS = ("gthread", "gevent", "gthread")

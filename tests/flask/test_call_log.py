@@ -12,7 +12,7 @@ import pytest
 from flask_noderpc import NodeRPC
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 LINE = re.compile(
     r"method=(\w+) outcome=(-?\d+) milliseconds=\d+\.\d+ transport=(\w+) client=([\d.]+)"
@@ -40,7 +40,7 @@ def test_each_call_is_a_line_without_its_parameters(
 ) -> None:
     caplog.set_level(logging.INFO, "flask_noderpc.calls")
     app = app_for(node.chain, log_calls=True)
-    with serve(app) as url, closing(Client(url)) as client:
+    with serve(app) as url, closing(WebSocketClient(url)) as client:
         client.asked("health", {})
         client.asked("subscribe", {"query": "secret.key='secret'"})
         http = app.test_client()

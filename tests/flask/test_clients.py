@@ -17,7 +17,7 @@ from flask_noderpc.signals import wait_began
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
 
-from ..websocket.client import Client
+from ..helpers.websocket import WebSocketClient
 
 HOG, GUEST = "127.0.0.2", "127.0.0.3"
 LONG = {"wait_time": "30s"}
@@ -50,8 +50,8 @@ class Server:
         at: Any = self.app.test_client()
         return at.get(path, environ_base={"REMOTE_ADDR": client}).json
 
-    def websocket(self, client: str, path: str = "/websocket") -> Client:
-        return Client(self.url, path=path, own=client)
+    def websocket(self, client: str, path: str = "/websocket") -> WebSocketClient:
+        return WebSocketClient(self.url, path=path, source=client)
 
     def waiting(self, client: str) -> Future[Any]:
         """A call that waits, once it does."""

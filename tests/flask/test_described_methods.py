@@ -24,13 +24,13 @@ from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
-from tests.chain.offences import double_vote
+from tests.chain.misbehavior import double_vote
 from tests.ethereum.signing import ACCOUNT, TO
 from tests.evm.contract import CODE, calling
-from tests.evm.dev.kit import FIRST, TYPED, chain_of, dev_app
-from tests.evm.machine import transaction
+from tests.evm.dev.fixtures import FIRST, TYPED, chain_of, dev_app
+from tests.evm.trace_chain import transaction
+from tests.helpers.http import called
 from tests.http import chain
-from tests.http.talk import called
 
 
 def base64(text: bytes) -> str:

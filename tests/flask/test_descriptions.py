@@ -26,9 +26,9 @@ from flask_noderpc.web import service_pages
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.evm.chain import ethereum_chain
+from tests.helpers.http import called
 from tests.http import chain
-from tests.http.talk import called
-from tests.wire.gather import ARGUMENTS
+from tests.wire.collect_answers import ARGUMENTS
 
 ALL_API = "eth,net,web3,txpool,debug"
 

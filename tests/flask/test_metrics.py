@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -21,24 +20,16 @@ from flask_noderpc import ConfigurationError, NodeRPC
 from flask_noderpc.signals import wait_began
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
-from tests.websocket.client import Client
+from tests.helpers.until import PATIENCE, until
+from tests.helpers.websocket import WebSocketClient
 
 from .conftest import MakeApp
-
-PATIENCE = 90.0
 
 
 @pytest.fixture
 def node() -> Iterator[Node]:
     with run_node() as running:
         yield running
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def numbers(text: str) -> dict[str, float]:
@@ -89,10 +80,13 @@ def test_what_is_open_and_waits_is_shown(node: Node) -> None:
         waits.set()
 
     with serve(app) as url, wait_began.connected_to(wait, sender=node.chain):
-        with closing(Client(url)) as client:
+        with closing(WebSocketClient(url)) as client:
             client.asked("subscribe", {"query": "tm.event='Tx'"})
             assert [more("noderpc_websockets"), more("noderpc_subscriptions")] == [1, 1]
-        until(lambda: [more("noderpc_websockets"), more("noderpc_subscriptions")] == [0, 0])
+        until(
+            lambda: [more("noderpc_websockets"), more("noderpc_subscriptions")] == [0, 0],
+            "all are closed",
+        )
 
         path = '/broadcast_tx_commit?tx="a=1"'
         caller = threading.Thread(target=app.test_client().get, args=(path,))
@@ -208,7 +202,7 @@ def children(parent: int) -> list[int]:
 def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
     flags = ("--metrics", "--workers", "2", "--cache-bytes", "100000", "--empty-blocks")
     with started(tmp_path, *flags) as (url, parent):
-        until(lambda: len(children(parent)) == 3)
+        until(lambda: len(children(parent)) == 3, "three processes")
         owners = {f'{{pid="{pid}"}}' for pid in children(parent)}
 
         def shown() -> dict[str, dict[str, float]]:
@@ -221,7 +215,9 @@ def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
             return found
 
         # Each process tells of its own as it begins.
-        until(lambda: owners <= set(shown().get("noderpc_resident_bytes", ())))
+        until(
+            lambda: owners <= set(shown().get("noderpc_resident_bytes", ())), "memory of each"
+        )
         found = shown()
         assert all(found["noderpc_resident_bytes"][one] > 20_000_000 for one in owners)
         assert {found["noderpc_cache_limit_bytes"][one] for one in owners} == {100_000}
@@ -230,13 +226,16 @@ def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
 def test_what_a_killed_process_had_open_is_open_no_longer(tmp_path: Path) -> None:
-    with started(tmp_path, "--metrics") as (url, parent), closing(Client(url)) as client:
+    with (
+        started(tmp_path, "--metrics") as (url, parent),
+        closing(WebSocketClient(url)) as client,
+    ):
         client.asked("health", {})
         assert numbers(fetched(f"{url}/metrics"))["noderpc_websockets"] == 1
 
         (killed,) = children(parent)
         os.kill(killed, signal.SIGKILL)
-        until(lambda: children(parent) not in ([], [killed]))
+        until(lambda: children(parent) not in ([], [killed]), "another worker")
 
         # It waits at the socket until the next process is there.
         found = numbers(fetched(f"{url}/metrics"))

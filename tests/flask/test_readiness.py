@@ -16,23 +16,16 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
-from tests.chain.kit import write_home
+from tests.chain.fixtures import write_home
+from tests.helpers.until import until
 
 from .conftest import MakeApp
 
-PATIENCE = 90.0
 HALTED = "no block is made: the keys of this home hold 10 of 16 voting power"
 
 
 def asked(backend: SQLiteBackend) -> TestResponse:
     return app_for(backend).test_client().get("/readyz")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def make_halted(folder: Path) -> EmbeddedChain:
@@ -68,9 +61,9 @@ def test_a_producer_that_can_t_make_its_block_says_why_in_every_process(
         producer.start()
         for chain in (producer, other):
             # Of a moment in which it tries once more, another process knows nothing.
-            until(lambda: asked(chain).status_code == 503)  # noqa: B023
+            until(lambda: asked(chain).status_code == 503, "not ready")  # noqa: B023
 
-            until(lambda: HALTED in asked(chain).text)  # noqa: B023
+            until(lambda: HALTED in asked(chain).text, HALTED)  # noqa: B023
             assert asked(chain).text.count("\n") == 1
 
 

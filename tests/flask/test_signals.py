@@ -25,9 +25,9 @@ from flask_noderpc.signals import (
 )
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
-from tests.websocket.client import Client
+from tests.helpers.until import PATIENCE
+from tests.helpers.websocket import WebSocketClient
 
-PATIENCE = 90.0
 QUERY = {"query": "tm.event='Tx'"}
 
 
@@ -91,7 +91,7 @@ def test_subscriptions_and_their_ends_are_told(node: Node) -> None:
         hearing(subscription_closed, node.chain) as ended,
         hearing(rpc_called, node.chain) as calls,
     ):
-        with closing(Client(node.url)) as client:
+        with closing(WebSocketClient(node.url)) as client:
             client.asked("subscribe", QUERY)
             client.asked("unsubscribe", QUERY)
             client.asked("subscribe", QUERY)
@@ -138,7 +138,7 @@ def test_the_evm_layer_tells_the_codes_that_its_clients_read(node: Node) -> None
         serve(app) as url,
         hearing(rpc_called, node.chain) as calls,
         hearing(subscription_closed, node.chain) as ended,
-        closing(Client(url, path="/evm/ws")) as client,
+        closing(WebSocketClient(url, path="/evm/ws")) as client,
     ):
         name = client.asked("eth_subscribe", ["newHeads"])["result"]
         client.asked("eth_unsubscribe", [name])

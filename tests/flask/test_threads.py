@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
 
-from ..websocket.client import Client
+from ..helpers.until import until
+from ..helpers.websocket import WebSocketClient
 
 SHAKE = {
     "Connection": "Upgrade",
@@ -31,23 +31,18 @@ def node() -> Iterator[Node]:
         yield running
 
 
-def until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        threading.Event().wait(0.005)
-
-
-def connected(node: Node) -> Client:
+def connected(node: Node) -> WebSocketClient:
     """A client, once what others held in this process is given back."""
-    made: list[Client] = []
+    made: list[WebSocketClient] = []
 
     def holds() -> bool:
         try:
-            made.append(Client(node.url))
+            made.append(WebSocketClient(node.url))
         except ConnectionRefusedError:
             return False
         return True
 
-    until(holds)
+    until(holds, "a free thread")
     return made[0]
 
 

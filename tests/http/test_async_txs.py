@@ -23,9 +23,8 @@ from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
 
-from .talk import called
-
-PATIENCE = 120.0
+from ..helpers.http import called
+from ..helpers.until import PATIENCE
 
 
 def made(path: Path, **limits: int) -> EmbeddedChain:

@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for
 
+from ..helpers.http import called, sent
 from .chain import TX, PeeredBackend
-from .talk import called, sent
 
 
 def health(request_id: object) -> dict[str, Any]:

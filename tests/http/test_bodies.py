@@ -14,8 +14,8 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, serve
 
+from ..helpers.http import Answer, sent
 from .chain import PeeredBackend
-from .talk import Answer, sent
 
 LIMIT = 2000
 HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health"}'

@@ -7,7 +7,7 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from .talk import called, sent
+from ..helpers.http import called, sent
 
 LONG = "x" * 999_900
 

@@ -15,10 +15,10 @@ from flask.testing import FlaskClient
 from flask_noderpc.testing.node import app_for, run_node
 from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.document import DOCUMENT
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
+from ..helpers.http import got
 from . import chain
-from .talk import got
 from .test_uri_matrix import MATRIX, OURS
 
 STRICT = replace(DOCUMENT, name="strict", params=COMET_038.params)
@@ -98,7 +98,7 @@ def test_a_post_is_refused_with_the_text_of_a_node(client: FlaskClient) -> None:
 
 def test_a_subscription_is_read_by_the_same_rules() -> None:
     with run_node(dialect=STRICT) as node:
-        websocket = Client(node.url)
+        websocket = WebSocketClient(node.url)
         try:
             websocket.call("subscribe", {"query": 1})
             websocket.call("subscribe", {})

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing import run_node
 from flask_noderpc.testing.node import app_for
-from tests.websocket.client import Client
+from tests.helpers.websocket import WebSocketClient
 
 from . import chain
 
@@ -142,7 +142,7 @@ def test_the_pages_of_events_end_where_they_say(client: FlaskClient) -> None:
 )
 def test_before_0_38_nobody_is_told_of_the_events_of_a_block(dialect: str, first: str) -> None:
     with run_node(dialect=dialect) as node:
-        client = Client(node.url)
+        client = WebSocketClient(node.url)
         client.asked("subscribe", {"query": "tm.event='NewBlockEvents'"})
         client.asked("subscribe", {"query": "tm.event='Tx'"})
         node.chain.submit(b"a=1")
@@ -155,6 +155,6 @@ def test_before_0_38_nobody_is_told_of_the_events_of_a_block(dialect: str, first
 @pytest.mark.parametrize("path", ["/websocket", "/v1/websocket"])
 def test_1_0_has_two_websockets(path: str) -> None:
     with run_node(dialect="comet-1.0") as node:
-        client = Client(node.url, path=path)
+        client = WebSocketClient(node.url, path=path)
         assert client.asked("health", {})["result"] == {}
         client.close()

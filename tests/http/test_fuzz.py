@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.jsonrpc.params import specs
 
-from .talk import Answer, sent
+from ..helpers.http import Answer, sent
 
 # The chain is only read, except for transactions, which no example depends on.
 shared = settings(

@@ -14,6 +14,7 @@ import pytest
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.interface.shapes import DOCUMENT, SHAPES, Kind, check
 
+from ..helpers.http import get, post
 from .chain import (
     AFTER_ABSENCE,
     LATEST,
@@ -26,7 +27,6 @@ from .chain import (
     WITH_UPDATE,
     PeeredBackend,
 )
-from .talk import get, post
 
 ROUTES: dict[str, dict[str, Any]] = {route["name"]: route for route in DOCUMENT["routes"]}
 

@@ -15,7 +15,7 @@ from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web.rules.origin import OriginPolicy
 
-from ..websocket.client import Client
+from ..helpers.websocket import WebSocketClient
 
 EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
 WALLET = {"Origin": "https://wallet.example", "Sec-Fetch-Site": "cross-site"}
@@ -223,7 +223,7 @@ def test_another_site_sends_no_transactions(
 
 
 def test_another_site_reads_and_subscribes_over_the_websocket(node: Node) -> None:
-    client = Client(node.url, headers=EVIL)
+    client = WebSocketClient(node.url, headers=EVIL)
     try:
         assert client.asked("subscribe", {"query": "tm.event='NewBlock'"})["result"] == {}
         assert client.asked("health")["result"] == {}
@@ -245,8 +245,8 @@ def test_settings_allow_an_origin_and_shut_out_the_others(node: Node) -> None:
     assert client.get("/status", headers=EVIL).status_code == 403
     assert client.post("/", data="{}", headers=EVIL).status_code == 403
     assert client.get("/status").status_code == 200
-    allowed = Client(node.url, headers=WALLET)
+    allowed = WebSocketClient(node.url, headers=WALLET)
     assert allowed.asked("broadcast_tx_sync", {"tx": "Yj0x"})["result"]["code"] == "0"
     allowed.close()
     with pytest.raises(ConnectionRefusedError, match="403"):
-        Client(node.url, headers=EVIL)
+        WebSocketClient(node.url, headers=EVIL)

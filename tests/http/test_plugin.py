@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing import Node, run_node
 
-from .talk import get, post
+from ..helpers.http import get, post
 
 # The README's examples.
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
-from .talk import Answer, called, got
+from ..helpers.http import Answer, called, got
 
 BLOCKS = (
     (b"name=satoshi", b"n1=10"),

@@ -19,7 +19,7 @@ from flask_noderpc.protocol.comet import merkle
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 
-from .talk import called, got, sent
+from ..helpers.http import called, got, sent
 
 BROADCASTS = ["broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit"]
 

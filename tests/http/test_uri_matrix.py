@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import COMETBFT_ROUTES
 
-from .talk import Answer, got
+from ..helpers.http import Answer, got
 
 MATRIX = Path(__file__).parents[1] / "golden" / "uri_error_matrix.txt"
 

@@ -16,10 +16,10 @@ from flask_noderpc.engine.base import EvmEngine
 from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.protocol.ethereum.keccak import keccak
-from tests.faults.kit import is_long
+from tests.faults.processes import is_long
 
 from .eels import Eels
-from .story import Story
+from .scenario import Scenario
 
 SEEDS = range(20) if is_long() else range(2)
 BLOCKS, TXS = 50, 10
@@ -59,7 +59,7 @@ def told(executed: Executed) -> list[object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    story, records = Story(seed), NodeStore()
+    scenario, records = Scenario(seed), NodeStore()
     ours, eels = PyEvm(records), Eels(records.block_hash)
     spent = {"ours": 0.0, "eels": 0.0}
     kinds: dict[str, int] = {}
@@ -70,13 +70,13 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
         spent[name] += time.perf_counter() - began
         return done
 
-    genesis = Patch(NO_STORAGE, story.genesis())
+    genesis = Patch(NO_STORAGE, scenario.genesis())
     change = genesis(ours)
     assert genesis(eels).root == change.root
     for number in range(1, BLOCKS + 1):
         records |= change.written
-        txs = story.block(ours.world(change.root), TXS)
-        job = ExecuteBlock(change.root, story.environment(number), txs)
+        txs = scenario.block(ours.world(change.root), TXS)
+        job = ExecuteBlock(change.root, scenario.environment(number), txs)
         mine, wanted = timed(ours, "ours", job), timed(eels, "eels", job)
         assert told(mine) == told(wanted), f"block {number}"
         assert mine.change.root == wanted.change.root, f"block {number}"
@@ -102,17 +102,17 @@ def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_transactions_may_run(seed: int) -> None:
-    story, records = Story(seed), NodeStore()
+    scenario, records = Scenario(seed), NodeStore()
     ours, eels = PyEvm(records), Eels(records.block_hash)
-    genesis = Patch(NO_STORAGE, story.genesis())
+    genesis = Patch(NO_STORAGE, scenario.genesis())
     change = genesis(ours)
     assert genesis(eels).root == change.root
     records |= change.written
     world, seen = ours.world(change.root), set()
 
     for number in range(400):
-        raw = story.odd(world)
-        job = ExecuteBlock(change.root, story.environment(1), (raw,))
+        raw = scenario.odd(world)
+        job = ExecuteBlock(change.root, scenario.environment(1), (raw,))
         (mine,) = job(ours).outcomes
         wanted = refusal(eels, job, raw)
         reason = mine.reason if isinstance(mine, Refused) else ""

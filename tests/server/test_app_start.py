@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .kit import PATIENCE, refusal, started
+from tests.helpers.until import PATIENCE
+
+from .node_process import refusal, started
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc.testing.evm import ACCOUNTS
+from tests.helpers.until import PATIENCE, until
 
-from .kit import PATIENCE, Node, started, until
+from .node_process import Node, started
 
 
 def executors(folder: Path) -> dict[int, int]:

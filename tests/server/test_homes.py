@@ -14,7 +14,7 @@ from flask_noderpc import ConfigurationError, EmbeddedChain
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 
-from .kit import COMMAND, Node, refusal, started
+from .node_process import COMMAND, Node, refusal, started
 
 PORTS = ("--rpc.laddr", "--json-rpc.address", "--json-rpc.ws-address")
 ANYWHERE = [word for flag in PORTS for word in (flag, "127.0.0.1:0")]

@@ -17,8 +17,10 @@ import pytest
 
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
-from ..websocket.client import Client
-from .kit import COMMAND, PATIENCE, Node, connect, started, until
+from ..helpers.raw_http import connect
+from ..helpers.until import PATIENCE, until
+from ..helpers.websocket import WebSocketClient
+from .node_process import COMMAND, Node, started
 
 REFUSED = "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n"
 OWN = ("localhost", "LOCALHOST:1", "127.0.0.1:1", "192.0.2.7", "[::1]:1", "[2001:db8::1]")
@@ -77,10 +79,10 @@ def test_a_name_that_leads_here_is_no_way_in(node: Node, host: str) -> None:
     ):
         assert answer == (403, REFUSED)
     with pytest.raises(ConnectionRefusedError, match=" 403 "):
-        Client(url, headers={"Host": host})
+        WebSocketClient(url, headers={"Host": host})
     websocket = node.url("EVM websocket").replace("ws", "http", 1)
     with pytest.raises(ConnectionRefusedError, match=" 403 "):
-        Client(websocket, path="/", headers={"Host": host})
+        WebSocketClient(websocket, path="/", headers={"Host": host})
 
 
 def test_a_program_may_name_no_host(node: Node) -> None:
@@ -209,7 +211,7 @@ def test_in_development_pages_of_this_machine_send_and_sign(
     unknown = asked(dev.url(), "/", SENT, **page)[1]
     assert "NODERPC_WRITE_ORIGINS" not in unknown
     headers = {"Origin": origin, "Sec-Fetch-Site": relation}
-    with closing(Client(websocket_of(dev), path="/", headers=headers)) as client:
+    with closing(WebSocketClient(websocket_of(dev), path="/", headers=headers)) as client:
         assert client.asked(PAYS["method"], PAYS["params"])["result"].startswith("0x")
 
 

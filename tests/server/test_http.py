@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..abuse.talk import CLOSING, GET, answers, post, said
-from .kit import Node, started
+from ..helpers.raw_http import CLOSING, GET, answers, exchange, post
+from .node_process import Node, started
 
 OLD = GET.replace(b"1.1", b"1.0")
 HANDSHAKE = CLOSING.replace(b"/health", b"/websocket").replace(
@@ -40,14 +40,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def test_each_answer_has_the_phrase_of_its_status_and_the_server_s_time(
     node: Node, request_: bytes, line: str
 ) -> None:
-    head = said(node, request_).partition("\r\n\r\n")[0]
+    head = exchange(node, request_).partition("\r\n\r\n")[0]
 
     assert head.startswith(line)
     assert "\r\nX-Server-Time: " in head
 
 
 def test_http_1_0_is_answered_as_such_and_closed(node: Node) -> None:
-    answer = said(node, OLD + OLD)
+    answer = exchange(node, OLD + OLD)
 
     assert answer.startswith("HTTP/1.0 200 OK\r\n")
     assert "\r\nConnection: close\r\n" in answer
@@ -56,7 +56,7 @@ def test_http_1_0_is_answered_as_such_and_closed(node: Node) -> None:
 
 def test_http_1_0_is_kept_alive_where_it_asks_for_that(node: Node) -> None:
     kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
-    answer = said(node, kept * 3 + OLD)
+    answer = exchange(node, kept * 3 + OLD)
 
     assert answer.count("HTTP/1.0 200 OK\r\n") == 4
     assert answer.count("\r\nConnection: keep-alive\r\n") == 3

@@ -20,9 +20,10 @@ from urllib.parse import quote
 import pytest
 
 from ..faults.followers import Place, Subscriber, events_after, place
-from ..faults.kit import is_long
-from .kit import PATIENCE, Node, started, until
-from .readers import Readers
+from ..faults.processes import is_long
+from ..helpers.until import PATIENCE, until
+from .load_client import Readers
+from .node_process import Node, started
 
 LONG = is_long()
 READERS, SUBSCRIBERS, SECONDS = (800, 100, 60) if LONG else (80, 10, 6)

@@ -22,8 +22,10 @@ from web3 import HTTPProvider, Web3
 
 from flask_noderpc.server.worker_spec import VARIABLE, WorkerSpec
 
-from ..websocket.client import Client
-from .kit import COMMAND, PATIENCE, Node, connect, refusal, started, until
+from ..helpers.raw_http import connect
+from ..helpers.until import PATIENCE, until
+from ..helpers.websocket import WebSocketClient
+from .node_process import COMMAND, Node, refusal, started
 
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -39,7 +41,7 @@ def test_each_surface_is_at_its_address(node: Node) -> None:
     assert node.get("/health") == {}
     w3 = Web3(HTTPProvider(node.url("EVM JSON-RPC")))
     assert w3.eth.chain_id == 9000
-    websocket = Client(node.url("EVM websocket").replace("ws", "http", 1), path="/")
+    websocket = WebSocketClient(node.url("EVM websocket").replace("ws", "http", 1), path="/")
     assert websocket.asked("eth_chainId", [])["result"] == hex(9000)
     websocket.close()
 
@@ -356,7 +358,7 @@ def test_it_says_goodbye_and_answers_who_waits(tmp_path: Path) -> None:
         node.until_up()
         until(lambda: _height(node) > 0, "the first block")
         websockets = [
-            stack.enter_context(closing(Client(node.url(), timeout=PATIENCE)))
+            stack.enter_context(closing(WebSocketClient(node.url(), timeout=PATIENCE)))
             for _ in range(20)
         ]
         told: list[int] = []

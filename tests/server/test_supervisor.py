@@ -12,8 +12,15 @@ import urllib.request
 from contextlib import closing
 from pathlib import Path
 
-from ..ports import free_port
-from .kit import COMMAND, PATIENCE, Node, refusal, started, until, without_warnings
+from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE, until
+from .node_process import (
+    COMMAND,
+    Node,
+    refusal,
+    started,
+    without_warnings,
+)
 
 
 def has_listener(port: int) -> bool:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ..websocket.client import Client
+from ..helpers.raw_http import connect
+from ..helpers.until import PATIENCE
+from ..helpers.websocket import WebSocketClient
 from .certificate import make_certificate
-from .kit import PATIENCE, Node, connect, refusal, started
+from .node_process import Node, refusal, started
 
 Pair = tuple[str, str]
 ADDRESS = ("--rpc.laddr", "tcp://127.0.0.1:0")
@@ -64,7 +66,7 @@ def test_the_node_rpc_is_reached(node: Node, own: ssl.SSLContext) -> None:
     url = node.url()
     with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own) as answer:
         assert json.load(answer)["result"] == {}
-    with closing(Client(url, tls=own)) as client:
+    with closing(WebSocketClient(url, tls=own)) as client:
         assert client.asked("health")["result"] == {}
 
 
@@ -76,7 +78,7 @@ def test_the_evm_layer_is_reached(node: Node, evm: ssl.SSLContext) -> None:
     )
     with urllib.request.urlopen(request, timeout=PATIENCE, context=evm) as answer:
         assert json.load(answer)["result"] == hex(9000)
-    with closing(Client(node.url("EVM websocket"), path="/", tls=evm)) as client:
+    with closing(WebSocketClient(node.url("EVM websocket"), path="/", tls=evm)) as client:
         assert client.asked("eth_chainId", [])["result"] == hex(9000)
 
 
@@ -107,7 +109,7 @@ def test_subscribers_are_told_meanwhile_and_at_the_end(
     context = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
     with started(tmp_path, *flags, "--empty-blocks", "--block-interval", "0.05") as node:
-        client = Client(node.url(), tls=context, timeout=PATIENCE)
+        client = WebSocketClient(node.url(), tls=context, timeout=PATIENCE)
         client.call("subscribe", {"query": "tm.event='NewBlock'"})
         # Larger than one record of TLS, in both directions.
         for _ in range(20):
@@ -148,5 +150,5 @@ def test_what_is_no_certificate_with_its_key_is_one_clear_line(
 def test_a_call_sent_with_the_handshake_is_answered(node: Node, evm: ssl.SSLContext) -> None:
     early = ['{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}']
     url = node.url("EVM websocket")
-    with closing(Client(url, "/", PATIENCE, tls=evm, early=early)) as client:
+    with closing(WebSocketClient(url, "/", PATIENCE, tls=evm, early=early)) as client:
         assert client.json()["id"] == 7

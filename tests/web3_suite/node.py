@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from ..ports import free_port
+from ..helpers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0

@@ -8,9 +8,9 @@ import pytest
 
 from flask_noderpc.testing import Node, run_node
 
-from .client import Client
+from ..helpers.websocket import WebSocketClient
 
-Connect = Callable[..., Client]
+Connect = Callable[..., WebSocketClient]
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def start() -> Iterator[Callable[..., Node]]:
 @pytest.fixture
 def connect(node: Node) -> Iterator[Connect]:
     """Connects clients to the test's node, or to another."""
-    made: list[Client] = []
+    made: list[WebSocketClient] = []
 
-    def make(to: Node = node, **options: Any) -> Client:
-        made.append(Client(to.url, **options))
+    def make(to: Node = node, **options: Any) -> WebSocketClient:
+        made.append(WebSocketClient(to.url, **options))
         return made[-1]
 
     yield make

@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc.web.connection import Connection, Timing
 from flask_noderpc.web.connections import Connections
 
-from .pair import PATIENCE
+from ..helpers.until import PATIENCE
 
 
 class Ticked(Connection):

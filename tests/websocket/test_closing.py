@@ -11,7 +11,8 @@ import pytest
 
 from flask_noderpc.web.connection import Timing, text_frame
 
-from .pair import PATIENCE, nothing, served
+from ..helpers.until import PATIENCE
+from .socket_pair import nothing, served
 
 TIMING = Timing(ping_s=60, read_s=60, write_s=5, close_s=0.2)
 TOO_BIG = b"\x81\xfe\x03\xe9\0\0\0\0" + b"x" * 1001

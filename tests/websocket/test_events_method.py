@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc.testing import Node
 
-from ..http.talk import Answer, get, post
+from ..helpers.http import Answer, get, post
 from .conftest import Connect
 
 TXS = {"query": "tm.event='Tx'"}

@@ -15,7 +15,7 @@ from flask_noderpc.web.connection import Connection, Timing, text_frame
 from flask_noderpc.web.connections import Connections
 
 from .conftest import Connect
-from .pair import nothing
+from .socket_pair import nothing
 
 PING = b"\x89\x80\0\0\0\0"
 

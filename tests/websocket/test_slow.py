@@ -16,7 +16,7 @@ from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Timing
 
-from .client import Client
+from ..helpers.websocket import WebSocketClient
 from .conftest import Connect
 
 ALL_TXS = {"query": "tm.event='Tx'"}
@@ -95,7 +95,7 @@ def open_files() -> int:
 
 def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) -> None:
     def once() -> None:
-        client = Client(node.url)
+        client = WebSocketClient(node.url)
         client.asked("subscribe", ALL_TXS)
         client.close()
 

@@ -15,7 +15,7 @@ from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import Node
 from flask_noderpc.testing.node import app_for, serve
 
-from .client import Client
+from ..helpers.websocket import WebSocketClient
 from .conftest import Connect
 
 BLOCKS = {"query": "tm.event='NewBlockHeader'"}
@@ -194,7 +194,7 @@ def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: P
     with (
         closing(chain),
         serve(app_for(chain)) as url,
-        closing(Client(url)) as client,
+        closing(WebSocketClient(url)) as client,
     ):
         assert client.asked("subscribe", BLOCKS)["result"] == {}
         told = client.json()["result"]["data"]["value"]

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterator
 
 from flask_noderpc.web.connection import Timing, text_frame
+from tests.helpers.until import until
 
-from ..server.kit import until
-from .pair import PATIENCE, nothing, served
+from ..helpers.until import PATIENCE
+from .socket_pair import nothing, served
 
 SIZE = 4_000_000
 

@@ -20,7 +20,7 @@ from flask_noderpc.wire.events import TYPES
 from flask_noderpc.wire.schema import WireSchema
 from tests.comet import rebuild
 
-from .gather import schema_of
+from .collect_answers import schema_of
 from .golden import ALL, Golden
 from .rebuild_answers import ANSWERS, EVENTS, genesis_document, plain
 from .reload import loaded_again

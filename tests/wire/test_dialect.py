@@ -29,7 +29,7 @@ from flask_noderpc.wire.document import DOCUMENT
 from flask_noderpc.wire.schema import compiled
 from tests.http import chain
 
-from .gather import answers, schema_of
+from .collect_answers import answers, schema_of
 
 EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 

@@ -15,7 +15,7 @@ from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
 from flask_noderpc.evm.envelope import GethEnvelope
 from flask_noderpc.wire.comet.envelope import CometEnvelope
 from flask_noderpc.wire.envelope import BadCall, Call, Envelope
-from tests.growth import check_linear
+from tests.helpers.growth import check_linear
 
 ENVELOPE = Envelope()
 ids = st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)

@@ -4,7 +4,7 @@
 const { ethers } = require("ethers");
 const viem = require("viem");
 const { privateKeyToAccount } = require("viem/accounts");
-const { url, step, awaited } = require("./kit");
+const { url, step, awaited } = require("./helpers");
 
 const KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NAME = "0x" + "77".repeat(20);

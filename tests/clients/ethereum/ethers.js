@@ -1,9 +1,9 @@
-// ethers over HTTP or a websocket; see kit.js.
+// ethers over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const { JsonRpcProvider, WebSocketProvider } = require("ethers");
-const kit = require("./kit");
-const { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN, step, small, awaited, until } = kit;
+const helpers = require("./helpers");
+const { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN, step, small, awaited, until } = helpers;
 
 const isSocket = url.startsWith("ws");
 // Its own cache would show a chain of a quarter of a second ago.

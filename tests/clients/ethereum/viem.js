@@ -1,9 +1,9 @@
-// viem over HTTP or a websocket; see kit.js.
+// viem over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const { createPublicClient, defineChain, http, webSocket } = require("viem");
-const { url, transfer, emitting, many } = require("./kit");
-const { CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./kit");
+const { url, transfer, emitting, many } = require("./helpers");
+const { CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./helpers");
 
 const isSocket = url.startsWith("ws");
 const chain = defineChain({

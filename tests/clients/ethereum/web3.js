@@ -1,8 +1,8 @@
-// web3.js over HTTP or a websocket; see kit.js.
+// web3.js over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const { Web3 } = require("web3");
-const { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./kit");
+const { url, transfer, emitting, CONTRACT, TOPIC, UNKNOWN, step, small, awaited } = require("./helpers");
 
 const web3 = new Web3(url);
 web3.eth.transactionPollingInterval = 100;

@@ -11,7 +11,7 @@ from web3 import HTTPProvider, Web3
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing.node import serve
 
-from .kit import chain_of, dev_app
+from .fixtures import chain_of, dev_app
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 
-from .kit import ETHER, FIRST, STRANGER, asked, settled
+from .fixtures import ETHER, FIRST, STRANGER, asked, settled
 
 # PUSH1 42, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN; and what deploys it.
 _CODE = bytes.fromhex("602a60005260206000f3")

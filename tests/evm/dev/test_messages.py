@@ -14,7 +14,7 @@ from web3 import AsyncWeb3, WebSocketProvider
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
-from .kit import FIRST, STRANGER, TYPED, asked
+from .fixtures import FIRST, STRANGER, TYPED, asked
 
 
 def test_the_node_signs_over_a_websocket_too(chain: EmbeddedChain, url: str) -> None:

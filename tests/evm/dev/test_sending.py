@@ -12,7 +12,7 @@ from web3 import Web3
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
-from .kit import ETHER, FIRST, asked
+from .fixtures import ETHER, FIRST, asked
 
 
 def test_ten_rich_accounts_are_there(w3: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 
-from .kit import InMemory, Time, opened
+from .fixtures import InMemory, Time, opened
 
 
 @pytest.fixture

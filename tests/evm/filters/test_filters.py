@@ -14,8 +14,8 @@ from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing.node import app_for
 
 from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer
-from ..talking import TRANSPORTS, talking
-from .kit import MINUTE, NOT_FOUND, Ask, Time, asked, asking, data, emit
+from ..transports import TRANSPORTS, talking
+from .fixtures import MINUTE, NOT_FOUND, Ask, Time, asked, asking, data, emit
 
 
 @pytest.fixture(params=TRANSPORTS)

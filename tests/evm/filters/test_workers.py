@@ -17,7 +17,7 @@ from flask_noderpc.evm.subscriptions import filter_changes, filter_methods
 from flask_noderpc.jsonrpc.context import Context
 
 from ..chain import TOPIC_A, transfer
-from .kit import InMemory, Time, asking, data, emit, opened
+from .fixtures import InMemory, Time, asking, data, emit, opened
 
 
 def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:

@@ -1,9 +1,9 @@
-// ethers over HTTP or a websocket; see kit.js.
+// ethers over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const ethers = require("ethers");
-const kit = require("./kit");
-const { url, account, key, abi, bytecode, step, added, thrown } = kit;
+const helpers = require("./helpers");
+const { url, account, key, abi, bytecode, step, added, thrown } = helpers;
 
 // Its own cache would show a chain of a quarter of a second ago.
 const provider = url.startsWith("ws")
@@ -18,7 +18,7 @@ async function main() {
     ? new ethers.NonceManager(new ethers.Wallet(key, provider))
     : await provider.getSigner(account);
   const factory = new ethers.ContractFactory(abi, bytecode, signer);
-  const contract = await factory.deploy(kit.FIRST);
+  const contract = await factory.deploy(helpers.FIRST);
   const address = await contract.getAddress();
   await step("deployed", async () => {
     await contract.waitForDeployment();
@@ -49,7 +49,7 @@ async function main() {
   );
   await step("custom error", async () => {
     const { revert } = await thrown(() => contract.add.staticCall(2000));
-    return kit.failure(revert.name, revert.args);
+    return helpers.failure(revert.name, revert.args);
   });
   await step("panic", async () => {
     const { revert } = await thrown(() => contract.take.staticCall(1000000));
@@ -62,11 +62,11 @@ async function main() {
 
   await step("quick sends", async () => {
     const first = await provider.getTransactionCount(account);
-    const request = { to: kit.NOBODY, value: 1 };
-    const sent = await Promise.all(kit.QUICK.map(() => signer.sendTransaction(request)));
+    const request = { to: helpers.NOBODY, value: 1 };
+    const sent = await Promise.all(helpers.QUICK.map(() => signer.sendTransaction(request)));
     const receipts = await Promise.all(sent.map((tx) => tx.wait()));
     const nonces = sent.map((tx) => tx.nonce);
-    return [kit.consecutive(nonces, first), ...receipts.map((r) => r.status)];
+    return [helpers.consecutive(nonces, first), ...receipts.map((r) => r.status)];
   });
   await step("fees", async () => {
     const { maxFeePerGas, maxPriorityFeePerGas } = await provider.getFeeData();
@@ -87,7 +87,7 @@ async function main() {
 }
 
 async function followed(contract) {
-  const head = kit.awaited("head"), found = kit.awaited("event");
+  const head = helpers.awaited("head"), found = helpers.awaited("event");
   const last = await provider.getBlockNumber();
   await provider.on("block", (number) => number > last && head.resolve(true));
   await contract.on("Added", (by, amount, total) => found.resolve(added(by, amount, total)));

@@ -7,7 +7,7 @@
 const hre = require("hardhat");
 const ethers = require("ethers");
 const { abi, bytecode } = require("./Counter.json");
-const { step } = require("../kit");
+const { step } = require("../helpers");
 
 const { provider, name } = hre.network;
 const coder = new ethers.Interface(abi);

@@ -2,7 +2,7 @@
 "use strict";
 
 const viem = require("viem");
-const { step, thrown } = require("./kit");
+const { step, thrown } = require("./helpers");
 
 const [url, mode] = process.argv.slice(2);
 const FIRST = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";

@@ -1,10 +1,10 @@
-// viem over HTTP or a websocket; see kit.js.
+// viem over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const viem = require("viem");
 const { nonceManager, privateKeyToAccount } = require("viem/accounts");
-const kit = require("./kit");
-const { url, account, key, abi, bytecode, step, added, thrown } = kit;
+const helpers = require("./helpers");
+const { url, account, key, abi, bytecode, step, added, thrown } = helpers;
 
 const chain = viem.defineChain({
   id: 9000,
@@ -30,7 +30,7 @@ const cause = (error) => error.walk((e) => e instanceof viem.ContractFunctionRev
 async function main() {
   await step("chain id", () => client.getChainId());
   const deployed = await done(
-    await client.deployContract({ abi, bytecode, args: [kit.FIRST] }),
+    await client.deployContract({ abi, bytecode, args: [helpers.FIRST] }),
   );
   await step("deployed", () => ({ status: code(deployed) }));
   const address = deployed.contractAddress;
@@ -65,7 +65,7 @@ async function main() {
   );
   await step("custom error", async () => {
     const { data } = cause(await thrown(() => simulated("add", 2000n)));
-    return kit.failure(data.errorName, data.args);
+    return helpers.failure(data.errorName, data.args);
   });
   await step("panic", async () => {
     const { data } = cause(await thrown(() => simulated("take", 1000000n)));
@@ -77,11 +77,11 @@ async function main() {
 
   await step("quick sends", async () => {
     const first = await client.getTransactionCount({ address: account });
-    const request = { to: kit.NOBODY, value: 1n };
-    const sent = await Promise.all(kit.QUICK.map(() => client.sendTransaction(request)));
+    const request = { to: helpers.NOBODY, value: 1n };
+    const sent = await Promise.all(helpers.QUICK.map(() => client.sendTransaction(request)));
     const receipts = await Promise.all(sent.map(done));
     const txs = await Promise.all(sent.map((hash) => client.getTransaction({ hash })));
-    return [kit.consecutive(txs.map((tx) => tx.nonce), first), ...receipts.map(code)];
+    return [helpers.consecutive(txs.map((tx) => tx.nonce), first), ...receipts.map(code)];
   });
   await step("fees", async () => {
     const { maxFeePerGas, maxPriorityFeePerGas } = await client.estimateFeesPerGas();
@@ -103,7 +103,7 @@ async function main() {
 }
 
 async function followed(contract) {
-  const head = kit.awaited("head"), found = kit.awaited("event");
+  const head = helpers.awaited("head"), found = helpers.awaited("event");
   const last = await client.getBlockNumber();
   client.watchBlockNumber({
     onBlockNumber: (number) => number > last && head.resolve(true),

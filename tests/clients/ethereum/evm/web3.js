@@ -1,9 +1,9 @@
-// web3.js over HTTP or a websocket; see kit.js.
+// web3.js over HTTP or a websocket; see helpers.js.
 "use strict";
 
 const { Web3, ContractExecutionError } = require("web3");
-const kit = require("./kit");
-const { url, account, key, abi, bytecode, step, added, thrown } = kit;
+const helpers = require("./helpers");
+const { url, account, key, abi, bytecode, step, added, thrown } = helpers;
 
 const web3 = new Web3(url);
 web3.eth.transactionPollingInterval = 50;
@@ -17,7 +17,7 @@ async function main() {
   let contract = new web3.eth.Contract(abi, undefined, { from: account });
   contract.transactionPollingInterval = 50;
   await step("deployed", async () => {
-    const sent = contract.deploy({ data: bytecode, arguments: [kit.FIRST] });
+    const sent = contract.deploy({ data: bytecode, arguments: [helpers.FIRST] });
     let status = null;
     const wait = sent.send({ from: account });
     wait.on("receipt", (receipt) => (status = receipt.status));
@@ -51,7 +51,7 @@ async function main() {
   );
   await step("custom error", async () => {
     const { name, args } = decoded(await thrown(() => add(2000).call({ from: account })));
-    return kit.failure(name, args);
+    return helpers.failure(name, args);
   });
   await step("panic", async () =>
     Number(decoded(await thrown(() => take(1000000).call({ from: account }))).args[0]),
@@ -65,13 +65,13 @@ async function main() {
     const first = await web3.eth.getTransactionCount(account);
     // With a key of its own it takes no notice of what it has sent itself.
     const nonce = (i) => (key ? { nonce: first + BigInt(i) } : {});
-    const request = (i) => ({ from: account, to: kit.NOBODY, value: 1, ...nonce(i) });
+    const request = (i) => ({ from: account, to: helpers.NOBODY, value: 1, ...nonce(i) });
     const receipts = await Promise.all(
-      kit.QUICK.map((i) => web3.eth.sendTransaction(request(i))),
+      helpers.QUICK.map((i) => web3.eth.sendTransaction(request(i))),
     );
     const hashes = receipts.map((r) => r.transactionHash);
     const txs = await Promise.all(hashes.map((hash) => web3.eth.getTransaction(hash)));
-    return [kit.consecutive(txs.map((tx) => tx.nonce), first), ...receipts.map((r) => r.status)];
+    return [helpers.consecutive(txs.map((tx) => tx.nonce), first), ...receipts.map((r) => r.status)];
   });
   await step("fees", async () => {
     const { maxFeePerGas, maxPriorityFeePerGas } = await web3.eth.calculateFeeData();
@@ -101,7 +101,7 @@ function decoded(error) {
 }
 
 async function followed(contract) {
-  const head = kit.awaited("head"), found = kit.awaited("event");
+  const head = helpers.awaited("head"), found = helpers.awaited("event");
   const last = await web3.eth.getBlockNumber();
   const heads = await web3.eth.subscribe("newHeads");
   heads.on("data", ({ number }) => number > last && head.resolve(true));

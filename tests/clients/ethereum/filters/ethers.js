@@ -1,9 +1,9 @@
-// ethers, which has filters of its own behind `on` over HTTP; see kit.js.
+// ethers, which has filters of its own behind `on` over HTTP; see helpers.js.
 "use strict";
 
 const { JsonRpcProvider, WebSocketProvider } = require("ethers");
-const kit = require("./kit");
-const { url, transfer, emitting, block, live, CONTRACT, TOPIC, step, small, awaited } = kit;
+const helpers = require("./helpers");
+const { url, transfer, emitting, block, live, CONTRACT, TOPIC, step, small, awaited } = helpers;
 
 const isSocket = url.startsWith("ws");
 const provider = isSocket

@@ -1,8 +1,8 @@
-// viem; see kit.js.
+// viem; see helpers.js.
 "use strict";
 
 const { createPublicClient, http, webSocket } = require("viem");
-const { url, live, CONTRACT } = require("./kit");
+const { url, live, CONTRACT } = require("./helpers");
 
 const transport = url.startsWith("ws") ? webSocket(url) : http(url);
 const client = createPublicClient({ transport, cacheTime: 0 });

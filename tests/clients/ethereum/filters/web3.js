@@ -1,8 +1,8 @@
-// web3.js; see kit.js.
+// web3.js; see helpers.js.
 "use strict";
 
 const { Web3 } = require("web3");
-const { url, live, CONTRACT, small } = require("./kit");
+const { url, live, CONTRACT, small } = require("./helpers");
 
 const web3 = new Web3(url);
 

@@ -1,0 +1,38 @@
+"""A node that serves forged answers over a stored chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
+from flask_noderpc.testing.node import app_for, serve
+
+from .verified import TRUSTED
+
+Forgeries = Mapping[str, Callable[[Any], Any]]
+"""The function that forges the answer, by the name of the backend's method."""
+
+
+@contextmanager
+def served(path: Path, forgeries: Forgeries) -> Iterator[str]:
+    """Serve a stored chain, forged at each height but the trusted one."""
+    backend = SQLiteBackend(path, application=MerkleKVStore)
+    for method, forge in forgeries.items():
+        setattr(backend, method, _forged(getattr(backend, method), forge))
+    try:
+        with serve(app_for(backend, dialect="comet-0.38")) as url:
+            yield url
+    finally:
+        backend.close()
+
+
+def _forged(truth: Callable[..., Any], forge: Callable[[Any], Any]) -> Callable[..., Any]:
+    def answer(subject: object, *rest: object) -> Any:
+        found = truth(subject, *rest)
+        return found if subject == TRUSTED else forge(found)
+
+    return answer

@@ -1,0 +1,245 @@
+"""The files of ``deploy/`` at work: each is used as it is, but for names of this machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE, until
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "deploy"
+SCRIPTS = Path(sys.executable).parent
+# The kernel takes connections to this machine at once, or refuses them.
+_CONNECT_S = 10
+
+
+def replaced(text: str, names: Mapping[str, str]) -> str:
+    """The text with other names; each of those is in it."""
+    for old, new in names.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+class Running:
+    """A server that was started, and what it says."""
+
+    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        self._log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def until_answered(self, answers: Callable[[], object]) -> None:
+        def holds() -> bool:
+            assert self.process.poll() is None, self.log()
+            try:
+                answers()
+            except OSError:
+                return False
+            return True
+
+        until(holds, "an answer")
+
+    def stop(self) -> int:
+        """End it as its owner would; its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        # gunicorn's workers and nginx's are in its session; the node's end with their parent.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+@contextmanager
+def running(
+    command: list[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    server = Running(command, log, environment or {})
+    try:
+        yield server
+    except BaseException:
+        print(f"== {log.name}", server.log(), sep="\n")
+        raise
+    finally:
+        server.kill()
+
+
+@dataclass
+class Way:
+    """A way to a node: through a proxy or straight."""
+
+    port: int
+    tls: ssl.SSLContext | None = None
+    host: str = "node.example"
+    prefix: str = ""
+    source: str = "127.0.0.1"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def asked(self, path: str, body: Any = None) -> tuple[int, str]:
+        """Status and text of the answer to a GET, or to a POST where there is a body."""
+        options: Any = {"timeout": PATIENCE, "source_address": (self.source, 0)}
+        if self.tls is None:
+            connection = HTTPConnection("127.0.0.1", self.port, **options)
+        else:
+            connection = HTTPSConnection("127.0.0.1", self.port, context=self.tls, **options)
+        headers = {"Host": f"{self.host}:{self.port}", **self.headers}
+        try:
+            if body is None:
+                connection.request("GET", self.prefix + path, headers=headers)
+            else:
+                headers["Content-Type"] = "application/json"
+                connection.request("POST", self.prefix + path, json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        """The result of a route."""
+        return json.loads(self.asked(path)[1])["result"]
+
+    def post(self, body: Any, path: str = "/") -> Any:
+        return json.loads(self.asked(path, body)[1])
+
+    def websocket(self, path: str = "/websocket") -> ClientConnection:
+        scheme = "ws" if self.tls is None else "wss"
+        return connect(
+            f"{scheme}://{self.host}:{self.port}{self.prefix}{path}",
+            sock=socket.create_connection(
+                ("127.0.0.1", self.port), _CONNECT_S, source_address=(self.source, 0)
+            ),
+            ssl=self.tls,
+            additional_headers=self.headers,
+            open_timeout=PATIENCE,
+            # Who waits for a block reads no Close.
+            close_timeout=1,
+        )
+
+
+def call(method: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
+    given = {} if params is None else {"params": params}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, **given}
+
+
+def encoded(tx: str) -> str:
+    return base64.b64encode(tx.encode()).decode()
+
+
+def converse(way: Way, name: str) -> None:
+    """Every kind of call, and events, over one way; ``name`` is for its transactions."""
+    assert way.get("/health") == {}
+    both = way.post([call("health", request_id="a"), call("status", request_id="b")])
+    assert [answer["id"] for answer in both] == ["a", "b"]
+    with way.websocket() as events:
+        events.send(json.dumps(call("subscribe", {"query": "tm.event='Tx'"})))
+        assert json.loads(events.recv(PATIENCE))["result"] == {}
+        by_get = way.get(f'/broadcast_tx_commit?tx="{name}=1"')
+        assert int(by_get["height"]) > 0
+        told = json.loads(events.recv(PATIENCE))["result"]["events"]
+        assert told["tx.height"] == [by_get["height"]]
+    by_post = way.post(call("broadcast_tx_commit", {"tx": encoded(f"{name}=2")}))
+    assert int(by_post["result"]["height"]) > int(by_get["height"])
+
+    assert way.post(call("eth_chainId", []), "/evm")["result"] == hex(9000)
+    with way.websocket("/evm/ws") as heads:
+        heads.send(json.dumps(call("eth_subscribe", ["newHeads"])))
+        subscription = json.loads(heads.recv(PATIENCE))["result"]
+        told = json.loads(heads.recv(PATIENCE))["params"]
+        assert told["subscription"] == subscription
+
+
+class MempoolSource:
+    """Somebody who waits for a block, in a thread of their own."""
+
+    def __init__(self, way: Way, tx: str) -> None:
+        self.told: list[tuple[int, str]] = []
+        self.thread = threading.Thread(target=self._wait, args=(way, tx), daemon=True)
+        self.thread.start()
+
+    def _wait(self, way: Way, tx: str) -> None:
+        with suppress(OSError):
+            self.told.append(way.asked(f'/broadcast_tx_commit?tx="{tx}"'))
+
+
+def unit_command(state: Path, runtime: Path, ports: tuple[int, int]) -> list[str]:
+    """What the unit of systemd runs, as systemd reads it."""
+    unit = replaced(
+        (FILES / "noderpc.service").read_text(),
+        {
+            "/opt/noderpc/bin": str(SCRIPTS),
+            "${STATE_DIRECTORY}": str(state),
+            "${RUNTIME_DIRECTORY}": str(runtime),
+            "127.0.0.1:8545": f"127.0.0.1:{ports[0]}",
+            "127.0.0.1:8546": f"127.0.0.1:{ports[1]}",
+        },
+    )
+    found = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", unit, re.MULTILINE)
+    assert found
+    return shlex.split(found[1].replace("\\\n", " "))
+
+
+def gunicorn_command(*words: str, factory: str = "create_app") -> list[str]:
+    app = f"tests.deploy.app:{factory}()"
+    conf = str(FILES / "gunicorn.conf.py")
+    return [sys.executable, "-m", "gunicorn", "-c", conf, *words, app]
+
+
+@contextmanager
+def serving(
+    kind: str, folder: Path, *words: str, factory: str = "create_app", **settings: object
+) -> Iterator[tuple[Running, Way]]:
+    """gunicorn with workers of a kind, and the way to it, once there is a block."""
+    way = Way(free_port())
+    given = {"database": folder / "noderpc.db", **settings}
+    environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
+    bound = ("-k", kind, "--bind", f"127.0.0.1:{way.port}")
+    command = gunicorn_command(*bound, *words, factory=factory)
+    with running(command, folder / "gunicorn.log", environment) as server:
+        server.until_answered(lambda: way.get("/health"))
+        until(lambda: way.get("/status")["sync_info"]["latest_block_height"] != "0", "a block")
+        yield server, way
+
+
+def says_ready(path: Path) -> bool:
+    """Whether a node answers at its socket."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(PATIENCE)
+        try:
+            sock.connect(str(path))
+            sock.sendall(
+                b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
+            return sock.recv(100).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False

@@ -1,0 +1,523 @@
+"""Blocks, time and past of a development chain, driven by the methods of anvil and hardhat."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rlp
+from flask import Flask
+from web3 import HTTPProvider, Web3
+
+from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
+from flask_noderpc.domain.params import BlockParams
+from flask_noderpc.evm.dev.control_routes import CONTROL_ROUTES
+from flask_noderpc.evm.dev.refusals import REASONS
+from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.testing.node import serve
+from tests.helpers.websocket import WebSocketClient
+
+from .fixtures import ETHER, FIRST, STRANGER, asked, chain_of, dev_app, settled
+
+SLOT = "0x" + "00" * 32
+WORD = "0x" + "00" * 31 + "2a"
+
+
+def done(w3: Any, method: str, *params: Any) -> Any:
+    """The result of a call that has one."""
+    answer = asked(w3, method, *params)
+    assert "error" not in answer, answer
+    return answer["result"]
+
+
+def latest(w3: Any) -> tuple[int, int]:
+    """Height and time."""
+    block = w3.eth.get_block("latest")
+    return block["number"], block["timestamp"]
+
+
+@pytest.fixture(autouse=True)
+def begun(chain: EmbeddedChain) -> None:
+    chain.control().mine()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "made"),
+    [
+        ("evm_mine", [], 1),
+        ("evm_mine", [{"blocks": 3}], 3),
+        ("hardhat_mine", ["0x4"], 4),
+        ("anvil_mine", ["0x2", "0x0"], 2),
+        ("anvil_mine", [0], 0),
+    ],
+)
+def test_blocks_are_made_when_asked_for(w3: Any, method: str, params: Any, made: int) -> None:
+    height, _ = latest(w3)
+    done(w3, method, *params)
+    assert latest(w3)[0] == height + made
+
+
+def test_blocks_are_made_at_times_and_steps_that_are_asked_for(w3: Any) -> None:
+    height, time = latest(w3)
+    done(w3, "evm_mine", time + 500)
+    assert latest(w3) == (height + 1, time + 500)
+    done(w3, "hardhat_mine", "0x3", "0x3c")
+    assert latest(w3)[1] - w3.eth.get_block(height + 2)["timestamp"] == 120
+
+
+@pytest.mark.parametrize("method", ["evm_increaseTime", "evm_setTime"])
+def test_pending_block_has_the_time_of_the_shifted_clock(w3: Any, method: str) -> None:
+    shifted = latest(w3)[1] + 10**6
+    done(w3, method, 10**6 if method == "evm_increaseTime" else shifted)
+    returns_timestamp = {"data": "0x4260005260206000f3"}
+    assert w3.eth.get_block("pending")["timestamp"] >= shifted
+    assert int(done(w3, "eth_call", returns_timestamp, "pending"), 16) >= shifted
+    done(w3, "evm_mine")
+    assert latest(w3)[1] >= shifted
+
+
+def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
+    _, time = latest(w3)
+    assert int(done(w3, "evm_increaseTime", "0xe10"), 16) >= 3600
+    done(w3, "evm_mine")
+    assert latest(w3)[1] >= time + 3600
+    wanted = latest(w3)[1] + 77
+    done(w3, "evm_setNextBlockTimestamp", wanted)
+    done(w3, "evm_mine")
+    assert latest(w3)[1] == wanted
+    done(w3, "anvil_setBlockTimestampInterval", 9)
+    done(w3, "anvil_mine", 2)
+    assert latest(w3)[1] == wanted + 18
+    done(w3, "anvil_removeBlockTimestampInterval")
+    # hardhat's milliseconds.
+    done(w3, "evm_setTime", (wanted + 1000) * 1000)
+    done(w3, "evm_mine")
+    assert wanted + 1000 <= latest(w3)[1] < wanted + 2000
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [
+        ("evm_mine", [{"blocks": -1}], "cannot unmarshal number into Go value of type uint64"),
+        ("hardhat_mine", [-1], "cannot unmarshal number into Go value of type uint64"),
+        ("hardhat_mine", [True], "cannot unmarshal bool into Go value of type uint64"),
+        ("anvil_mine", ["0x2711"], "10001 blocks are too many for one call"),
+        ("evm_mine", ["0x1"], "lower than or equal to the previous block's"),
+        ("evm_mine", [1 << 50], "is too far ahead"),
+        ("evm_setNextBlockTimestamp", [1], "lower than or equal to the previous block's"),
+        ("evm_increaseTime", [-5], "cannot unmarshal number into Go value of type uint64"),
+        ("evm_increaseTime", [1 << 60], "is too far ahead"),
+        ("evm_increaseTime", [], "missing value for required argument 0"),
+        ("anvil_setIntervalMining", [1 << 40], "an interval has at most"),
+        ("evm_setAutomine", ["yes"], "cannot unmarshal string into Go value of type bool"),
+        ("evm_revert", ["zero"], "hex string without 0x prefix"),
+        ("hardhat_setNonce", [STRANGER, 1 << 64], "nonce has more than 64 bits"),
+        ("hardhat_setBalance", ["0x1", "0x1"], "cannot unmarshal"),
+        ("anvil_addBalance", [STRANGER, "0x" + "f" * 64], "more than 256 bits"),
+        ("hardhat_reset", [{"forking": {"jsonRpcUrl": "x"}}], "can't be taken over here"),
+        ("evm_setBlockGasLimit", ["0x1"], "a block's gas limit is from 21000 to "),
+        ("evm_setBlockGasLimit", [1 << 63], "a block's gas limit is from 21000 to "),
+        ("anvil_setNextBlockBaseFeePerGas", ["0x" + "f" * 64], "at most 255 bits"),
+        ("anvil_setCoinbase", ["0x1"], "cannot unmarshal"),
+        ("hardhat_setMinGasPrice", ["0x0"], "setNextBlockBaseFeePerGas sets it"),
+        ("anvil_loadState", ["0x"], "not a state of anvil_dumpState of this server"),
+    ],
+)
+def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str) -> None:
+    if method == "anvil_addBalance":
+        done(w3, "anvil_setBalance", STRANGER, "0x1")
+    before = latest(w3)
+    answer = asked(w3, method, *params)
+    assert said in answer["error"]["message"], answer
+    assert latest(w3) == before
+
+
+@pytest.mark.parametrize("fee", [0, 1, 6, 7, 8, 10**9, 5 * 10**9 + 3, 10**30])
+def test_the_next_block_has_the_base_fee_that_is_set(w3: Any, fee: int) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    done(w3, "hardhat_setNextBlockBaseFeePerGas", hex(fee))
+    assert int(done(w3, "eth_baseFee"), 16) == fee
+    assert w3.eth.get_block("pending")["baseFeePerGas"] == fee
+    done(w3, "evm_mine")
+    made = w3.eth.get_block("latest")
+    assert made["baseFeePerGas"] == fee
+    # It follows from the block before, as EIP-1559 has it.
+    before = w3.eth.get_block(made["number"] - 1)
+    assert (before["gasUsed"], before["transactions"]) == (0, [])
+    assert before["baseFeePerGas"] - before["baseFeePerGas"] // 8 == fee
+    done(w3, "evm_revert", chain_was)
+
+
+def test_a_transaction_pays_the_base_fee_that_is_set(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    done(w3, "anvil_setNextBlockBaseFeePerGas", hex(3 * 10**9))
+    tx = {"from": FIRST, "to": STRANGER, "gas": 21_000, "maxPriorityFeePerGas": 7}
+    receipt = settled(chain, w3, {**tx, "maxFeePerGas": 4 * 10**9})
+    assert receipt["effectiveGasPrice"] == 3 * 10**9 + 7
+    done(w3, "evm_revert", chain_was)
+
+
+def test_changes_by_hand_leave_the_next_base_fee_as_it_is(
+    w3: Any, chain: EmbeddedChain
+) -> None:
+    chain_was, fee = done(w3, "evm_snapshot"), 3 * 10**9 + 5
+    done(w3, "hardhat_setNextBlockBaseFeePerGas", hex(fee))
+    for method, value in (("Balance", hex(ETHER)), ("Nonce", "0x7"), ("Code", "0x00")):
+        done(w3, f"hardhat_set{method}", STRANGER, value)
+    done(w3, "hardhat_setCoinbase", STRANGER)
+    done(w3, "evm_setBlockGasLimit", "0xf4240")
+    done(w3, "anvil_loadState", done(w3, "anvil_dumpState"))
+
+    assert int(done(w3, "eth_baseFee"), 16) == fee
+    receipt = settled(chain, w3, {"from": FIRST, "to": STRANGER, "gas": 30_000})
+    assert w3.eth.get_block(receipt["blockNumber"])["baseFeePerGas"] == fee
+    done(w3, "evm_revert", chain_was)
+
+
+def test_another_account_has_the_tips_of_later_blocks(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was, proposer = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["miner"]
+    other = Web3.to_checksum_address("0x" + "c0" * 20)
+    done(w3, "hardhat_setCoinbase", other)
+    # COINBASE, PUSH0, MSTORE, MSIZE, PUSH0, RETURN: what code sees.
+    call = {"data": "0x415f52595ff3"}
+    tx = {"from": FIRST, "to": STRANGER, "gas": 21_000}
+    for _ in range(2):
+        before = w3.eth.get_balance(other)
+        receipt = settled(
+            chain, w3, {**tx, "maxFeePerGas": 4 * 10**9, "maxPriorityFeePerGas": 5}
+        )
+        assert w3.eth.get_block("latest")["miner"] == other
+        assert w3.eth.get_balance(other) - before == 5 * receipt["gasUsed"]
+        assert int(done(w3, "eth_call", call), 16) == int(other, 16)
+    done(w3, "evm_revert", chain_was)
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["miner"] == proposer
+
+
+def test_later_blocks_have_the_gas_limit_that_is_set(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was, limit = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["gasLimit"]
+    done(w3, "evm_setBlockGasLimit", "0x7530")
+    tx = {"from": FIRST, "to": STRANGER, "value": "0x1"}
+    error = asked(w3, "eth_sendTransaction", {**tx, "gas": "0x7531"})["error"]
+    assert error["message"] == "exceeds block gas limit"
+    receipt = settled(chain, w3, {**tx, "gas": 30_000})
+    assert w3.eth.get_block(receipt["blockNumber"])["gasLimit"] == 30_000
+    assert w3.eth.get_block("pending")["gasLimit"] == 30_000
+    assert chain.consensus_params(chain.latest_height()).block.max_gas == 30_000
+    done(w3, "evm_revert", chain_was)
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["gasLimit"] == limit
+
+
+def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    # A contract with storage, and one that shares its code.
+    one, other = (Web3.to_checksum_address("0x" + digits * 20) for digits in ("d1", "d2"))
+    for address in (one, other):
+        done(w3, "hardhat_setCode", address, "0x5f545f5260205ff3")
+        for slot in range(20):
+            key = f"0x{slot:064x}"
+            done(w3, "hardhat_setStorageAt", address, key, WORD)
+    before = w3.eth.get_block("latest")["stateRoot"]
+    dump = done(w3, "anvil_dumpState")
+    done(w3, "evm_revert", chain_was)
+    assert w3.eth.get_code(one) == b""
+
+    chain_was, height = done(w3, "evm_snapshot"), w3.eth.block_number
+    assert done(w3, "anvil_loadState", dump) is True
+    assert w3.eth.get_block("latest")["stateRoot"] == before
+    assert w3.eth.block_number == height + 1
+    assert done(w3, "eth_call", {"to": other}) == WORD
+    assert w3.eth.get_storage_at(one, 19) == bytes.fromhex(WORD[2:])
+    # And it goes on from there.
+    receipt = settled(chain, w3, {"from": FIRST, "to": one, "value": 1, "gas": 50_000})
+    assert (receipt["status"], w3.eth.get_balance(one)) == (1, 1)
+    # One that lacks a part is none.
+    cut = dumped(bytes.fromhex(dump[2:]))
+    error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]
+    assert error["message"].endswith("is missing in it")
+    # Nor is one whose nodes are none.
+    for parts in (b"\xc1\x01", b"\xc0", b"\xd0"):
+        broken = zlib.compress(rlp.encode([keccak(parts), [parts]]))
+        error = asked(w3, "anvil_loadState", f"0x{broken.hex()}")["error"]
+        assert "it can't be read" in error["message"]
+    done(w3, "evm_revert", chain_was)
+
+
+def fill(w3: Any, accounts: int) -> None:
+    """Give accounts code of 300 kB each, which can't be compressed."""
+    for number in range(accounts):
+        code = random.Random(number).randbytes(300_000).hex()
+        done(w3, "anvil_setCode", f"0x{number + 0xD3:040x}", f"0x{code}")
+
+
+def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
+    chain_was = done(w3, "evm_snapshot")
+    fill(w3, 4)
+    before, dump = w3.eth.get_block("latest")["stateRoot"], done(w3, "anvil_dumpState")
+    done(w3, "evm_revert", chain_was)
+
+    assert len(dump) > 2 * 1_048_576
+    chain_was = done(w3, "evm_snapshot")
+    assert done(w3, "anvil_loadState", dump) is True
+    assert w3.eth.get_block("latest")["stateRoot"] == before
+    done(w3, "evm_revert", chain_was)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"evm_max_body_bytes": 700_000}, "NODERPC_EVM_MAX_BODY_BYTES raises it"),
+        ({"max_response_bytes": 500_000}, "NODERPC_MAX_RESPONSE_BYTES"),
+        ({}, "block.max_bytes of the genesis raises it"),
+    ],
+)
+def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
+    tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    app = dev_app(tmp_path, **settings)
+    with closing(chain_of(app)) as chain, serve(app) as url:
+        w3 = Web3(HTTPProvider(f"{url}/evm"))
+        # As a genesis may say.
+        block = BlockParams(max_bytes=750_000, max_gas=30_000_000)
+        done(w3, "evm_mine")
+        chain.submit_local(patch_tx(Change(block=block)), replaces=False)
+        done(w3, "evm_mine")
+        fill(w3, 2)
+        assert said in asked(w3, "anvil_dumpState")["error"]["message"]
+
+
+def test_a_damaged_dump_is_refused(w3: Any) -> None:
+    dump = bytes.fromhex(done(w3, "anvil_dumpState")[2:])
+    document = zlib.decompress(dump)
+    root, records = rlp.decode(document)
+    height = w3.eth.block_number
+    for damaged, said in (
+        (dump[:-1], "its end is missing"),
+        (dump[:-5], "its end is missing"),
+        (dump[: len(dump) // 2], "its end is missing"),
+        (dump + b"x", "something follows its end"),
+        (dump[:-1] + bytes((dump[-1] ^ 1,)), "it can't be read"),
+        (zlib.compress(document + b"x"), "it can't be read"),
+        (zlib.compress(rlp.encode([root, records, b"x"])), "it can't be read"),
+        (zlib.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
+    ):
+        error = asked(w3, "anvil_loadState", f"0x{damaged.hex()}")["error"]
+        assert error["message"].endswith(said), error
+    assert w3.eth.block_number == height
+    assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
+
+
+EMPTY_ROOT, NO_CODE = keccak(rlp.encode(b"")), keccak(b"")
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        [b"\1", b"\1", EMPTY_ROOT, NO_CODE, b"more"],
+        [b"\0\1", b"\1", EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\0\1", EMPTY_ROOT, NO_CODE],
+        [b"\1" * 9, b"\1", EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\1" * 33, EMPTY_ROOT, NO_CODE],
+        [b"\1", b"\1", b"", NO_CODE],
+        [b"\1", b"\1"],
+    ],
+    ids=["five", "nonce", "balance", "long nonce", "long balance", "root", "two"],
+)
+def test_a_state_with_an_account_that_none_can_have_is_refused(
+    w3: Any, account: list[bytes]
+) -> None:
+    # A state of one account: a leaf with its whole path.
+    leaf = rlp.encode([b"\x20" + keccak(bytes.fromhex(FIRST[2:])), rlp.encode(account)])
+    dump = zlib.compress(rlp.encode([keccak(leaf), [leaf]]))
+    height = w3.eth.block_number
+
+    error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
+
+    assert "it can't be read" in error["message"]
+    assert w3.eth.block_number == height
+
+
+def dumped(whole: bytes) -> bytes:
+    """A dump without its last part."""
+    root, parts = rlp.decode(zlib.decompress(whole))
+    return zlib.compress(rlp.encode([root, parts[:-1]]))
+
+
+DRIVING = [route.name for route in CONTROL_ROUTES]
+
+
+@pytest.mark.parametrize("name", DRIVING)
+def test_every_method_that_drives_is_described(name: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "development.rst").read_text()
+    assert name in text or f"*_{name.partition('_')[2]}" in text
+
+
+def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
+    app = dev_app(tmp_path, dev=False)
+    client: Any = app.test_client()
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in DRIVING]
+    with closing(chain_of(app)):
+        replies = client.post("/evm", json=calls).json
+
+    assert len(replies) == len(DRIVING)
+    for reply in replies:
+        assert reply["error"]["code"] == -32601
+        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV brings it)")
+
+
+def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
+    app = Flask("kvstore")
+    backend = EmbeddedChain(tmp_path / "noderpc.db", produce=False)
+    NodeRPC(app, backend=backend, dev=True, json_rpc_enable=True)
+    client: Any = app.test_client()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "evm_mine"}
+    with closing(backend):
+        error = client.post("/evm", json=call).json["error"]
+
+    assert error["code"] == -32004
+    assert "NODERPC_DEV makes one that is" in error["message"]
+
+
+def test_accounts_are_changed(w3: Any) -> None:
+    done(w3, "hardhat_setBalance", STRANGER, hex(5 * ETHER))
+    done(w3, "anvil_addBalance", STRANGER, hex(ETHER))
+    done(w3, "anvil_setNonce", STRANGER, "0x7")
+    done(w3, "hardhat_setCode", STRANGER, "0x6001")
+    done(w3, "anvil_setStorageAt", STRANGER, "0x0", WORD)
+    assert w3.eth.get_balance(STRANGER) == 6 * ETHER
+    assert w3.eth.get_transaction_count(STRANGER) == 7
+    assert w3.eth.get_code(STRANGER) == b"\x60\x01"
+    assert w3.eth.get_storage_at(STRANGER, 0)[-1] == 42
+
+
+def test_what_waits_is_forgotten(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
+    first, other = w3.eth.send_transaction(tx), w3.eth.send_transaction(tx)
+    theirs = w3.eth.send_transaction({**tx, "from": w3.eth.accounts[2]})
+    assert done(w3, "hardhat_dropTransaction", other.to_0x_hex()) == other.to_0x_hex()
+    assert done(w3, "hardhat_dropTransaction", other.to_0x_hex()) is None
+    assert done(w3, "anvil_removePoolTransactions", w3.eth.accounts[1]) is True
+    assert [tx["hash"] for tx in done(w3, "eth_pendingTransactions")] == [theirs.to_0x_hex()]
+    assert done(w3, "anvil_dropAllTransactions") is True
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["transactions"] == []
+    assert first != theirs
+
+
+def test_what_waits_goes_into_the_block_that_is_made(w3: Any) -> None:
+    tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
+    sent = [w3.eth.send_transaction(tx) for _ in range(3)]
+    done(w3, "evm_mine")
+    assert w3.eth.get_block("latest")["transactions"] == sent
+
+
+def test_both_surfaces_go_back_to_a_snapshot(app: Flask, w3: Any) -> None:
+    node: Any = app.test_client()
+    height, time = latest(w3)
+    balance = w3.eth.get_balance(STRANGER)
+    status = node.get("/status").json["result"]["sync_info"]
+    number = done(w3, "evm_snapshot")
+    sent = w3.eth.send_transaction({"from": FIRST, "to": STRANGER, "value": ETHER})
+    done(w3, "evm_increaseTime", 10**6)
+    done(w3, "anvil_mine", 3)
+    gone = w3.eth.get_block(height + 1)
+    raw_hash = node.get(f"/block?height={height + 1}").json["result"]["block_id"]["hash"]
+    assert w3.eth.get_balance(STRANGER) == balance + ETHER
+
+    assert done(w3, "evm_revert", number) is True
+
+    assert latest(w3) == (height, time)
+    assert node.get("/status").json["result"]["sync_info"] == status
+    assert "error" in node.get(f"/block?height={height + 1}").json
+    assert "error" in node.get(f"/block_by_hash?hash=0x{raw_hash}").json
+    found = node.get(f'/tx_search?query="tx.height>{height}"').json["result"]
+    assert found["total_count"] == "0"
+    assert done(w3, "eth_getBlockByHash", gone["hash"].to_0x_hex(), False) is None
+    assert done(w3, "eth_getTransactionReceipt", sent.to_0x_hex()) is None
+    assert w3.eth.get_balance(STRANGER) == balance
+    done(w3, "evm_mine")
+    assert latest(w3)[0] == height + 1
+    assert latest(w3)[1] < time + 10**5
+
+
+def test_a_snapshot_is_known_until_it_was_gone_back_to(w3: Any) -> None:
+    first, second = done(w3, "evm_snapshot"), done(w3, "evm_snapshot")
+    assert int(second, 16) == int(first, 16) + 1
+    assert done(w3, "evm_revert", first) is True
+    for number in (first, second, "0xffff", "0x0"):
+        assert done(w3, "evm_revert", number) is False
+
+
+def test_filters_go_on_behind_a_revert(w3: Any) -> None:
+    number = done(w3, "evm_snapshot")
+    blocks = done(w3, "eth_newBlockFilter")
+    done(w3, "anvil_mine", 2)
+    assert len(done(w3, "eth_getFilterChanges", blocks)) == 2
+    done(w3, "evm_revert", number)
+    assert done(w3, "eth_getFilterChanges", blocks) == []
+    done(w3, "evm_mine")
+    now = w3.eth.get_block("latest")["hash"].to_0x_hex()
+    assert done(w3, "eth_getFilterChanges", blocks) == [now]
+
+
+def test_subscribers_are_told_of_the_blocks_behind_a_revert(url: str, w3: Any) -> None:
+    number = done(w3, "evm_snapshot")
+    done(w3, "anvil_mine", 3)
+    with_heads = WebSocketClient(url, path="/evm/ws")
+    with_heads.asked("eth_subscribe", ["newHeads"])
+
+    def told() -> str:
+        own_hash: str = with_heads.json()["params"]["result"]["hash"]
+        return own_hash
+
+    # It was told of none of the blocks that go.
+    done(w3, "evm_revert", number)
+    done(w3, "evm_mine")
+    assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()
+    again = done(w3, "evm_snapshot")
+    for _ in range(2):
+        done(w3, "evm_mine")
+        assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()
+        done(w3, "evm_revert", again)
+        again = done(w3, "evm_snapshot")
+    with_heads.close()
+
+
+def test_a_chain_begins_anew(w3: Any) -> None:
+    begun = done(w3, "anvil_metadata")["instanceId"]
+    assert done(w3, "hardhat_reset") is True
+    assert w3.eth.block_number == 0
+    assert w3.eth.get_balance(FIRST) == 10_000 * ETHER
+    done(w3, "evm_mine")
+    assert done(w3, "hardhat_metadata")["instanceId"] == begun
+
+
+def test_the_node_tells_of_itself(w3: Any) -> None:
+    height, time = latest(w3)
+    told, known = done(w3, "anvil_nodeInfo"), done(w3, "hardhat_metadata")
+    assert int(told["currentBlockNumber"], 16) == height
+    assert int(told["currentBlockTimestamp"], 16) == time
+    assert int(told["environment"]["chainId"], 16) == 9000
+    assert known["latestBlockHash"] == told["currentBlockHash"]
+    assert known["clientVersion"].startswith("flask-noderpc/")
+
+
+def test_nobody_but_this_machine_drives_the_chain(app: Flask, w3: Any) -> None:
+    before = latest(w3)
+    client: Any = app.test_client()
+    driving = [name for name in DRIVING if name not in REASONS]
+    calls = [{"jsonrpc": "2.0", "id": name, "method": name} for name in driving]
+    elsewhere = client.post("/evm", json=calls, environ_base={"REMOTE_ADDR": "192.0.2.1"}).json
+    behind = client.post("/evm", json=calls, headers={"Forwarded": "for=192.0.2.1"}).json
+
+    assert len(elsewhere) == len(behind) == len(driving)
+    for reply in (*elsewhere, *behind):
+        said = reply["error"]["message"]
+        assert said.startswith("only callers on this machine may sign here ("), reply
+    assert latest(w3) == before

@@ -1,0 +1,69 @@
+"""Chains with filters, a clock to turn, and asking them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.base.filters import Clock, FilterStore
+from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.node import app_for
+
+from ..chain import emitting
+from ..transports import Say, posting
+
+Ask = Callable[..., Any]
+
+NOT_FOUND = {"code": -32000, "message": "filter not found"}
+MINUTE = 60 * 10**9
+
+
+class InMemory(EmbeddedChain):
+    """Keeps its filters as a backend does that has no place for them."""
+
+    filters = FilterStore.filters
+
+
+class Time:
+    """A clock that tests turn."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
+    """A chain over the folder's store; several are several workers."""
+    chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
+    chain.filter_clock = clock
+    chain.start()
+    return chain
+
+
+def asking(chain: EmbeddedChain, address: str = "127.0.0.1", **settings: Any) -> Ask:
+    """Asks a worker of its own over the chain, from an address."""
+    return partial(asked, posting(app_for(chain, json_rpc_enable=True, **settings), address))
+
+
+def asked(say: Say, method: str, *params: Any) -> Any:
+    """The result of a call, or its error."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
+    reply = json.loads(say(json.dumps(call)))
+    return reply["result"] if "result" in reply else reply["error"]
+
+
+def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
+    """A block with a log."""
+    chain.submit(emitting(nonce, EmittedLog(topics)))
+    chain.produce()
+
+
+def data(value: bytes) -> str:
+    return "0x" + value.hex()

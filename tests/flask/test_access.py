@@ -1,0 +1,305 @@
+"""Hosts, methods and authorisation: the same by GET, POST, in batches and over websockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from flask import Blueprint, Flask, request
+from flask_limiter import Limiter
+from flask_limiter.util import get_remote_address
+
+from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, request_cost
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import serve
+
+from ..helpers.websocket import WebSocketClient
+
+RawRequest = tuple[int, str]
+
+
+@dataclass
+class Ways:
+    """Every way to call a method, and what each was answered: a status or a code, a text."""
+
+    app: Flask
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def get(self, method: str) -> tuple[int, str]:
+        answer = self.app.test_client().get(f"/{method}", headers=self.headers)
+        return answer.status_code, answer.text
+
+    def post(self, method: str, path: str = "/") -> str:
+        return self._post({"jsonrpc": "2.0", "id": 1, "method": method}, path)
+
+    def batch(self, method: str, path: str = "/") -> str:
+        one = {"jsonrpc": "2.0", "id": 1, "method": method}
+        return self._post([one, {**one, "id": 2}], path)
+
+    def _post(self, body: Any, path: str) -> str:
+        client: Any = self.app.test_client()
+        answer = client.post(path, json=body, headers=self.headers)
+        text: str = answer.text
+        return text
+
+    def websocket(self, method: str, path: str = "/websocket") -> str:
+        client = WebSocketClient(self.url, path=path, headers=self.headers)
+        try:
+            return str(client.asked(method))
+        finally:
+            client.close()
+
+
+def ways(app: Flask, **options: Any) -> Iterator[Ways]:
+    chain = make_chain()
+    backend = MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    NodeRPC(app, backend=backend, json_rpc_enable=True, **options)
+    with serve(app) as url:
+        yield Ways(app, url)
+
+
+@pytest.fixture
+def app() -> Flask:
+    return Flask("guarded")
+
+
+@pytest.fixture
+def denied(app: Flask) -> Iterator[Ways]:
+    yield from ways(app, deny_methods=["status", "eth_get*", "subscribe", "eth_subscribe"])
+
+
+def test_a_method_that_is_denied_is_not_there_whichever_way_it_is_asked(denied: Ways) -> None:
+    told = "NODERPC_DENY_METHODS"
+    status, text = denied.get("status")
+    assert status == 404
+    for answer in (
+        text,
+        denied.post("status"),
+        denied.batch("status"),
+        denied.websocket("status"),
+        denied.websocket("subscribe"),
+        denied.post("eth_getBlockByNumber", "/evm"),
+        denied.batch("eth_getBlockByNumber", "/evm"),
+        denied.websocket("eth_getBlockByNumber", "/evm/ws"),
+        denied.websocket("eth_subscribe", "/evm/ws"),
+    ):
+        assert "-32601" in answer
+        assert told in answer
+        assert "result" not in answer
+    assert denied.get("health")[0] == 200
+    assert '"result"' in denied.post("eth_chainId", "/evm")
+
+
+def test_only_what_is_allowed_is_there(app: Flask) -> None:
+    for found in ways(app, allow_methods=["health", "eth_chainId"]):
+        assert found.get("health")[0] == 200
+        assert '"result"' in found.post("eth_chainId", "/evm")
+        assert "-32601" in found.post("status")
+        assert "-32601" in found.post("eth_blockNumber", "/evm")
+
+
+@pytest.mark.parametrize("setting", ["deny_methods", "allow_methods"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("broadcast_tx_cmmit", "did you mean 'broadcast_tx_commit'?"),
+        ("Status", "did you mean 'status'?"),
+        ("eth_sendTransactoin", "did you mean 'eth_sendTransaction'?"),
+        ("made_up_*", ""),
+    ],
+)
+def test_a_name_that_is_of_no_method_is_refused(
+    app: Flask, setting: str, name: str, hint: str
+) -> None:
+    names: Any = {setting: ["status", name]}
+    with pytest.raises(ConfigurationError) as caught:
+        NodeRPC(app, json_rpc_enable=True, **names)
+
+    assert str(caught.value).startswith(f"NODERPC_{setting.upper()}: no method {name!r}")
+    assert str(caught.value).endswith(hint)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dial_seeds",
+        "subscribe",
+        "rpc.discover",
+        "eth_getLogs",
+        "debug_*",
+        "personal_*",
+        "*_tx_*",
+    ],
+)
+def test_methods_that_are_not_served_now_may_be_denied(app: Flask, name: str) -> None:
+    NodeRPC(app, deny_methods=[name])
+    NodeRPC(app, name="second", url_prefix="/2", deny_methods=name, dialect="comet-0.34")
+
+
+def by_token(method: str) -> bool:
+    return method == "health" or request.headers.get("Authorization") == "Bearer right"
+
+
+@pytest.fixture
+def authorized(app: Flask) -> Iterator[Ways]:
+    yield from ways(app, authorize=by_token)
+
+
+def test_who_is_not_authorized_gets_nothing_whichever_way(authorized: Ways) -> None:
+    status, text = authorized.get("status")
+    assert status == 403
+    for answer in (
+        text,
+        authorized.post("status"),
+        authorized.batch("status"),
+        authorized.post("eth_chainId", "/evm"),
+        authorized.batch("eth_chainId", "/evm"),
+    ):
+        assert "not authorized to call" in answer
+        assert '"result"' not in answer
+    for path in ("/websocket", "/evm/ws"):
+        with pytest.raises(ConnectionRefusedError, match="403"):
+            authorized.websocket("status", path)
+    assert authorized.get("health")[0] == 200
+
+
+def test_who_is_authorized_is_served(authorized: Ways) -> None:
+    authorized.headers["Authorization"] = "Bearer right"
+    assert authorized.get("status")[0] == 200
+    assert authorized.batch("status").count('"result"') == 2
+    assert "result" in authorized.websocket("status")
+    assert "result" in authorized.websocket("eth_chainId", "/evm/ws")
+
+
+def test_nobody_else_may_keep_what_somebody_may_read(app: Flask) -> None:
+    for found in ways(app, authorize=by_token, dialect="comet-0.38"):
+        headers = {"Authorization": "Bearer right"}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "block", "params": {"height": "1"}}
+        client = found.app.test_client()
+        for read in (
+            client.get("/block?height=1", headers=headers),
+            client.post("/", json=body, headers=headers),
+            client.post("/", json=[body, body], headers=headers),
+        ):
+            assert read.text.count('"result"') > 0
+            assert "Cache-Control" not in read.headers
+
+
+def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
+    seen: list[str] = []
+
+    def only_health(method: str) -> bool:
+        seen.append(method)
+        return method in ("websocket", "health")
+
+    for found in ways(app, authorize=only_health):
+        assert "result" in found.websocket("health")
+        assert "not authorized to call status" in found.websocket("status")
+        assert "not authorized to call subscribe" in found.websocket("subscribe")
+        assert "not authorized to call eth_subscribe" in found.websocket(
+            "eth_subscribe", "/evm/ws"
+        )
+    assert {"websocket", "health", "status", "subscribe", "eth_subscribe"} <= set(seen)
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", ValueError("broken")])
+def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
+    def authorize(method: str) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    for found in ways(app, authorize=authorize):
+        assert found.get("status")[0] == 403
+        assert "not authorized" in found.post("status")
+
+
+@pytest.fixture
+def hosts(app: Flask) -> Iterator[Ways]:
+    yield from ways(
+        app, allowed_hosts=["node.example", "*.inner.example", "[2001:db8::1]", "::1"]
+    )
+
+
+@pytest.mark.parametrize("host", ["evil.example", "", 'a"><script>', "node.example.evil.com"])
+def test_a_host_that_is_not_served_gets_nothing(hosts: Ways, host: str) -> None:
+    hosts.headers["Host"] = host
+    status, text = hosts.get("status")
+    assert (status, text) == (
+        403,
+        "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n",
+    )
+    assert hosts.post("status") == hosts.post("eth_chainId", "/evm") == text
+    assert hosts.app.test_client().get("/", headers=hosts.headers).status_code == 403
+
+
+def test_a_handshake_for_another_host_is_refused(hosts: Ways) -> None:
+    with pytest.raises(ConnectionRefusedError, match="403"):
+        hosts.websocket("status")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["node.example", "NODE.example:26657", "a.inner.example", "[2001:DB8::1]:80", "[::1]"],
+)
+def test_hosts_that_are_listed_are_served(hosts: Ways, host: str) -> None:
+    hosts.headers["Host"] = host
+    assert hosts.get("status")[0] == 200
+
+
+def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
+    left = 5
+
+    @app.before_request
+    def limit() -> tuple[str, int] | None:
+        nonlocal left
+        left -= request_cost()
+        return ("too much\n", 429) if left < 0 else None
+
+    for found in ways(app):
+        assert found.get("health")[0] == 200
+        assert found.batch("health").count('"result"') == 2
+        assert found.batch("health").count('"result"') == 2
+        assert found.post("health") == "too much\n"
+
+
+def test_a_body_costs_what_it_holds_by_whichever_method_it_comes(app: Flask) -> None:
+    costs = []
+    app.before_request(lambda: costs.append(request_cost()))
+    body = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 3
+    for found in ways(app, dialect="comet-0.38"):
+        for path in ("/", "/evm"):
+            for method in ("GET", "POST"):
+                answer = found.app.test_client().open(path, method=method, json=body)
+                assert len(answer.json or ()) == 3
+        assert found.get("health")[0] == 200
+    assert costs == [3, 3, 3, 3, 1]
+
+
+def test_counting_leaves_the_host_s_views_their_bodies(app: Flask) -> None:
+    costs: list[int] = []
+    app.before_request(lambda: costs.append(request_cost()))
+    app.add_url_rule(
+        "/upload", "upload", lambda: str(len(request.get_data())), methods=["POST"]
+    )
+
+    answer = app.test_client().post("/upload", data=bytes(6_000_000))
+
+    assert (answer.status_code, answer.text) == (200, "6000000")
+
+
+def test_with_flask_limiter_a_batch_costs_what_its_calls_would(app: Flask) -> None:
+    for found in ways(app):
+        limiter = Limiter(get_remote_address, app=app, storage_uri="memory://")
+        mounted = app.blueprints["noderpc"]
+        assert isinstance(mounted, Blueprint)
+        limiter.shared_limit("6/day", scope="noderpc", cost=request_cost)(mounted)
+        assert found.get("health")[0] == 200
+        assert found.batch("health").count('"result"') == 2
+        assert found.batch("health", "/evm").count("-32601") == 2
+        # There is one left, and a batch is let through as a whole or not at all.
+        assert "Too Many Requests" in found.batch("health")
+        assert found.get("status")[0] == 429

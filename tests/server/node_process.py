@@ -1,0 +1,137 @@
+"""A node as ``noderpc start`` starts it, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.until import PATIENCE, until
+
+COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+
+
+class Node:
+    """A running node."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        command: list[str] | None = None,
+        log: str = "node.log",
+    ) -> None:
+        self.log = folder / log
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [*(command or [*COMMAND, "--home", str(folder)]), *flags],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def url(self, title: str = "node RPC") -> str:
+        """Where it serves something, once it says so."""
+        found: list[str] = []
+
+        def said() -> bool:
+            assert self._process.poll() is None, self.log.read_text()
+            found[:] = re.findall(rf"^{title} +(\S+)", self.log.read_text(), re.MULTILINE)
+            return bool(found)
+
+        until(said, f"the address of the {title}")
+        return found[0].replace("localhost", "127.0.0.1")
+
+    def get(self, path: str) -> Any:
+        """The result of a GET."""
+        with urllib.request.urlopen(self.url() + path, timeout=PATIENCE) as answer:
+            return json.load(answer)["result"]
+
+    def height(self) -> int:
+        """The latest."""
+        return int(self.get("/status")["sync_info"]["latest_block_height"])
+
+    def until_up(self) -> None:
+        """Wait until it answers."""
+
+        def answers() -> bool:
+            try:
+                self.get("/health")
+            except OSError:
+                return False
+            return True
+
+        until(answers, "an answer")
+
+    def children(self) -> list[int]:
+        """The processes under it that are there."""
+        listed = subprocess.run(
+            ["pgrep", "-P", str(self._process.pid)], capture_output=True, text=True
+        )
+        return [int(line) for line in listed.stdout.split()]
+
+    def tell(self, number: int) -> None:
+        """Send it a signal, if it is there."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def has_ended(self) -> bool:
+        """Return true if its parent process has."""
+        return self._process.poll() is not None
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its exit status."""
+        self.tell(number)
+        return self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End it and all that are left."""
+        for pid in (*self.children(), self._process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self._process.wait(PATIENCE)
+
+
+@contextmanager
+def started(
+    folder: Path, *flags: str, command: list[str] | None = None, log: str = "node.log"
+) -> Iterator[Node]:
+    """A node that listens where nobody else does."""
+    ports = ["--rpc.laddr", "tcp://127.0.0.1:0"]
+    evm = ["--json-rpc.address", "127.0.0.1:0", "--json-rpc.ws-address", "127.0.0.1:0"]
+    own = [] if command else [*ports, *evm]
+    node = Node(folder, *own, *flags, command=command, log=log)
+    try:
+        yield node
+    finally:
+        node.kill()
+
+
+def refusal(*flags: str, command: list[str] | None = None) -> str:
+    """What is said where it can't start."""
+    ended = subprocess.run(
+        [*(command or [*COMMAND, "--rpc.laddr", "tcp://127.0.0.1:0"]), *flags],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == os.EX_CONFIG, ended
+    return without_warnings(ended.stderr)
+
+
+def without_warnings(said: str) -> str:
+    """What is said beside warnings: those of variables that these tests have themselves."""
+    lines = (line for line in said.splitlines() if not line.startswith("warning: "))
+    return "\n".join(lines).strip()

@@ -1,0 +1,120 @@
+"""``noderpc start`` makes blocks as a node does, unless it is told not to."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.sqlite import SQLiteBackend
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.errors import StoreError
+
+from ..chain.fixtures import write_home
+from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE, until
+from ..helpers.websocket import WebSocketClient
+from .node_process import Node, started
+
+QUICK = ("--block-interval", "0.05")
+
+
+def _first_height(node: Node) -> int:
+    """Return the first answer of all."""
+    node.until_up()
+    return node.height()
+
+
+def test_a_plain_node_has_a_block_before_its_first_answer_and_goes_on(tmp_path: Path) -> None:
+    with started(tmp_path, "--dialect", "comet-0.38", *QUICK) as node:
+        assert _first_height(node) >= 1
+        assert node.get("/block?height=1")["block"]["header"]["height"] == "1"
+        until(lambda: node.height() > 3, "more blocks")
+
+
+def test_who_waits_for_blocks_is_told_of_them(tmp_path: Path) -> None:
+    with started(tmp_path, *QUICK) as node:
+        node.until_up()
+        client = WebSocketClient(node.url(), timeout=PATIENCE)
+        assert client.asked("subscribe", ["tm.event='NewBlock'"])["result"] == {}
+        told = [client.json()["result"]["data"]["value"] for _ in range(3)]
+        heights = [int(value["block"]["header"]["height"]) for value in told]
+        client.close()
+    assert heights == [heights[0] + step for step in range(3)]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--consensus.create_empty_blocks=false",), ("--empty-blocks=false",), ("--dev",)],
+)
+def test_a_node_that_is_told_so_waits_for_transactions(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    with started(tmp_path, *QUICK, *flags) as node:
+        assert _first_height(node) == 0
+
+
+def test_the_node_s_own_flag_is_the_setting(tmp_path: Path) -> None:
+    with started(tmp_path, *QUICK, "--dev", "--consensus.create_empty_blocks") as node:
+        assert _first_height(node) >= 1
+        until(lambda: node.height() > 1, "another block")
+
+
+def test_a_call_waits_for_the_first_block(tmp_path: Path) -> None:
+    # It serves, and somebody else has to make the blocks.
+    port = free_port()
+    flags = ("--rpc.laddr", f"tcp://127.0.0.1:{port}", "--produce", "false")
+    database = tmp_path / "data" / "noderpc.db"
+    answers: list[int] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(_first_status(f"http://127.0.0.1:{port}/block?height=1"))
+    )
+    with started(tmp_path, *flags, "--broadcast-timeout", str(2 * PATIENCE)) as node:
+        asking.start()
+        until(lambda: _has_chain(database), "the store")
+        chain = EmbeddedChain(
+            database, home=tmp_path, schedule=BlockSchedule(empty_blocks=True)
+        )
+        try:
+            chain.start()
+            asking.join(PATIENCE)
+        finally:
+            chain.close()
+            node.kill()
+    assert answers == [200]
+
+
+def _has_chain(database: Path) -> bool:
+    with closing(SQLiteBackend(f"{database.as_uri()}?mode=ro")) as store:
+        try:
+            return store.has_chain()
+        except StoreError:
+            # It is still being made.
+            return False
+
+
+def _first_status(url: str) -> int:
+    """Of the first answer, however long nobody listens."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            time.sleep(0.02)
+    return 0
+
+
+def test_a_chain_that_cannot_begin_says_so_at_once(tmp_path: Path) -> None:
+    # The key is too weak to make a block alone.
+    write_home(tmp_path, {1: 1, 2: 10}, [1])
+    with started(tmp_path, "--broadcast-timeout", "100000") as node:
+        assert _first_height(node) == 0

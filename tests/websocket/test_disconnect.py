@@ -1,0 +1,64 @@
+"""A server that goes away closes its websockets, and takes no more."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import MemoryBackend, hang_up
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for, serve
+from flask_noderpc.web.connection import Timing
+from flask_noderpc.web.connections import Connections
+
+from ..helpers.websocket import WebSocketClient
+from .socket_pair import served
+
+PATHS = ["/websocket", "/evm/ws"]
+
+
+@pytest.fixture
+def app() -> Flask:
+    maker = ChainMaker()
+    backend = MemoryBackend(maker.genesis, state=maker.state)
+    backend.append_block(maker.block())
+    return app_for(backend, json_rpc_enable=True)
+
+
+@pytest.fixture
+def url(app: Flask) -> Iterator[str]:
+    with serve(app) as url:
+        yield url
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_who_connects_afterwards_is_refused_and_told_to_come_back(
+    app: Flask, url: str, path: str
+) -> None:
+    client = WebSocketClient(url, path)
+    hang_up(app)
+
+    with pytest.raises(ConnectionRefusedError) as refused:
+        WebSocketClient(url, path)
+
+    head = str(refused.value)
+    assert head.startswith("HTTP/1.1 503 ")
+    assert "\r\nRetry-After: 1\r\n" in head
+    assert client.read() is None
+    assert client.closed == 1001
+    client.close()
+    # Requests that are under way may still be answered.
+    with urllib.request.urlopen(f"{url}/health") as answer:
+        assert answer.status == 200
+
+
+def test_a_handshake_that_was_under_way_ends_in_a_goodbye() -> None:
+    connections = Connections(tick_s=0.01)
+    with connections.slot("client"):
+        connections.close()
+        with served(Timing(close_s=0.2), connections=connections) as pair:
+            assert pair.read(4)[2:] == (1001).to_bytes(2)
+            assert pair.ended.wait(10)

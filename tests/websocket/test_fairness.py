@@ -1,0 +1,23 @@
+"""A connection that floods gets a share of each turn of gevent's loop."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Each flooding connection has one in each iteration of the loop, and an answer takes a few.
+MOST_BETWEEN_ANSWERS = 60
+
+
+def test_a_flood_gets_a_share_of_each_turn() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.websocket.fairness"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert int(ended.stdout) < MOST_BETWEEN_ANSWERS
