@@ -24,7 +24,7 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import serve
 from flask_noderpc.wire.fields import Number
 
-from ..websocket.client import Client
+from ..helpers.websocket import WebSocketClient
 
 Call = Callable[..., Any]
 
@@ -91,7 +91,7 @@ def call(request: pytest.FixtureRequest) -> Iterator[Call]:
     if request.param == "POST":
         yield post
         return
-    with serve(app) as url, closing(Client(url, path="/evm/ws")) as socket:
+    with serve(app) as url, closing(WebSocketClient(url, path="/evm/ws")) as socket:
         yield lambda method, *params: socket.asked(method, params)
 
 
