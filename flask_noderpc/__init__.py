@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import ConfigurationError, NodeRPCError
     from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
     from .jsonrpc.context import Context
+    from .jsonrpc.guard import Denied
     from .jsonrpc.params import NoParams, param
     from .jsonrpc.route import Route, RouteTable
     from .web.client import request_cost
@@ -44,6 +45,7 @@ _HOMES = {
     "CommittedBlock": "backends.base.store",
     "ConfigurationError": "errors",
     "Context": "jsonrpc.context",
+    "Denied": "jsonrpc.guard",
     "Dialect": "wire.dialect",
     "EmbeddedChain": "chain.embedded",
     "InitChain": "backends.base.application",
@@ -74,6 +76,7 @@ __all__ = [
     "CommittedBlock",
     "ConfigurationError",
     "Context",
+    "Denied",
     "Dialect",
     "EmbeddedChain",
     "InitChain",

@@ -45,6 +45,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from reprlib import Repr
 
 _SHORT = Repr()
@@ -160,8 +161,15 @@ class HostRefused(Forbidden):
 class NotAuthorized(Forbidden):
     """The host's ``authorize`` function denied the call of a method."""
 
-    def __init__(self, method: str) -> None:
-        super().__init__(f"not authorized to call {method}")
+    def __init__(
+        self,
+        method: str,
+        status: int = 403,
+        headers: Mapping[str, str] | None = None,
+        message: str = "",
+    ) -> None:
+        self.status, self.headers = status, dict(headers or {})
+        super().__init__(message or f"not authorized to call {method}")
 
 
 class SigningRefused(Forbidden):

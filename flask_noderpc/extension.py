@@ -36,7 +36,8 @@ class NodeRPC:
     ``backend`` answers the calls; without one the app gets an embedded chain in its
     instance folder. ``routes`` are rows of your own, beside those of the node, ``evm_routes``
     beside the methods of the EVM layer. ``authorize`` is
-    asked with the name of a method for every call, and only ``True`` lets it go on. ``dialect``
+    called with Flask's request and the method of every call, and returns ``True`` or
+    :class:`~flask_noderpc.Denied`. ``dialect``
     is a name or a dialect of your own. Further keywords are settings of this mount alone, such
     as ``max_batch``.
     """
@@ -55,7 +56,9 @@ class NodeRPC:
         **settings: Any,
     ) -> None:
         if authorize is not None and not callable(authorize):
-            raise _unfit("authorize", authorize, "a function of a method's name is needed")
+            raise _unfit(
+                "authorize", authorize, "a function of a request and a method's name is needed"
+            )
         if not isinstance(name, str):
             raise _unfit("name", name, "a text is needed")
         self._authorize = authorize

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from typing import Any
 
 from flask import Response, current_app, request, url_for
@@ -20,7 +19,7 @@ from .jsonrpc.context import Context
 from .jsonrpc.describe import DISCOVER, with_discover
 from .jsonrpc.dispatch import Dispatcher
 from .jsonrpc.failures import to_rpc_error
-from .jsonrpc.guard import WEBSOCKET, Authorize, Guard
+from .jsonrpc.guard import Authorize, Guard
 from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session
 from .jsonrpc.start import Start
@@ -82,7 +81,7 @@ class Mount:
         )
         self.settings = settings
         self._dialect = dialect
-        self._guard = Guard(settings.allow_methods, settings.deny_methods, authorize)
+        self._guard = Guard(settings.allow_methods, settings.deny_methods)
         self._allowed_routes = RouteTable(r for r in self.routes if self._guard.has(r.name))
         self._waiters = WaiterLimit(
             settings.max_waiting_calls,
@@ -129,6 +128,7 @@ class Mount:
             self._dispatcher,
             self._evm.dispatcher if self._evm else None,
             self._index,
+            authorize,
         )
         self._limits = Limits(
             settings.max_subscription_clients,
@@ -136,7 +136,7 @@ class Mount:
             settings.max_query_bytes,
         )
         self.shell = WebSocketRoutes(
-            self._refuse_handshake, self._reserve, dialect.http.wrong_websocket_version
+            self.views.refuse_handshake, self._reserve, dialect.http.wrong_websocket_version
         )
         self._connections = Connections(
             backend,
@@ -220,19 +220,13 @@ class Mount:
     @property
     def asks_host(self) -> bool:
         """True if the host authorizes each call."""
-        return self._guard.asks
+        return self.views.authorizes
 
     def mark_unmatched(self, response: Response) -> Response:
         """The same, on the answer to a request below this mount that no rule matched."""
         if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
             self.views.add_headers_to(response)
         return response
-
-    def _refuse_handshake(self) -> Response | None:
-        refusal = self.views.refuse_handshake()
-        if refusal is None and not self._guard.admits(WEBSOCKET):
-            return Response("not authorized to call websocket\n", HTTPStatus.FORBIDDEN)
-        return refusal
 
     @contextmanager
     def _reserve(self) -> Iterator[None]:

@@ -117,3 +117,18 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
     assert bytes.fromhex(answer["value"]) == b"42"
     found = client.get('/tx_search?query="added.number=12"').get_json()["result"]
     assert found["total_count"] == "1"
+
+
+@example("own_access")
+def test_the_example_of_access_challenges_and_limits(client: FlaskClient) -> None:
+    token = {"Authorization": "Bearer let-me-in"}
+    challenged = client.get('/broadcast_tx_sync?tx="a=1"')
+    sent = client.get('/broadcast_tx_sync?tx="a=1"', headers=token)
+    answers = [client.get("/health") for _ in range(250)]
+
+    assert (challenged.status_code, challenged.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert sent.get_json()["result"]["code"] == "0"
+    limited = next(one for one in answers if one.status_code != 200)
+    assert limited.status_code == 429
+    assert 0 < int(limited.headers["Retry-After"]) <= 60
+    assert "too many calls" in limited.get_json()["error"]["data"]

@@ -11,6 +11,7 @@ from ..lru import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Behaviours
 from .async_txs import AsyncTxs
+from .guard import Denied
 from .waiters import ScanLimit, WaiterLimit
 
 
@@ -23,6 +24,8 @@ class Permissions(NamedTuple):
     """True if the node signs for it with the node's keys."""
     client: str = ""
     """Key of the client, for limits that are divided among clients."""
+    denial: Callable[[str], Denied | None] | None = None
+    """The host's decision about a method: ``None``, or its refusal."""
 
 
 ANONYMOUS = Permissions()

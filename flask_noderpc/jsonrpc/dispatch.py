@@ -25,6 +25,7 @@ from ..errors import (
     AnswerTooLarge,
     InvalidRequest,
     NodeRPCError,
+    NotAuthorized,
     OriginRefused,
     ParseError,
     RPCError,
@@ -37,7 +38,7 @@ from .batch_budget import BatchBudget
 from .chain_view import BatchView, ChainView
 from .context import ANONYMOUS, Context, Permissions
 from .failures import as_rpc_error, to_rpc_error
-from .guard import OPEN, Guard
+from .guard import OPEN, Guard, check_authorized
 from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import Answer, Reply, Reproducible
 from .result_cache import CachedResult, ResultCache
@@ -99,7 +100,7 @@ class Dispatcher:
         dialect.require({route.name: route.result for route in routes})
         self._dialect = dialect
         self.envelope = dialect.envelope
-        self._posts_cacheable = dialect.http.posts_cacheable and not guard.asks
+        self._posts_cacheable = dialect.http.posts_cacheable
         self._context = context
         self.backend = context.backend
         self._ready = ready
@@ -145,7 +146,7 @@ class Dispatcher:
                     params = endpoint.loader.from_uri(values)
                 answer = self._call(caller, endpoint, params, URI_ID)
             reproducible = Reproducible(self, endpoint.route, answer.encoded, "get")
-            cacheable = answer.cacheable and not self.guard.asks
+            cacheable = answer.cacheable and permissions.denial is None
             return Reply(
                 HTTPStatus.OK, answer.body, cacheable, answer.encoded.etag, reproducible
             )
@@ -155,8 +156,14 @@ class Dispatcher:
 
     def failed(self, request_id: bytes | None, error: Exception) -> Reply:
         """Return the answer to a GET that failed or is forbidden."""
+        if isinstance(error, NotAuthorized):
+            return self._denied(error, self.envelope.failure(request_id, to_rpc_error(error)))
         status = self._dialect.status_of(error)
         return Reply(status, self.envelope.failure(request_id, to_rpc_error(error)))
+
+    def _denied(self, error: NotAuthorized, body: bytes) -> Reply:
+        """Return a reply with the status and headers of the host's refusal."""
+        return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
     def refusal(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
         """Return the answer to a request that is no call, or is forbidden before it is read."""
@@ -195,11 +202,21 @@ class Dispatcher:
             chain_view.invalidate()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
-        cacheable = self._posts_cacheable and all(answer.cacheable for answer in answers)
-        if len(answers) == 1 and self.envelope.lone_reply_is_bare:
-            return Reply(HTTPStatus.OK, answers[0].body, cacheable)
+        return self._batch_reply(answers, caller)
+
+    def _batch_reply(self, answers: list[Answer], caller: _Caller) -> Reply:
+        is_bare = len(answers) == 1 and self.envelope.lone_reply_is_bare
         replies = [answer.body for answer in answers]
-        return Reply(HTTPStatus.OK, self.envelope.batch(replies), cacheable)
+        body = replies[0] if is_bare else self.envelope.batch(replies)
+        first = answers[0].denied
+        if first is not None and all(answer.denied for answer in answers):
+            return self._denied(first, body)
+        cacheable = self._is_cacheable(caller) and all(answer.cacheable for answer in answers)
+        return Reply(HTTPStatus.OK, body, cacheable)
+
+    def _is_cacheable(self, caller: _Caller) -> bool:
+        # What one sender may read is not for another.
+        return self._posts_cacheable and caller.permissions.denial is None
 
     def _single(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
@@ -208,7 +225,9 @@ class Dispatcher:
             self._notified(item, caller)
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, caller)
-        cacheable = answer.cacheable and self._posts_cacheable
+        if answer.denied is not None:
+            return self._denied(answer.denied, answer.body)
+        cacheable = answer.cacheable and self._is_cacheable(caller)
         reproducible = (
             Reproducible(self, answer.route, answer.encoded, "post") if answer.route else None
         )
@@ -252,7 +271,9 @@ class Dispatcher:
         except Exception as error:
             if caller.transport == "post":
                 self._propagate(error)
-            return Answer(self.envelope.failure(request_id, to_rpc_error(error)))
+            denied = error if isinstance(error, NotAuthorized) else None
+            body = self.envelope.failure(request_id, to_rpc_error(error))
+            return Answer(body, denied=denied)
 
     def _propagate(self, error: Exception) -> None:
         """Raise an unexpected exception where the app propagates exceptions; calls of a
@@ -315,7 +336,7 @@ class Dispatcher:
             call.method, caller.transport, is_session_method=method is not None
         ):
             if method is not None:
-                self.check_session_method(call.method)
+                self.check_session_method(call.method, caller.permissions)
                 self._ready()
                 # A subscription begins now, whatever earlier calls have read.
                 caller.chain_view.invalidate()
@@ -401,18 +422,18 @@ class Dispatcher:
     def _context_of(self, caller: _Caller) -> Context:
         return replace(self._context, client=caller.permissions.client)
 
-    def check_session_method(self, name: str) -> None:
+    def check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
-        self.guard.check(name)
+        check_authorized(permissions, name)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
-        self.guard.check(name)
+        check_authorized(caller.permissions, name)
         if endpoint.route.writes and not caller.permissions.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"

@@ -3,23 +3,78 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigurationError, NotAuthorized
+from ..errors import ConfigurationError, NotAuthorized, short_repr
+
+if TYPE_CHECKING:
+    from .context import Permissions
 
 log = logging.getLogger("flask_noderpc.guard")
 
-Authorize = Callable[[str], bool]
-"""A host's decision about a call of a method by the sender of the current request; for a
-websocket's handshake the method is ``websocket``."""
+Authorize = Callable[[Any, str], "bool | Denied"]
+"""Decides about a call by the request that it came with, Flask's, and its method; for the
+handshake of a websocket the method is ``websocket``, and the calls of its messages come with
+the handshake's request."""
 
 WEBSOCKET = "websocket"
 
 
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Refusal of a call by ``authorize``.
+
+    ``status`` and ``headers`` are those of the HTTP response if all its calls are denied; the
+    JSON-RPC error has ``message``.
+    """
+
+    status: int = 403
+    headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for what no HTTP response can have."""
+        if not 400 <= HTTPStatus(self.status) < 600:
+            raise ValueError(f"Denied(status={self.status}): from 400 to 599 is needed")
+        for text in (part for header in self.headers.items() for part in header):
+            if not (isinstance(text, str) and text.isascii() and text.isprintable()):
+                raise ValueError(f"Denied(headers=...): {short_repr(text)} is no header text")
+
+
+def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:
+    """Return the decision about the calls of one request; ``None`` lets a call go on.
+
+    Only ``True`` does; an exception is logged, and denies.
+    """
+
+    def denial(method: str) -> Denied | None:
+        try:
+            found = authorize(request, method)
+        except Exception:
+            log.exception("the host's authorize failed, and so %s is refused", method)
+            return Denied()
+        # Truthy values are not enough.
+        if found is True:
+            return None
+        return found if isinstance(found, Denied) else Denied()
+
+    return denial
+
+
+def check_authorized(permissions: Permissions, method: str) -> None:
+    """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call."""
+    denied = permissions.denial(method) if permissions.denial else None
+    if denied is not None:
+        raise NotAuthorized(method, denied.status, denied.headers, denied.message)
+
+
 class Guard:
-    """Admits or refuses each call, on every transport.
+    """Lists of the methods that are served, on every transport.
 
     ``allow`` and ``deny`` are names of methods, in which ``*`` stands for any part.
     """
@@ -28,10 +83,8 @@ class Guard:
         self,
         allow: Iterable[str] = ("*",),
         deny: Iterable[str] = (),
-        authorize: Authorize | None = None,
     ) -> None:
         self._allow, self._deny = tuple(allow), tuple(deny)
-        self._authorize = authorize
 
     def has(self, method: str) -> bool:
         """Return true if the method is served at all."""
@@ -52,31 +105,10 @@ class Guard:
                     f"NODERPC_{setting}_METHODS: no method {pattern!r}{hint}"
                 )
 
-    @property
-    def asks(self) -> bool:
-        """True if the host authorizes each call."""
-        return self._authorize is not None
-
-    def admits(self, method: str) -> bool:
-        """Return true if the host lets the sender call the method."""
-        if self._authorize is None:
-            return True
-        try:
-            # Truthy values are not enough.
-            return self._authorize(method) is True
-        except Exception:
-            log.exception("the host's authorize failed, and so %s is refused", method)
-            return False
-
-    def check(self, method: str) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the sender may call it."""
-        if not self.admits(method):
-            raise NotAuthorized(method)
-
 
 def _lists(patterns: tuple[str, ...], method: str) -> bool:
     return any(fnmatchcase(method, pattern) for pattern in patterns)
 
 
 OPEN = Guard()
-"""Admits every call."""
+"""Serves every method."""

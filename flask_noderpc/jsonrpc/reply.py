@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import NotAuthorized
 from .result_cache import CachedResult
 from .route import Route
 
@@ -26,6 +27,8 @@ class Reply:
     etag: str = ""
     """ETag of the result; empty where there is none."""
     reproducible: Reproducible | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further headers, of a host's refusal."""
 
 
 class Answer(NamedTuple):
@@ -34,6 +37,8 @@ class Answer(NamedTuple):
     body: bytes
     encoded: CachedResult = _EMPTY_RESULT
     route: Route[Any] | None = None
+    denied: NotAuthorized | None = None
+    """The host's refusal of the call."""
 
     @property
     def cacheable(self) -> bool:

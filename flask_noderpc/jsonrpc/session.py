@@ -135,7 +135,7 @@ class Session:
             with self._dispatcher.instrumented(
                 call.method, "websocket", is_session_method=True
             ):
-                self._dispatcher.check_session_method(call.method)
+                self._dispatcher.check_session_method(call.method, self._permissions)
                 self._methods[call.method](request_id, call.params)
         except Exception as error:
             self._send(self._dispatcher.failure_over_websocket(request_id, error))

@@ -65,7 +65,7 @@ def to_flask(response: rules.Response) -> Response:
 @cache
 def _status_line(status: HTTPStatus) -> str:
     # With the phrase of RFC 9110; Werkzeug's is upper case.
-    return f"{status.value} {HTTP_STATUS_CODES[status.value]}"
+    return f"{status.value} {HTTP_STATUS_CODES.get(status.value, status.phrase)}"
 
 
 def refuse(head: rules.Head, refusal: Refusal, dispatcher: Dispatcher) -> Response:

@@ -8,14 +8,15 @@ from http import HTTPStatus
 
 from flask import Response, request
 
-from ..errors import NodeRPCError, ParseError
+from ..errors import NodeRPCError, NotAuthorized, ParseError
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.dispatch import Dispatcher
+from ..jsonrpc.guard import Authorize, bound, check_authorized
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
 from .http import REPRODUCIBLE, head_of, read_body, read_form, refuse, to_flask
 from .rules.admit import Admitted, Policy, Refusal, admit, admit_host, permissions_of
-from .rules.head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head
+from .rules.head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, plain_text
 from .rules.head import Response as PlainResponse
 from .rules.render import added_headers, render_reply
 
@@ -31,11 +32,18 @@ class Views:
         dispatcher: Dispatcher,
         evm_dispatcher: Dispatcher | None,
         index: Callable[[], Response | str],
+        authorize: Authorize | None = None,
     ) -> None:
         self.policy = policy
         self._dispatcher = dispatcher
         self._evm_dispatcher = evm_dispatcher
         self._index = index
+        self._authorize = authorize
+
+    @property
+    def authorizes(self) -> bool:
+        """True if the host decides about each call."""
+        return self._authorize is not None
 
     # The variables of a url_prefix are the host's business; its hooks see them.
 
@@ -57,7 +65,7 @@ class Views:
             values = read_form(limit) if limit else request.query_string
         except NodeRPCError as error:
             return self._dispatcher.refusal(error, URI_ID)
-        return self._dispatcher.get(name, values, admitted.permissions)
+        return self._dispatcher.get(name, values, self._bound(admitted.permissions))
 
     def rpc(self, **_: object) -> Response | str:
         """Answer a JSON-RPC body; its content type does not matter."""
@@ -71,7 +79,7 @@ class Views:
             return _answer(head, self._dispatcher.refusal(error))
         if not body and self.policy.page_for_empty_body:
             return self._index()
-        return _answer(head, self._dispatcher.post(body, found.permissions))
+        return _answer(head, self._dispatcher.post(body, self._bound(found.permissions)))
 
     def evm(self, **_: object) -> Response:
         """Answer a JSON-RPC body of the EVM layer."""
@@ -88,22 +96,35 @@ class Views:
             return _answer(head, self._evm_dispatcher.refusal(error))
         if not body:
             return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))
-        return _answer(head, self._evm_dispatcher.post(body, found.permissions))
+        return _answer(head, self._evm_dispatcher.post(body, self._bound(found.permissions)))
+
+    def _bound(self, permissions: Permissions) -> Permissions:
+        """Add the host's decision about the calls of the current request."""
+        if self._authorize is None:
+            return permissions
+        current = request._get_current_object()  # type: ignore[attr-defined]
+        return permissions._replace(denial=bound(self._authorize, current))
 
     def refuse_handshake(self) -> Response | None:
         """Return the response to a handshake whose sender may not connect."""
-        found = admit(self.policy, head_of(WEBSOCKET))
-        return (
-            to_flask(found.response) if isinstance(found, Refusal) and found.response else None
-        )
+        head = head_of(WEBSOCKET)
+        found = admit(self.policy, head)
+        if isinstance(found, Refusal):
+            return refuse(head, found, self._dispatcher)
+        try:
+            check_authorized(self._bound(found.permissions), WEBSOCKET)
+        except NotAuthorized as error:
+            headers = error.headers.items()
+            return to_flask(plain_text(str(error), HTTPStatus(error.status), *headers))
+        return None
 
     def permissions(self) -> Permissions:
         """Return what the sender of the current request may do, except signing."""
-        return permissions_of(self.policy, head_of())
+        return self._bound(permissions_of(self.policy, head_of()))
 
     def signer(self) -> Permissions:
         """The same, of a request of the EVM layer, which may have keys of the node sign."""
-        return permissions_of(self.policy, head_of(EVM_WEBSOCKET))
+        return self._bound(permissions_of(self.policy, head_of(EVM_WEBSOCKET)))
 
     def refuse_host(self) -> Response | None:
         """Return the response to a request for a host that is not served."""

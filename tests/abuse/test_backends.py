@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, Request
 
 from flask_noderpc import MemoryBackend, NodeRPC
 from flask_noderpc.testing import make_chain
@@ -107,7 +107,7 @@ def test_one_that_hangs_holds_nobody_but_who_asked() -> None:
 def test_an_authorization_that_hangs_holds_nobody_but_who_asked() -> None:
     asked, goes_on = threading.Event(), threading.Event()
 
-    def authorize(method: str) -> bool:
+    def authorize(_request: Request, method: str) -> bool:
         if method == "block":
             asked.set()
             goes_on.wait(PATIENCE)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from flask import Blueprint, Flask, request
+from flask import Blueprint, Flask, Request, request
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 
-from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, request_cost
+from flask_noderpc import ConfigurationError, Denied, MemoryBackend, NodeRPC, request_cost
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import serve
 
@@ -139,7 +139,7 @@ def test_methods_that_are_not_served_now_may_be_denied(app: Flask, name: str) ->
     NodeRPC(app, name="second", url_prefix="/2", deny_methods=name, dialect="comet-0.34")
 
 
-def by_token(method: str) -> bool:
+def by_token(request: Request, method: str) -> bool:
     return method == "health" or request.headers.get("Authorization") == "Bearer right"
 
 
@@ -191,7 +191,7 @@ def test_nobody_else_may_keep_what_somebody_may_read(app: Flask) -> None:
 def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
     seen: list[str] = []
 
-    def only_health(method: str) -> bool:
+    def only_health(_request: Request, method: str) -> bool:
         seen.append(method)
         return method in ("websocket", "health")
 
@@ -207,7 +207,7 @@ def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", ValueError("broken")])
 def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
-    def authorize(method: str) -> Any:
+    def authorize(_request: Request, _method: str) -> Any:
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -215,6 +215,81 @@ def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
     for found in ways(app, authorize=authorize):
         assert found.get("status")[0] == 403
         assert "not authorized" in found.post("status")
+
+
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+def denies_status(_request: Request, method: str) -> bool | Denied:
+    """Deny two methods, in two ways."""
+    if method in ("status", "eth_chainId"):
+        return Denied(401, CHALLENGE)
+    if method == "genesis":
+        return Denied(429, {"Retry-After": "7"}, "too many calls")
+    return True
+
+
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_denied_call_has_its_status_and_headers(app: Flask, dialect: str) -> None:
+    for found in ways(app, authorize=denies_status, dialect=dialect):
+        client = found.app.test_client()
+        for method, path, status, header in (
+            ("status", "/", 401, ("WWW-Authenticate", "Bearer")),
+            ("genesis", "/", 429, ("Retry-After", "7")),
+            ("eth_chainId", "/evm", 401, ("WWW-Authenticate", "Bearer")),
+        ):
+            call = {"jsonrpc": "2.0", "id": 1, "method": method}
+            answers = [client.post(path, json=body) for body in (call, [call], [call, call])]
+            if path == "/":
+                answers.append(client.get(f"/{method}"))
+            for answer in answers:
+                assert (answer.status_code, answer.headers[header[0]]) == (status, header[1])
+                assert '"error"' in answer.text
+        assert "too many calls" in client.get("/genesis").text
+
+
+def test_a_batch_with_a_call_that_is_not_denied_is_200(app: Flask) -> None:
+    for found in ways(app, authorize=denies_status):
+        calls = [{"jsonrpc": "2.0", "id": 1, "method": m} for m in ("status", "health")]
+        answer = found.app.test_client().post("/", json=calls)
+        assert answer.status_code == 200
+        assert "WWW-Authenticate" not in answer.headers
+        assert ["result" in one for one in answer.get_json()] == [False, True]
+
+
+def test_a_denied_message_of_a_websocket_is_an_error(app: Flask) -> None:
+    for found in ways(app, authorize=denies_status):
+        assert "not authorized to call status" in found.websocket("status")
+        assert "too many calls" in found.websocket("genesis")
+        assert "result" in found.websocket("health")
+
+
+def test_a_denied_handshake_has_the_status_and_headers(app: Flask) -> None:
+    requests: list[Request] = []
+
+    def authorize(request: Request, method: str) -> Denied:
+        requests.append(request)
+        return Denied(401, CHALLENGE)
+
+    for found in ways(app, authorize=authorize):
+        for path in ("/websocket", "/evm/ws"):
+            with pytest.raises(ConnectionRefusedError, match="401 Unauthorized"):
+                found.websocket("status", path)
+        assert [request.path for request in requests] == ["/websocket", "/evm/ws"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Denied(200),
+        lambda: Denied(600),
+        lambda: Denied(401, {"WWW-Authenticate": "a\r\nSet-Cookie: b"}),
+        lambda: Denied(401, {"X": cast(str, 7)}),
+    ],
+)
+def test_a_denial_that_no_response_can_have_is_refused(made: Callable[[], Denied]) -> None:
+    with pytest.raises(ValueError, match=r"is no header text|from 400 to 599|not a valid HTTP"):
+        made()
 
 
 @pytest.fixture

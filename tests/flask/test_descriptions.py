@@ -222,7 +222,7 @@ def test_no_description_tells_of_settings(backend: chain.PeeredBackend) -> None:
         backend=backend,
         url_prefix="/edon",
         json_rpc_enable=True,
-        authorize=lambda method: True,
+        authorize=lambda request, method: True,
         allowed_hosts=["localhost", CANARY],
         write_origins=[f"https://{CANARY}"],
         **texts,

@@ -153,7 +153,7 @@ def test_no_setting_is_suggested_that_is_only_alike_in_its_prefix(name: str) -> 
 @pytest.mark.parametrize(
     ("argument", "value", "needed"),
     [
-        ("authorize", "admin", "a function of a method's name is needed"),
+        ("authorize", "admin", "a function of a request and a method's name is needed"),
         ("app", "x", "a Flask app is needed"),
         ("app", Flask, "a Flask app is needed"),
         ("url_prefix", 3, "a path such as '/node' is needed"),

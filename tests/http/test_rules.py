@@ -115,6 +115,9 @@ class Unread(BytesIO):
     def read(self, size: int | None = -1) -> bytes:
         raise AssertionError("the body is read")
 
+    def readinto(self, buffer: object, /) -> int:
+        raise AssertionError("the body is read")
+
 
 def test_a_refused_origin_is_answered_before_its_body_is_read() -> None:
     chain = make_chain()

@@ -566,7 +566,7 @@ def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
         change(app)
         assert why_no_response_cache(app), change.__name__
     asking = Flask("host")
-    NodeRPC(asking, backend=SQLiteBackend("never-opened.db"), authorize=lambda _: True)
+    NodeRPC(asking, backend=SQLiteBackend("never-opened.db"), authorize=lambda *_: True)
     assert "authorizes" in why_no_response_cache(asking)
     logging = Flask("host")
     NodeRPC(logging, backend=SQLiteBackend("never-opened.db"), log_calls=True)

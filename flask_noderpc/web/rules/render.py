@@ -25,7 +25,7 @@ def render(admitted: Admitted, reply: Reply, now: int) -> Response:
 def render_reply(head: Head, reply: Reply) -> Response:
     """Return the response without the headers that every response of a mount has."""
     # CometBFT: notifications are answered with nothing, not even a type.
-    headers = [_JSON] if reply.body else []
+    headers = [_JSON, *reply.headers] if reply.body else []
     if reply.cacheable:
         headers.append(_CACHE_CONTROL)
     if reply.etag:
