@@ -41,7 +41,7 @@ def test_the_thread_is_the_same_for_every_caller(thread: NativeThread) -> None:
     assert len(set(found)) == 1
 
 
-def test_what_a_job_raises_is_raised_to_its_caller_and_the_thread_goes_on(
+def test_a_jobs_exception_reaches_its_caller_and_the_thread_survives(
     thread: NativeThread,
 ) -> None:
     def fail() -> None:
@@ -217,7 +217,7 @@ print(read)
 """
 
 
-def test_at_the_next_turn_sockets_were_looked_at() -> None:
+def test_next_turn_polls_sockets() -> None:
     made = subprocess.run(
         [sys.executable, "-c", NEXT_TURN], capture_output=True, text=True, timeout=60
     )

@@ -29,7 +29,7 @@ def test_a_host_with_deeper_recursion_does_not_bring_the_process_down() -> None:
     assert done.stdout.splitlines() == ["nested too deeply"] * 3 + ["[[], []]"]
 
 
-def test_what_is_deep_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deep_nesting_is_refused_before_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "getrecursionlimit", lambda: 100_000)
 
     with pytest.raises(jsoncodec.NotJSON, match="nested too deeply"):

@@ -78,7 +78,7 @@ def test_the_tests_of_the_source_distribution_run(unpacked: tuple[Path, set[str]
     assert where.stdout.strip() == str(folder / "flask_noderpc" / "__init__.py")
 
 
-def test_a_python_that_is_too_old_is_told_before_anything_is_pulled() -> None:
+def test_a_too_old_python_is_refused_before_installing() -> None:
     as_if_older = (
         "import runpy, sys; sys.version_info = (3, 10, 13);"
         " runpy.run_path('setup.py', run_name='__main__')"
@@ -88,6 +88,6 @@ def test_a_python_that_is_too_old_is_told_before_anything_is_pulled() -> None:
     assert found.stderr == "flask-noderpc needs Python 3.11 or later; this is Python 3.10\n"
 
 
-def test_the_package_tells_its_version() -> None:
+def test_the_package_has_a_version() -> None:
     declared = (ROOT / "setup.cfg").read_text()
     assert f"\nversion = {flask_noderpc.__version__}\n" in declared

@@ -85,7 +85,7 @@ def test_a_fault_is_an_error_of_its_call_and_of_no_other(
     assert client.get("/block").status_code == 200
 
 
-def test_one_that_hangs_holds_nobody_but_who_asked() -> None:
+def test_a_hanging_backend_blocks_only_its_caller() -> None:
     asked, goes_on = threading.Event(), threading.Event()
 
     def hangs() -> None:
@@ -104,7 +104,7 @@ def test_one_that_hangs_holds_nobody_but_who_asked() -> None:
         assert not waiting.is_alive()
 
 
-def test_an_authorization_that_hangs_holds_nobody_but_who_asked() -> None:
+def test_a_hanging_authorize_hook_blocks_only_its_caller() -> None:
     asked, goes_on = threading.Event(), threading.Event()
 
     def authorize(_request: Request, method: str) -> bool:
@@ -135,7 +135,7 @@ def _status(url: str) -> int:
         return error.code
 
 
-def test_what_a_caller_keeps_secret_is_in_no_log_and_no_answer(
+def test_credentials_are_neither_logged_nor_echoed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(0)

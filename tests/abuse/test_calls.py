@@ -109,7 +109,7 @@ def test_a_method_of_a_megabyte_is_not_sent_back(client: FlaskClient, path: str)
     "height",
     ["1_000", "１", "٣", "0x", "0b1", "1e0", "%00", "%ff", "1%00", "true", '"1', "+1 "],
 )
-def test_what_only_looks_like_a_number_is_none(client: FlaskClient, height: str) -> None:
+def test_malformed_numbers_are_invalid_params(client: FlaskClient, height: str) -> None:
     raw = height if height.startswith("%") or "%" in height else quote(height)
     answer = client.get(f"/block?height={raw}")
     assert "error" in answer.get_json()

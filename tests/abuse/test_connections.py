@@ -47,7 +47,7 @@ def open_files(node: Node) -> int:
     return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in node.children())
 
 
-def test_a_thousand_idle_connections_delay_nobody_and_leave_nothing(node: Node) -> None:
+def test_a_thousand_idle_connections_delay_no_request_and_leak_nothing(node: Node) -> None:
     before = open_files(node)
     with ExitStack() as stack:
         for _ in range(1000):
@@ -60,9 +60,7 @@ def test_a_thousand_idle_connections_delay_nobody_and_leave_nothing(node: Node) 
 
 
 @pytest.mark.parametrize("request_", UNFINISHED.values(), ids=UNFINISHED)
-def test_a_crowd_that_never_finishes_its_requests_is_cut_off(
-    node: Node, request_: bytes
-) -> None:
+def test_unfinished_requests_time_out_under_load(node: Node, request_: bytes) -> None:
     before = open_files(node)
     with ExitStack() as stack:
         for _ in range(300):
@@ -90,7 +88,7 @@ def test_many_at_once_are_all_answered(node: Node) -> None:
     assert found == [[200]] * 800
 
 
-def test_a_hundred_that_wait_for_a_block_delay_nobody(tmp_path: Path) -> None:
+def test_a_hundred_waiting_calls_delay_no_other_request(tmp_path: Path) -> None:
     slow = ("--empty-blocks", "--block-interval", "1000", "--max-waiting-calls", "100")
     with started(tmp_path, *slow) as node:
         node.until_up()
@@ -141,13 +139,13 @@ def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
 @pytest.mark.parametrize(
     "garbage", [GET, bytes(range(256)), b"\x16\x03\x01\xff\xff" + bytes(99)]
 )
-def test_what_is_no_tls_is_turned_away(
+def test_a_client_without_tls_is_disconnected(
     secure: tuple[Node, Callable[[], bool]], garbage: bytes
 ) -> None:
     assert answers(secure[0], garbage) == []
 
 
-def test_whoever_never_agrees_on_tls_is_cut_off(
+def test_an_unfinished_tls_handshake_times_out(
     secure: tuple[Node, Callable[[], bool]],
 ) -> None:
     node, up = secure
@@ -166,7 +164,7 @@ def test_tls_at_a_plain_port_is_answered_once(node: Node) -> None:
     assert node.get("/health") == {}
 
 
-def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
+def test_many_websockets_leak_no_files(node: Node) -> None:
     before = open_files(node)
     for _ in range(3):
         with ExitStack() as stack:
@@ -178,7 +176,7 @@ def test_websockets_of_a_crowd_leave_nothing(node: Node) -> None:
         until(lambda: open_files(node) <= before + 5, "their end")
 
 
-def test_whoever_asks_and_never_reads_is_cut_off(tmp_path: Path) -> None:
+def test_non_reading_clients_are_disconnected(tmp_path: Path) -> None:
     with started(tmp_path, *LIMITS, "--write-timeout", "1") as node, ExitStack() as stack:
         node.until_up()
         before = open_files(node)
@@ -193,7 +191,7 @@ def test_whoever_asks_and_never_reads_is_cut_off(tmp_path: Path) -> None:
         assert "Traceback" not in node.log.read_text()
 
 
-def test_where_all_connections_are_at_work_a_newcomer_is_told(tmp_path: Path) -> None:
+def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
     few = ("--read-timeout", "2", "--max-open-connections", "50")
     with started(tmp_path, *few) as node, ExitStack() as stack:
         node.until_up()

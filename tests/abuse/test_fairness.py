@@ -38,9 +38,7 @@ def crowded(folder: Path, *flags: str) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("request_", UNFINISHED.values(), ids=UNFINISHED)
-def test_a_crowd_of_slow_requests_does_not_shut_the_door(
-    tmp_path: Path, request_: bytes
-) -> None:
+def test_slow_requests_do_not_block_new_connections(tmp_path: Path, request_: bytes) -> None:
     with crowded(tmp_path) as node, ExitStack() as stack:
         socks = [stack.enter_context(send(node, request_)) for _ in range(CROWD)]
         for _ in range(3):
@@ -51,7 +49,7 @@ def test_a_crowd_of_slow_requests_does_not_shut_the_door(
             assert socks[-1].recv(12) == b"HTTP/1.1 200"
 
 
-def test_bytes_that_trickle_in_do_not_keep_the_place(tmp_path: Path) -> None:
+def test_slowly_sent_headers_do_not_hold_a_connection(tmp_path: Path) -> None:
     with crowded(tmp_path) as node, ExitStack() as stack:
         socks = [stack.enter_context(send(node, GET[:-10])) for _ in range(CROWD)]
 
@@ -64,7 +62,7 @@ def test_bytes_that_trickle_in_do_not_keep_the_place(tmp_path: Path) -> None:
         until(answered, "an answer")
 
 
-def test_those_who_do_not_take_their_answers_do_not_shut_the_door(tmp_path: Path) -> None:
+def test_non_reading_clients_do_not_block_new_connections(tmp_path: Path) -> None:
     with crowded(tmp_path, "--max-open-connections", "20") as node, ExitStack() as stack:
         for _ in range(20):
             sock = stack.enter_context(connect(node.url()))
@@ -75,7 +73,7 @@ def test_those_who_do_not_take_their_answers_do_not_shut_the_door(tmp_path: Path
         until(lambda: answers(node, CLOSING) == [200], "an answer")
 
 
-def test_silence_instead_of_tls_does_not_shut_the_door(tmp_path: Path) -> None:
+def test_silent_tls_clients_do_not_block_new_connections(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key, *SLOW)
@@ -97,7 +95,7 @@ def test_silence_instead_of_tls_does_not_shut_the_door(tmp_path: Path) -> None:
         until(answered, "an answer between them")
 
 
-def test_all_websockets_and_all_waiting_calls_leave_room_for_requests(tmp_path: Path) -> None:
+def test_requests_are_served_at_the_websocket_and_waiter_limits(tmp_path: Path) -> None:
     many = max(CROWD // 10, 10)
     flags = ("--max-websockets", str(CROWD), "--max-waiting-calls", str(many))
     blocks = ("--empty-blocks", "--block-interval", "1000", "--broadcast-timeout", "600")
@@ -131,7 +129,7 @@ def test_all_websockets_and_all_waiting_calls_leave_room_for_requests(tmp_path: 
         assert node.end() == 0
 
 
-def test_a_client_has_so_many_connections_and_its_own_idle_one_makes_room(
+def test_a_client_at_its_connection_limit_evicts_its_idle_connection(
     tmp_path: Path,
 ) -> None:
     with crowded(tmp_path, "--max-connections-per-client", "3") as node, ExitStack() as stack:

@@ -61,7 +61,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     ],
     ids=lambda request_: repr(request_[:90]),
 )
-def test_what_is_not_one_request_is_refused_and_the_connection_ends(
+def test_ambiguous_requests_are_refused_and_the_connection_closed(
     node: Node, request_: bytes
 ) -> None:
     # Once: nothing behind it is taken for another request.

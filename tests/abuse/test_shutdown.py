@@ -21,7 +21,7 @@ CLIENTS = 500
 SOON_S = 2.0
 
 
-def test_five_hundred_clients_are_told_goodbye(tmp_path: Path) -> None:
+def test_five_hundred_websockets_get_close_1001_at_shutdown(tmp_path: Path) -> None:
     many = ("--max-subscription-clients", "1000", "--consensus.create_empty_blocks=false")
     with started(tmp_path, *many) as node, ExitStack() as stack:
         node.until_up()
@@ -47,7 +47,9 @@ def test_five_hundred_clients_are_told_goodbye(tmp_path: Path) -> None:
         assert "Traceback" not in node.log.read_text()
 
 
-def test_a_connection_that_is_kept_alive_ends_with_the_call_under_way(tmp_path: Path) -> None:
+def test_keep_alive_connections_close_after_the_pending_call_at_shutdown(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path, "--block-interval", "1000", "--empty-blocks") as node:
         node.until_up()
         until(lambda: node.height() > 0, "the first block")
@@ -60,7 +62,7 @@ def test_a_connection_that_is_kept_alive_ends_with_the_call_under_way(tmp_path: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_being_told_twice_is_being_told_once(tmp_path: Path, number: int) -> None:
+def test_a_second_stop_signal_changes_nothing(tmp_path: Path, number: int) -> None:
     with started(tmp_path, "--workers", "2") as node:
         node.until_up()
         until(lambda: len(node.children()) == 3, "all processes")

@@ -264,7 +264,7 @@ def test_a_changed_parameter_holds_from_the_next_height(
     assert store.consensus_params(2).block == BlockParams(1000, 2000)
 
 
-def test_a_memory_backend_refuses_what_does_not_follow(maker: ChainMaker) -> None:
+def test_memory_backend_refuses_a_block_that_does_not_follow(maker: ChainMaker) -> None:
     first, second = maker.block(), maker.block(b"a=1")
 
     with pytest.raises(InvalidBlock, match="height is 2, not 1"):

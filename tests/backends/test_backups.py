@@ -18,7 +18,7 @@ from flask_noderpc.testing.node import app_for
 from .conftest import OpenStore
 
 
-def test_a_moment_is_of_one_thread_and_has_an_end(
+def test_a_read_view_belongs_to_one_thread_and_ends(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
     store.append_block(maker.block())
@@ -60,7 +60,7 @@ def test_a_backup_made_while_blocks_are_written_is_a_whole_chain(
     assert store.verify() == maker.head.height
 
 
-def test_a_backup_is_made_in_steps_of_one_moment(
+def test_a_stepwise_backup_is_one_snapshot(
     store: SQLiteBackend,
     open_store: OpenStore,
     maker: ChainMaker,
@@ -104,7 +104,7 @@ def test_a_backup_is_one_file_that_is_served_where_nothing_can_be_written(
     assert [path.name for path in folder.iterdir()] == ["copy.db"]
 
 
-def test_a_backup_goes_on_as_a_chain_of_its_own(
+def test_a_backup_can_be_continued_as_a_separate_chain(
     store: SQLiteBackend, open_store: OpenStore, maker: ChainMaker, tmp_path: Path
 ) -> None:
     store.append_block(maker.block(b"a=1"))
@@ -182,7 +182,7 @@ def test_no_descriptor_is_left_open_after_a_close(
     assert [name for name in names if name.startswith(str(path))] == []
 
 
-def test_a_lease_is_kept_until_it_lapses_or_is_given_back(store: SQLiteBackend) -> None:
+def test_a_lease_holds_until_it_expires_or_is_released(store: SQLiteBackend) -> None:
     first = store.acquire_lease("one", 3600)
     assert first is not None
     assert store.acquire_lease("two", 3600) is None

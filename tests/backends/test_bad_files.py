@@ -142,7 +142,7 @@ def test_reads_go_on_while_another_program_holds_the_write_lock(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_write_says_that_another_program_holds_the_lock(
+def test_a_write_reports_a_lock_held_by_another_program(
     open_store: OpenStore, maker: ChainMaker, path: Path
 ) -> None:
     backend = open_store(application=KVStore)

@@ -17,7 +17,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from .conftest import OpenStore
 
 
-def test_a_full_store_refuses_writes_and_serves_what_it_has(
+def test_a_full_disk_refuses_writes_and_serves_reads(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     backend = open_store(application=KVStore, max_pages=70)
@@ -32,7 +32,7 @@ def test_a_full_store_refuses_writes_and_serves_what_it_has(
     assert backend.submit(b"small=1").code == 0
 
 
-def test_a_full_store_goes_on_when_there_is_room_again(
+def test_writes_resume_when_the_disk_has_space_again(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     backend = open_store(max_pages=70)

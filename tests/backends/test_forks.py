@@ -106,7 +106,7 @@ backend.close()
 """
 
 
-def test_what_a_child_writes_is_kept_when_its_parent_closes_first(path: Path) -> None:
+def test_writes_of_a_forked_child_survive_the_parents_close(path: Path) -> None:
     assert run(LEFT_ALONE, path) == ("3\n", "", 0)
 
 
@@ -217,7 +217,7 @@ def test_a_fork_waits_for_reads_that_are_under_way(path: Path) -> None:
     assert run(READING, path, 30, 0.1) == ("2\n2\n", "", 0)
 
 
-def test_a_child_that_was_forked_beside_an_endless_read_says_so(path: Path) -> None:
+def test_a_child_forked_during_a_read_raises_a_clear_error(path: Path) -> None:
     out, err, code = run(READING, path, 0.1, 30)
 
     assert out.startswith("this process was forked while the store was being read")

@@ -30,7 +30,7 @@ def test_another_genesis_is_refused(store: SQLiteBackend) -> None:
         store.init_chain(another.genesis, another.state)
 
 
-def test_a_store_says_whether_it_has_a_chain(open_store: OpenStore, maker: ChainMaker) -> None:
+def test_has_chain_is_true_after_init_chain(open_store: OpenStore, maker: ChainMaker) -> None:
     backend = open_store()
     assert not backend.has_chain()
 
@@ -39,7 +39,7 @@ def test_a_store_says_whether_it_has_a_chain(open_store: OpenStore, maker: Chain
     assert backend.has_chain()
 
 
-def test_a_genesis_whose_validators_can_t_be_is_refused(
+def test_a_genesis_with_invalid_validators_is_refused(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     twice = maker.genesis.validators[0]
@@ -52,7 +52,7 @@ def test_a_genesis_whose_validators_can_t_be_is_refused(
     assert not backend.has_chain()
 
 
-def test_a_store_without_a_chain_says_what_comes_first(
+def test_a_store_without_a_chain_asks_for_init_chain(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     backend = open_store()

@@ -151,7 +151,7 @@ def test_the_cache_forgets_the_oldest(open_store: OpenStore, maker: ChainMaker) 
             pool.submit(tx)
 
 
-def test_what_waits_is_refused_even_when_the_cache_forgot_it(
+def test_a_pending_transaction_is_a_duplicate_after_cache_eviction(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     pool = limited(open_store, maker, cache_size=1)
@@ -162,7 +162,7 @@ def test_what_waits_is_refused_even_when_the_cache_forgot_it(
         pool.submit(b"a=1")
 
 
-def test_what_is_dropped_may_be_sent_again(pool: SQLiteBackend) -> None:
+def test_a_dropped_transaction_can_be_sent_again(pool: SQLiteBackend) -> None:
     pool.submit(b"a=1")
 
     pool.drop_pending([b"a=1", b"never=there"])
@@ -171,7 +171,9 @@ def test_what_is_dropped_may_be_sent_again(pool: SQLiteBackend) -> None:
     assert pool.submit(b"a=1").code == 0
 
 
-def test_what_waits_survives_a_restart(pool: SQLiteBackend, open_store: OpenStore) -> None:
+def test_pending_transactions_survive_a_restart(
+    pool: SQLiteBackend, open_store: OpenStore
+) -> None:
     pool.submit(b"a=1")
     pool.close()
 
@@ -251,7 +253,7 @@ def test_a_wait_for_transactions_ends_when_one_comes(pool: SQLiteBackend) -> Non
     sender.join()
 
 
-def test_a_wait_sees_what_another_backend_wrote(
+def test_wait_for_height_sees_blocks_of_another_backend(
     pool: SQLiteBackend, open_store: OpenStore, maker: ChainMaker
 ) -> None:
     other = open_store()
@@ -273,7 +275,7 @@ def test_a_backend_without_an_application_takes_no_transactions(
         store.query("", b"", 0, False)
 
 
-def test_whoever_follows_the_mempool_sees_each_transaction_once(pool: SQLiteBackend) -> None:
+def test_a_mempool_cursor_returns_each_transaction_once(pool: SQLiteBackend) -> None:
     assert (pool.latest_pending(), pool.wait_for_pending_after(0, 0)) == (0, False)
     pool.submit(b"a=1")
     pool.submit(b"b=2")

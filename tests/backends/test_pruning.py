@@ -135,7 +135,7 @@ def searches(client: FlaskClient, base: int = 0) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
-def test_a_pruned_chain_answers_for_what_it_has_as_the_whole_one(
+def test_a_pruned_chain_answers_like_the_full_one_for_its_blocks(
     open_store: OpenStore, tmp_path: Path, dialect: str
 ) -> None:
     seed = random.randrange(1 << 32)
@@ -169,7 +169,7 @@ def test_a_pruned_chain_answers_for_what_it_has_as_the_whole_one(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_heights_that_are_gone_are_told_with_the_lowest(
+def test_errors_for_pruned_heights_name_the_lowest_height(
     full: SQLiteBackend, dialect: str
 ) -> None:
     assert full.prune(4) == 6
@@ -188,9 +188,7 @@ def test_heights_that_are_gone_are_told_with_the_lowest(
     assert "min height 7 can't be greater than max height 3" in gone
 
 
-def test_status_tells_of_the_lowest_block_that_is_there(
-    full: SQLiteBackend, sample: SampleChain
-) -> None:
+def test_status_shows_the_earliest_block(full: SQLiteBackend, sample: SampleChain) -> None:
     client = app_for(full, dialect="comet-0.38").test_client()
     before = client.get("/status").get_json()["result"]["sync_info"]
 
@@ -208,7 +206,7 @@ def test_status_tells_of_the_lowest_block_that_is_there(
     assert before["earliest_block_height"] == "1"
 
 
-def test_what_was_in_a_block_that_is_gone_is_not_found(
+def test_transactions_of_pruned_blocks_are_not_found(
     full: SQLiteBackend, sample: SampleChain
 ) -> None:
     gone = sample.blocks[1].block

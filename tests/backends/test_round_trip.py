@@ -59,7 +59,7 @@ def test_events_come_back_as_they_went_in(events: tuple[Event, ...]) -> None:
     assert events_from(events_text(events)) == events
 
 
-def test_a_text_and_the_same_in_base64_stay_apart() -> None:
+def test_text_and_its_base64_form_are_distinct() -> None:
     events = (Event("e", (EventAttribute(b"\xff", b"/w=="), EventAttribute(b"[]", b'["x"]'))),)
 
     assert events_from(events_text(events)) == events

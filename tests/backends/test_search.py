@@ -117,7 +117,7 @@ def both(
 
 @settings(max_examples=60, deadline=None)
 @given(contents, st.lists(st.tuples(searches, windows), min_size=1, max_size=12))
-def test_what_the_index_finds_is_what_a_scan_finds(
+def test_index_search_equals_a_full_scan(
     parts: list[tuple[tuple[Event, ...], list[tuple[Event, ...]]]],
     asked: list[tuple[Search, Page]],
 ) -> None:
@@ -167,7 +167,7 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     assert long.search_txs(CONTAINS, ALL, SearchLimits()).total > 500
 
 
-def test_a_scan_keeps_to_its_effort_too(maker: ChainMaker) -> None:
+def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
     backend = MemoryBackend(
         maker.genesis, [maker.block(b"a=1", b"b=2") for _ in range(9)], state=maker.state
     )
@@ -238,7 +238,7 @@ def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:
     assert store.search_blocks(Search(), ALL, SearchLimits()) == FoundHeights(0, ())
 
 
-def test_whoever_searches_all_the_time_leaves_others_their_turn(
+def test_a_busy_searcher_does_not_starve_others(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
     store.append_block(maker.block(b"a=1"))

@@ -142,7 +142,9 @@ def test_an_index_that_lost_an_entry_is_noticed(tampered: Path, open_store: Open
         open_store().verify()
 
 
-def test_progress_is_told_for_each_block(full: SQLiteBackend, sample: SampleChain) -> None:
+def test_verify_reports_progress_for_each_block(
+    full: SQLiteBackend, sample: SampleChain
+) -> None:
     seen: list[int] = []
 
     full.verify(seen.append)

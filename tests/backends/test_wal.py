@@ -48,7 +48,7 @@ def write(store: SQLiteBackend, maker: ChainMaker, wanted: int) -> None:
         store.append_block(maker.block(b"%d=" % number + b"x" * 500_000))
 
 
-def test_a_long_reader_is_told_of_once_and_leaves_no_large_log(
+def test_a_long_reader_is_logged_once_and_leaves_no_large_wal(
     store: SQLiteBackend, maker: ChainMaker, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "flask_noderpc.store"), long_reader(path):

@@ -111,7 +111,7 @@ def test_an_error_of_another_kind_reaches_its_caller(writer: Writer) -> None:
     assert writer.run(lambda at: 5) == 5
 
 
-def test_a_commit_that_fails_leaves_nothing_and_tells_all(writer: Writer) -> None:
+def test_a_failed_commit_writes_nothing_and_fails_every_caller(writer: Writer) -> None:
     def break_the_rules(at: Connection) -> None:
         at.execute("PRAGMA defer_foreign_keys = ON")
         at.execute("CREATE TABLE child (id INTEGER REFERENCES chain (id))")

@@ -77,7 +77,7 @@ def test_waiting_transactions_are_checked_again_after_each_block(open_chain: Ope
     assert chain.check_tx(b"6").code == 1
 
 
-def test_what_a_recheck_refuses_may_be_sent_again(open_chain: Open) -> None:
+def test_a_transaction_refused_by_recheck_can_be_sent_again(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
     for tx in (b"7", b"6"):
         chain.submit(tx)
@@ -104,7 +104,7 @@ def test_the_initial_state_is_the_application_s(open_chain: Open) -> None:
     assert chain.query("", b"", 0, False).value == b"5"
 
 
-def test_begin_and_end_events_are_kept_apart(open_chain: Open) -> None:
+def test_begin_and_end_block_events_are_stored_separately(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
 
     results = chain.results(chain.produce())
@@ -137,7 +137,7 @@ class Updating(Recorder):
         (ValidatorUpdate(key(1).public, 1 << 62),),
     ],
 )
-def test_validator_updates_that_can_t_be_are_refused_and_nothing_is_kept(
+def test_invalid_validator_updates_are_refused_and_nothing_is_stored(
     open_chain: Open, updates: tuple[ValidatorUpdate, ...]
 ) -> None:
     app = Updating()
@@ -184,7 +184,7 @@ def test_new_consensus_parameters_hold_from_the_next_height(open_chain: Open) ->
     assert chain.verify() == 2
 
 
-def test_the_application_may_bring_its_own_validators_and_parameters(open_chain: Open) -> None:
+def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> None:
     class Founder(Recorder):
         def init_chain(self, genesis: Genesis) -> InitChain:
             own = genesis.validators[0].pub_key
@@ -223,7 +223,7 @@ def test_the_genesis_app_hash_holds_when_the_application_has_none(
     assert again.block_meta(again.produce()).header.app_hash == b"\xab\x12"
 
 
-def test_an_application_is_told_the_time_and_the_proposer(open_chain: Open) -> None:
+def test_finalize_block_gets_the_time_and_the_proposer(open_chain: Open) -> None:
     asked: list[BlockRequest] = []
 
     class Curious(Recorder):

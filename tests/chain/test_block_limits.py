@@ -23,7 +23,7 @@ def limited(folder: Path, **limits: int) -> None:
     write_home(folder, {1: 10}, [1], ConsensusParams(BlockParams(**limits)))
 
 
-def test_the_room_for_transactions_is_what_cometbft_leaves() -> None:
+def test_max_data_bytes_is_that_of_cometbft() -> None:
     # CometBFT: MaxDataBytes in types/block.go.
     assert max_data_bytes(BlockParams(max_bytes=-1), 3) == 104_857_600 - 1064
     assert max_data_bytes(BlockParams(max_bytes=1000), 1) == 1000 - 11 - 626 - 94 - 111
@@ -39,7 +39,7 @@ def test_a_transaction_takes_its_tag_and_its_length_too(size: int, framed: int) 
     assert tx_bytes(bytes(size)) == framed
 
 
-def test_evidence_takes_room_from_transactions() -> None:
+def test_evidence_reduces_the_bytes_for_transactions() -> None:
     maker = ChainMaker()
     maker.block()
     piece = maker.double_vote(0, 1, 1)
@@ -124,7 +124,7 @@ class Shrinking(Recorder):
         return replace(made, consensus_param_updates=lower)
 
 
-def test_what_no_longer_fits_a_block_is_forgotten_when_the_limits_sink(
+def test_lowering_the_limits_drops_transactions_too_large_for_a_block(
     open_chain: Open, tmp_path: Path
 ) -> None:
     limited(tmp_path, max_gas=60)
@@ -141,7 +141,9 @@ def test_what_no_longer_fits_a_block_is_forgotten_when_the_limits_sink(
         chain.submit(large)
 
 
-def test_what_fits_no_block_does_not_hold_up_the_rest(open_chain: Open, tmp_path: Path) -> None:
+def test_a_transaction_too_large_for_any_block_does_not_block_others(
+    open_chain: Open, tmp_path: Path
+) -> None:
     limited(tmp_path, max_gas=60)
     chain = open_chain(application=Recorder())
     for tx in (b"55", b"2"):

@@ -76,13 +76,13 @@ def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_blocks_are_a_second_apart_at_least(chain: EmbeddedChain) -> None:
+def test_mined_blocks_are_at_least_a_second_apart(chain: EmbeddedChain) -> None:
     first = chain.control().mine(3)
     times = [time_of(chain, height) for height in range(first - 2, first + 1)]
     assert times == [times[0], times[0] + 1, times[0] + 2]
 
 
-def test_time_passes_when_it_is_told_to(chain: EmbeddedChain) -> None:
+def test_shift_moves_the_time_of_blocks(chain: EmbeddedChain) -> None:
     control = chain.control()
     before = time_of(chain, control.mine())
     ahead = control.shift(100_000)
@@ -128,7 +128,7 @@ def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> Non
     assert before < time_of(chain, control.mine()) < before + 100
 
 
-def test_blocks_can_be_steps_apart(chain: EmbeddedChain) -> None:
+def test_mined_blocks_can_be_a_given_step_apart(chain: EmbeddedChain) -> None:
     last = chain.control().mine(4, step=600)
     assert [time_of(chain, last - n) - time_of(chain, last - n - 1) for n in range(3)] == [
         600
@@ -171,7 +171,7 @@ def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> Non
     assert account(chain, SOMEBODY) == before
 
 
-def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) -> None:
+def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> None:
     path = str(tmp_path / "chain.db")
     unsigned = in_the_name_of(SOMEBODY, replace(decode(transfer(0)), value=0))
     change = patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**20)}))
@@ -187,7 +187,7 @@ def test_what_only_a_chain_of_tests_takes_is_dropped_by_another(tmp_path: Path) 
         assert account(chain, SOMEBODY) == Account(balance=10**19)
 
 
-def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:
+def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
     control = chain.control()
     nonce = account(chain, sender()).nonce
     before, height = dump(chain.path), chain.latest_height()
@@ -206,7 +206,7 @@ def test_a_reverted_chain_is_what_it_was(chain: EmbeddedChain) -> None:
     chain.verify()
 
 
-def test_what_was_reverted_can_be_done_again(chain: EmbeddedChain) -> None:
+def test_reverted_transactions_can_be_sent_again(chain: EmbeddedChain) -> None:
     control = chain.control()
     nonce = account(chain, sender()).nonce
     for _ in range(2):
@@ -218,7 +218,7 @@ def test_what_was_reverted_can_be_done_again(chain: EmbeddedChain) -> None:
     chain.verify()
 
 
-def test_what_waits_and_is_no_longer_possible_is_dropped(chain: EmbeddedChain) -> None:
+def test_revert_drops_pending_transactions_that_became_invalid(chain: EmbeddedChain) -> None:
     control = chain.control()
     nonce = account(chain, sender()).nonce
     number = control.snapshot()
@@ -311,7 +311,7 @@ def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> N
         first.verify()
 
 
-def test_a_payment_to_who_has_all_there_is_halts_nothing(chain: EmbeddedChain) -> None:
+def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
     control = chain.control()
     nonce = account(chain, sender()).nonce
     control.patch({SOMEBODY: AccountOverride(balance=2**256 - 1)})

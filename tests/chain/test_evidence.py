@@ -84,7 +84,7 @@ def test_evidence_gets_into_the_next_block(three: EmbeddedChain, client: FlaskCl
     assert three.verify() == 7
 
 
-def test_who_voted_twice_loses_one_power(three: EmbeddedChain, client: FlaskClient) -> None:
+def test_a_double_vote_costs_one_power(three: EmbeddedChain, client: FlaskClient) -> None:
     sent(client, double_vote(three, KEYS[0]))
     sent(client, attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8))
 
@@ -129,7 +129,7 @@ def test_the_document_shows_each_validator_that_is_accused(three: EmbeddedChain)
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
-def test_subscribers_are_told_of_each_piece(three: EmbeddedChain, dialect: str) -> None:
+def test_subscribers_get_an_event_for_each_evidence(three: EmbeddedChain, dialect: str) -> None:
     for piece in pieces(three):
         three.submit_evidence(piece)
 
@@ -194,7 +194,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
     assert counts == [2, 1, 0]
 
 
-def test_only_what_fits_a_block_is_read_from_the_pool(three: EmbeddedChain) -> None:
+def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
     for mark in range(1, 9):
         three.submit_evidence(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
     read: list[str] = []
@@ -360,7 +360,7 @@ def test_a_validator_that_is_blamed_has_a_key(
     assert reply["error"]["data"] == f"{FAILED}byzantine validator at index 1 has nil pubkey"
 
 
-def test_who_is_in_a_commit_twice_counts_once(
+def test_a_validator_twice_in_a_commit_counts_once(
     three: EmbeddedChain, client: FlaskClient
 ) -> None:
     piece = attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8)

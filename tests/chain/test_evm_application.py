@@ -13,7 +13,7 @@ from tests.ethereum.signing import CHAIN_ID, sample
 MEGABYTE = 1 << 20
 
 
-def test_what_is_refused_is_not_kept_without_end() -> None:
+def test_refused_transactions_are_cached_within_a_bound() -> None:
     state: dict[bytes, bytes] = {}
     machine = EvmRuntime(state, "nowhere.db", ExecutionLimits())
     application = EvmApplication(state, machine, CHAIN_ID)

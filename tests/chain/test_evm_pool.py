@@ -77,14 +77,14 @@ def plainly(txs: list[Transaction], limits: BlockLimits) -> list[Transaction]:
 
 
 @given(TXS, ROOMS)
-def test_those_that_pay_most_and_each_senders_in_order(
+def test_transactions_are_selected_by_fee_and_in_nonce_order(
     txs: list[Transaction], limits: BlockLimits
 ) -> None:
     chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, limits)
     assert chosen == tuple(tx.raw for tx in plainly(txs, limits))
 
 
-def test_what_may_leave_nothing_for_the_next_holds_it_up() -> None:
+def test_a_transaction_waits_until_its_sender_can_surely_pay() -> None:
     first, second, third = (waiting(1, NEXT_NONCE + n, 30, 30, 10, 2) for n in range(3))
     other = waiting(2, NEXT_NONCE, 20, 20, 10, 2)
     cost = 10 * 30 + TEMPLATE.value

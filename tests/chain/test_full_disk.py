@@ -53,7 +53,7 @@ def test_a_call_that_waits_in_another_process(nearly_full: EmbeddedChain) -> Non
         assert FULL in waiting_call(other)
 
 
-def test_a_call_that_waits_where_the_producer_has_no_room_to_say_why(
+def test_a_waiting_call_reports_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as chain:

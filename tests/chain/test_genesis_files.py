@@ -128,13 +128,13 @@ def test_validators_may_be_null() -> None:
     assert read_genesis(document(validators=None), NOW).validators == ()
 
 
-def test_the_app_state_is_kept_byte_for_byte() -> None:
+def test_app_state_is_stored_byte_for_byte() -> None:
     raw = b'{"chain_id": "x", "app_state": {"b" : [1.50, "\\u00e9"],  "a": null}}'
 
     assert read_genesis(raw, NOW).app_state == b'{"b" : [1.50, "\\u00e9"],  "a": null}'
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_written_genesis_is_read_back() -> None:
     genesis = Genesis(
         "there-and-back",
         GENESIS_TIME + 7,
@@ -153,7 +153,7 @@ def test_what_is_written_is_read_again() -> None:
     assert read_genesis(genesis_document(genesis), NOW) == genesis
 
 
-def test_an_app_state_that_is_written_says_the_same() -> None:
+def test_a_written_app_state_is_read_back() -> None:
     genesis = Genesis("with-state", GENESIS_TIME, app_state=b'{"accounts":[1,2]}')
 
     again = read_genesis(genesis_document(genesis), NOW)

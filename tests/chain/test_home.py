@@ -71,7 +71,7 @@ def test_a_chain_id_is_made_up_as_cometbft_does(tmp_path: Path) -> None:
     assert all(re.fullmatch("test-chain-[A-Za-z0-9]{6}", name) for name in names)
 
 
-def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_never_overwritten(tmp_path: Path) -> None:
     home.create(tmp_path, "first", GENESIS_TIME)
     before = contents(tmp_path)
 
@@ -81,7 +81,7 @@ def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:
     assert again.genesis.chain_id == "first"
 
 
-def test_what_is_missing_is_added_to_what_is_there(tmp_path: Path) -> None:
+def test_missing_files_are_added_to_a_home(tmp_path: Path) -> None:
     write_key(tmp_path, key(5))
 
     made = home.create(tmp_path, None, GENESIS_TIME)
@@ -90,7 +90,7 @@ def test_what_is_missing_is_added_to_what_is_there(tmp_path: Path) -> None:
     assert made.genesis.validators[0].address == key(5).address
 
 
-def test_a_home_s_own_key_comes_first_among_several(tmp_path: Path) -> None:
+def test_priv_validator_key_comes_first_among_several(tmp_path: Path) -> None:
     write_home(tmp_path, {1: 1, 2: 1, 3: 1}, [3, 1, 2])
 
     loaded = home.create(tmp_path, None, GENESIS_TIME)

@@ -72,7 +72,7 @@ def test_anything_else_fails_the_check_with_code_2(chain: EmbeddedChain, tx: byt
     assert (result.code, result.gas_wanted) == (2, 0)
 
 
-def test_what_fails_the_check_does_not_wait(chain: EmbeddedChain) -> None:
+def test_a_transaction_that_fails_check_tx_is_not_pending(chain: EmbeddedChain) -> None:
     assert chain.submit(b"no pair").code == 2
 
     assert chain.pending_count().total == 0
@@ -147,7 +147,7 @@ def _event(creator: bytes, name: bytes) -> Event:
     )
 
 
-def test_a_query_finds_what_is_committed_and_not_what_waits(chain: EmbeddedChain) -> None:
+def test_a_query_reads_committed_state_not_pending(chain: EmbeddedChain) -> None:
     chain.submit(b"name=satoshi")
     assert chain.query("", b"name", 0, False).log == "does not exist"
 

@@ -79,7 +79,7 @@ def test_a_power_changes_and_power_zero_removes(chain: EmbeddedChain) -> None:
     assert chain.verify() == 4
 
 
-def test_removing_a_stranger_fails_with_code_3_and_the_chain_goes_on(
+def test_removing_an_unknown_validator_fails_with_code_3_and_the_chain_continues(
     chain: EmbeddedChain,
 ) -> None:
     assert code_of(chain, validator_tx(key(9), 0)) == 3
@@ -154,7 +154,7 @@ def double_vote(chain: EmbeddedChain, culprit: PrivateKey, power: int) -> Duplic
 
 
 @pytest.mark.parametrize(("power", "after"), [(10, 9), (1, 1)])
-def test_who_votes_twice_loses_one_power_and_never_the_last(
+def test_a_double_vote_costs_one_power_but_never_the_last(
     open_chain: Open, tmp_path: Path, power: int, after: int
 ) -> None:
     write_home(tmp_path, {1: power, 2: 10}, [1, 2])
@@ -169,7 +169,7 @@ def test_who_votes_twice_loses_one_power_and_never_the_last(
     assert chain.verify() == 3
 
 
-def test_evidence_against_a_stranger_changes_nothing(chain: EmbeddedChain) -> None:
+def test_evidence_against_an_unknown_validator_changes_nothing(chain: EmbeddedChain) -> None:
     chain.produce()
 
     height = chain.produce((double_vote(chain, key(9), 10),))

@@ -28,7 +28,7 @@ class Slow(KVStore):
         return super().finalize_block(block)
 
 
-def test_a_block_that_takes_longer_than_the_lease_keeps_it(unstarted: Open) -> None:
+def test_the_lease_is_renewed_during_a_long_block(unstarted: Open) -> None:
     schedule = BlockSchedule(0.01, empty_blocks=True, lease_s=0.2)
     for _ in range(2):
         unstarted(application=Slow, produce=True, schedule=schedule).start()

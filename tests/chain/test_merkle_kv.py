@@ -109,7 +109,7 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
 
 
 @pytest.mark.parametrize("path", [PATH, "/key", ""])
-def test_a_query_finds_what_is_committed(chain: EmbeddedChain, path: str) -> None:
+def test_a_query_reads_committed_state(chain: EmbeddedChain, path: str) -> None:
     make_block(chain, b"name=satoshi")
 
     found = chain.query(path, b"name", 0, False)
@@ -212,7 +212,7 @@ def test_a_state_that_is_too_old_or_to_come_is_refused(open_chain: Open) -> None
     assert is_proved(chain, found[4])
 
 
-def test_what_is_no_longer_kept_takes_no_room() -> None:
+def test_pruned_versions_are_deleted() -> None:
     sizes = []
     runner = Runner(Brief)
     runner.block({b"k%d" % number: b"0" for number in range(50)})
@@ -295,7 +295,7 @@ VALUES = st.binary(min_size=1, max_size=8).filter(lambda value: b"=" not in valu
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=12), max_size=7))
-def test_every_value_of_every_kept_height_is_proved(
+def test_every_value_of_every_retained_height_is_proved(
     blocks: list[dict[bytes, bytes]],
 ) -> None:
     runner = Runner(Brief)

@@ -26,7 +26,7 @@ def test_every_key_of_the_home_signs(open_chain: Open, tmp_path: Path) -> None:
     assert chain.verify() == 1
 
 
-def test_the_home_s_own_key_is_the_node_s(open_chain: Open, tmp_path: Path) -> None:
+def test_node_key_is_the_first_key_of_the_home(open_chain: Open, tmp_path: Path) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [2, 1])
 
     assert open_chain().validator_key() == key(2).public
@@ -47,7 +47,7 @@ def test_a_validator_without_a_key_here_is_absent_and_the_chain_goes_on(
     assert chain.verify() == 6
 
 
-def test_the_round_is_that_of_the_first_proposer_whose_key_is_here(
+def test_the_round_is_that_of_the_first_proposer_with_a_local_key(
     open_chain: Open, tmp_path: Path
 ) -> None:
     write_home(tmp_path, {1: 10, 2: 10, 3: 9}, [1, 2])

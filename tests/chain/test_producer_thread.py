@@ -63,7 +63,7 @@ def test_blocks_are_an_interval_apart(open_chain: Open) -> None:
     assert time.monotonic() - began >= 3 * 0.2
 
 
-def test_an_interval_longer_than_the_lease_keeps_the_lease(
+def test_the_lease_is_renewed_during_a_long_block_interval(
     open_chain: Open, unstarted: Open
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(60, empty_blocks=True, lease_s=0.3))
@@ -146,7 +146,7 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
     assert other.wait_for_height(0, PATIENCE) == 1
 
 
-def test_a_halt_is_said_once(
+def test_a_halt_is_logged_once(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [1])
@@ -201,7 +201,7 @@ def test_a_stop_is_not_held_up_by_a_store_that_is_gone(
     assert "lapses by itself" in caplog.text
 
 
-def test_the_thread_says_what_is_wrong_with_the_store_and_goes_on(
+def test_a_store_error_is_logged_and_the_thread_continues(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))

@@ -72,7 +72,9 @@ def slow(nonce: int = 0) -> bytes:
     )
 
 
-def test_what_takes_too_long_is_dropped_and_the_rest_is_mined(chain: EmbeddedChain) -> None:
+def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
+    chain: EmbeddedChain,
+) -> None:
     assert chain.submit(slow()).code == 0
     # What comes after it waits, and is dropped by nobody.
     assert chain.submit(transfer(1)).code == 0
@@ -125,7 +127,7 @@ def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) ->
         assert chain.block(height)[1].txs == (transfer(nonce),)
 
 
-def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
+def test_an_engine_failure_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
     own = chain.evm()
     assert isinstance(own, EvmRuntime)
     chain.submit(transfer(0))
@@ -138,7 +140,7 @@ def test_what_the_engine_cannot_run_does_not_halt_the_chain(chain: EmbeddedChain
     assert chain.pending_count().total == 0
 
 
-def test_what_cannot_be_mined_makes_no_blocks(chain: EmbeddedChain) -> None:
+def test_unminable_transactions_produce_no_blocks(chain: EmbeddedChain) -> None:
     chain.submit(transfer(1))
     chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
     chain.block_scheduler().start()

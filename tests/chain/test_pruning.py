@@ -17,7 +17,7 @@ from .conftest import Open
 from .fixtures import Recorder
 
 
-def test_so_many_of_the_latest_blocks_are_kept(open_chain: Open) -> None:
+def test_retain_blocks_leaves_that_many_latest_blocks(open_chain: Open) -> None:
     chain = open_chain(retain_blocks=5)
 
     for height in range(1, 13):
@@ -30,7 +30,7 @@ def test_so_many_of_the_latest_blocks_are_kept(open_chain: Open) -> None:
     assert status["result"]["sync_info"]["earliest_block_height"] == "8"
 
 
-def test_all_blocks_are_kept_unless_something_else_is_said(open_chain: Open) -> None:
+def test_all_blocks_are_retained_by_default(open_chain: Open) -> None:
     chain = open_chain()
     for _ in range(30):
         chain.produce()
@@ -89,7 +89,7 @@ class Needy(Recorder):
     ("behind", "retain", "base"),
     [(0, None, 1), (4, None, 16), (4, 8, 13), (7, 4, 13), (0, 4, 17)],
 )
-def test_what_the_application_and_the_operator_need_is_kept(
+def test_pruning_stops_at_what_application_and_operator_need(
     open_chain: Open, behind: int, retain: int | None, base: int
 ) -> None:
     application = Needy()
@@ -100,7 +100,7 @@ def test_what_the_application_and_the_operator_need_is_kept(
     assert chain.base_height() == base
 
 
-def test_an_application_that_is_too_far_behind_is_told(
+def test_an_application_behind_the_pruned_blocks_gets_a_clear_error(
     open_chain: Open, unstarted: Open, tmp_path: Path
 ) -> None:
     chain = open_chain(application=Recorder(), retain_blocks=3)
@@ -145,7 +145,7 @@ def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
     unstarted(application=application, retain_blocks=257)
 
 
-def test_a_chain_can_t_go_back_to_what_it_forgot(open_chain: Open) -> None:
+def test_a_chain_cannot_revert_to_a_pruned_block(open_chain: Open) -> None:
     chain = open_chain(application=Recorder(), dev=True, retain_blocks=3)
     control = chain.control()
     control.mine(2)

@@ -34,7 +34,7 @@ def test_an_application_without_a_memory_executes_all_blocks_again(open_chain: O
     assert second.inits == 1
 
 
-def test_an_application_that_remembers_executes_only_what_it_missed(
+def test_replay_executes_only_blocks_the_application_missed(
     open_chain: Open, tmp_path: Path
 ) -> None:
     file = tmp_path / "app.json"
@@ -91,7 +91,7 @@ def test_an_application_that_comes_to_another_state_is_refused(open_chain: Open)
         open_chain(application=Another())
 
 
-def test_a_producer_that_takes_over_first_executes_what_the_other_made(
+def test_a_new_producer_replays_the_blocks_of_the_previous_one(
     open_chain: Open,
 ) -> None:
     one, two = Recorder(), Recorder()
@@ -107,7 +107,7 @@ def test_a_producer_that_takes_over_first_executes_what_the_other_made(
     assert second.verify() == 3
 
 
-def test_a_block_that_the_application_failed_to_keep_is_executed_again(
+def test_a_block_whose_commit_failed_is_executed_again(
     open_chain: Open,
 ) -> None:
     class Forgetful(Recorder):

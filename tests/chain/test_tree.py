@@ -38,7 +38,7 @@ def changes_of(block: int, new: int, touched: set[int], texts: list[str]) -> dic
 
 
 @given(BLOCKS)
-def test_it_is_the_tree_over_all_leaves_at_every_moment(
+def test_the_incremental_tree_equals_the_tree_over_all_leaves(
     blocks: list[tuple[int, set[int]]],
 ) -> None:
     state, tree, texts = DictState(), TreeState(), list[str]()
@@ -58,7 +58,7 @@ def test_it_is_the_tree_over_all_leaves_at_every_moment(
 
 
 @given(BLOCKS)
-def test_what_a_state_replaced_is_all_that_the_next_ones_do_without(
+def test_only_replaced_nodes_are_unused_by_later_states(
     blocks: list[tuple[int, set[int]]],
 ) -> None:
     state, tree, texts = DictState(), TreeState(), list[str]()
@@ -93,7 +93,7 @@ def test_a_state_without_changes_writes_nothing() -> None:
     assert (growth.tree, growth.written, growth.replaced) == (tree, {}, [])
 
 
-def test_a_state_whose_nodes_are_gone_is_not_read() -> None:
+def test_a_state_with_pruned_nodes_is_not_read() -> None:
     state = DictState()
     first = grown(state, TreeState(), {0: "a", 1: "b"}).tree
     growth = grown(state, first, {0: "c"})

@@ -43,7 +43,7 @@ def test_routes_lists_every_route_with_path_parameters_and_sentence(app: Flask) 
     assert blockchain.endswith("At most 20 block metas, highest first.")
 
 
-def test_routes_lists_every_mount_and_what_is_left_to_the_host(app: Flask) -> None:
+def test_routes_lists_every_mount_and_the_paths_of_the_host(app: Flask) -> None:
     app.register_blueprint(noderpc_bp, exclude_routes=["status"])
     app.register_blueprint(noderpc_bp, name="second", url_prefix="/second")
 
@@ -55,7 +55,7 @@ def test_routes_lists_every_mount_and_what_is_left_to_the_host(app: Flask) -> No
     assert output.count("(JSON-RPC only)") == 1
 
 
-def test_routes_says_which_paths_are_the_app_s_own(app: Flask) -> None:
+def test_routes_marks_paths_served_by_the_app(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
     for path, methods in {"/status": ["GET"], "/health": ["GET"], "/": ["POST"]}.items():
         app.add_url_rule(path, f"own{path}", lambda: "mine", methods=methods)
@@ -70,7 +70,7 @@ def test_routes_says_which_paths_are_the_app_s_own(app: Flask) -> None:
     assert found.output.count("mount the node under a url_prefix") == 2
 
 
-def test_routes_warns_of_nothing_where_an_app_has_its_own_page_and_health(app: Flask) -> None:
+def test_routes_does_not_warn_of_an_app_with_index_and_health(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
     app.add_url_rule("/", "home", lambda: "mine")
     app.add_url_rule("/health", "alive", lambda: "mine")
@@ -120,7 +120,7 @@ def test_init_writes_a_home_once(app: Flask, tmp_path: Path) -> None:
     assert json.loads(written["genesis.json"])["chain_id"] == "mine"
 
 
-def test_init_says_in_one_line_what_is_wrong(app: Flask, tmp_path: Path) -> None:
+def test_init_reports_errors_in_one_line(app: Flask, tmp_path: Path) -> None:
     app.register_blueprint(noderpc_bp, chain_id="one")
     app.register_blueprint(
         noderpc_bp, name="other", url_prefix="/o", database=tmp_path / "data" / "2.db"
@@ -168,7 +168,7 @@ def long_app(app: Flask) -> Flask:
 
 
 @pytest.mark.parametrize(("words", "kept"), [((), 10), (("--retain", "4"), 4)])
-def test_prune_keeps_what_the_setting_or_the_option_says(
+def test_prune_retains_the_blocks_of_the_setting_or_option(
     long_app: Flask, words: tuple[str, ...], kept: int
 ) -> None:
     found = run(long_app, "prune", *words)
@@ -198,7 +198,7 @@ def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
     assert (again.exit_code, "is there already" in again.output) == (1, True)
 
 
-def test_verify_says_where_no_chain_is(app: Flask) -> None:
+def test_verify_reports_a_missing_chain(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
 
     found = run(app, "verify")
@@ -216,7 +216,7 @@ def test_verify_says_where_no_chain_is(app: Flask) -> None:
         ("backup copy.db", "the backend of this app is no SQLite store"),
     ],
 )
-def test_a_backend_of_the_host_s_own_is_left_alone(app: Flask, command: str, text: str) -> None:
+def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: str) -> None:
     chain = make_chain(5)
     app.register_blueprint(noderpc_bp, backend=MemoryBackend(chain.genesis))
 
@@ -226,7 +226,7 @@ def test_a_backend_of_the_host_s_own_is_left_alone(app: Flask, command: str, tex
 
 
 @pytest.mark.parametrize("command", ["routes", "config", "init", "verify", "prune"])
-def test_an_app_without_the_node_is_told_how_to_get_it(app: Flask, command: str) -> None:
+def test_an_app_without_a_mount_gets_a_hint(app: Flask, command: str) -> None:
     found = run(app, command)
 
     assert found.exit_code == 1

@@ -68,7 +68,7 @@ def test_flask_shows_the_settings_of_the_environment(tmp_path: Path) -> None:
     assert "* NODERPC_EMPTY_BLOCKS = True" in found.stdout
 
 
-def test_a_bad_setting_is_told_by_its_key(tmp_path: Path) -> None:
+def test_a_bad_setting_is_named_by_its_key(tmp_path: Path) -> None:
     found = run(
         "flask",
         "--app",
@@ -83,7 +83,7 @@ def test_a_bad_setting_is_told_by_its_key(tmp_path: Path) -> None:
     assert "NODERPC_BLOCK_INTERVAL = 'soon'" in found.stderr
 
 
-def test_noderpc_tells_its_version() -> None:
+def test_version_option_prints_the_version() -> None:
     found = run("noderpc", "--version")
 
     assert found.stdout == f"noderpc, version {flask_noderpc.__version__}\n"
@@ -123,7 +123,7 @@ def test_every_option_has_a_sentence(group: click.Group) -> None:
     assert [option.name for option in options if not option.help] == []
 
 
-def test_help_says_what_is_required() -> None:
+def test_help_marks_required_options() -> None:
     said = " ".join(help_of("noderpc", "prune").split())
     assert "--retain INTEGER Number of latest blocks to retain. [required]" in said
     said = " ".join(help_of("flask", "--app", "example_app", "noderpc", "prune").split())
@@ -158,7 +158,7 @@ def test_a_home_without_a_chain_id_gets_one(tmp_path: Path) -> None:
     assert found.output.startswith("chain test-chain-")
 
 
-def test_a_home_that_can_t_be_read_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_home_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "genesis.json").write_text("{}")
 
@@ -281,7 +281,7 @@ def test_a_bad_value_in_a_home_s_file_is_named_with_the_file(home: Path) -> None
     assert found.output.startswith(f"Error: {path}: database = 3.5: a text is needed")
 
 
-def test_a_home_without_a_store_is_told_and_gets_none(tmp_path: Path) -> None:
+def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["prune", "--home", str(tmp_path), "--retain", "1"])
 
     assert found.exit_code == 1
@@ -301,7 +301,7 @@ def test_a_home_without_a_store_is_told_and_gets_none(tmp_path: Path) -> None:
         (["verify"], "name a store"),
     ],
 )
-def test_what_is_missing_or_can_t_be_is_told(
+def test_missing_and_invalid_arguments_are_reported(
     database: Path, words: list[str], text: str
 ) -> None:
     words = [word.replace("DATABASE", str(database)) for word in words]
@@ -313,7 +313,7 @@ def test_what_is_missing_or_can_t_be_is_told(
     assert "6 blocks verified" in CliRunner().invoke(main, ["verify", str(database)]).output
 
 
-def test_a_chain_of_ethereum_keeps_the_hashes_that_its_code_asks_for(
+def test_prune_retains_256_block_hashes_of_an_evm_chain(
     database: Path,
 ) -> None:
     with closing(sqlite3.connect(database)) as at, at:
@@ -342,7 +342,7 @@ def test_a_backup_that_does_not_hold_together_is_not_left(
     ("content", "text"),
     [(b"", "no chain here"), (b"no database" * 500, "the file is no SQLite database")],
 )
-def test_what_is_no_store_is_told_in_one_line_with_its_path(
+def test_a_file_that_is_no_store_is_reported_in_one_line_with_its_path(
     tmp_path: Path, content: bytes, text: str
 ) -> None:
     path = tmp_path / "other.db"
@@ -378,7 +378,9 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_that_has_no_room_is_told_and_not_left(database: Path, tmp_path: Path) -> None:
+def test_a_backup_on_a_full_disk_is_reported_and_removed(
+    database: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "copy.db"
     # Blocks of 512 bytes: enough for what SQLite shares, and too little for the copy.
     little = ["sh", "-c", 'ulimit -f 150; exec "$@"', "sh"]

@@ -91,7 +91,7 @@ def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_cosmjs_finds_in_a_plain_node_what_its_own_tests_do(
+def test_cosmjs_tests_pass_against_a_plain_node(
     node: str, tmp_path: Path, dialect: str
 ) -> None:
     # As long as nobody has sent anything, only a node that makes blocks has any.

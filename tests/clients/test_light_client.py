@@ -74,7 +74,7 @@ def _value(response: dict[str, str]) -> bytes:
     return base64.b64decode(response["value"])
 
 
-def test_what_is_sent_through_the_proxy_is_proved_by_the_next_block(
+def test_a_transaction_through_the_proxy_is_proved_by_the_next_block(
     tmp_path: Path, go_programs: Path
 ) -> None:
     write_home(tmp_path, {1: 10, 2: 10, 3: 10}, [1, 2, 3])

@@ -177,7 +177,7 @@ def _takes(question: Question, client: LightClient) -> None:
     assert question.to(client)
 
 
-def test_a_witness_that_lies_leaves_nobody_to_trust(
+def test_a_malicious_witness_stops_the_light_client(
     chain: tuple[Path, Trust], go_programs: Path
 ) -> None:
     path, trust = chain

@@ -73,7 +73,7 @@ def test_a_vote_for_nil_counts() -> None:
     assert median_time(commit(*sigs), members) == 20
 
 
-def test_a_vote_of_a_stranger_does_not_count() -> None:
+def test_a_vote_of_an_unknown_validator_does_not_count() -> None:
     members = voters(1)
     sigs = (vote(KEYS[0], 20), vote(KEYS[5], 10))
 

@@ -21,7 +21,7 @@ CASES = {version: list(all_cases(rebuild.reply(version))) for version in VERSION
         for case in CASES[version]
     ],
 )
-def test_what_we_compute_is_what_the_node_printed(case: Case) -> None:
+def test_our_results_equal_those_of_a_real_node(case: Case) -> None:
     assert case.ours == case.node
 
 

@@ -35,6 +35,6 @@ def test_a_block_may_be_of_any_size_up_to_the_limit(max_bytes: int) -> None:
         (ConsensusParams(validator=ValidatorParams(("rsa",))), "pub_key_types"),
     ],
 )
-def test_what_can_not_be_is_refused_by_name(params: ConsensusParams, name: str) -> None:
+def test_invalid_limits_are_refused_by_name(params: ConsensusParams, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         check_params(params)

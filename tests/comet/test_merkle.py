@@ -113,7 +113,7 @@ def test_a_total_that_gives_another_path_length_is_refused(
         MerkleProof(4, 3, bytes(32), (bytes(32),)),
     ],
 )
-def test_a_proof_whose_shape_fits_no_tree_has_no_root(proof: MerkleProof) -> None:
+def test_a_malformed_proof_has_no_root(proof: MerkleProof) -> None:
     assert merkle.root_of_proof(proof) is None
 
 

@@ -87,7 +87,7 @@ def test_the_other_s_is_refused() -> None:
         (b"\x02" + b"\xff" * 32, SIGNATURE),
     ],
 )
-def test_what_is_no_key_or_no_signature_does_not_verify(key: bytes, signature: bytes) -> None:
+def test_malformed_keys_and_signatures_do_not_verify(key: bytes, signature: bytes) -> None:
     assert not keys.verify(PublicKey(SECP256K1, key), signature, b"message")
 
 

@@ -24,7 +24,7 @@ def test_a_key_named_twice_is_refused() -> None:
         validators.updated(two(), [ValidatorUpdate(A, 1), ValidatorUpdate(A, 2)])
 
 
-def test_a_removal_of_a_stranger_is_refused() -> None:
+def test_removing_an_unknown_validator_is_refused() -> None:
     with pytest.raises(ValueError, match=f"{keys.address(C).hex().upper()} is not in the set"):
         validators.updated(two(), [ValidatorUpdate(C, 0)])
 

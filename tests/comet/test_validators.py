@@ -47,7 +47,7 @@ def powers(members: ValidatorSet) -> dict[PublicKey, int]:
     return {member.pub_key: member.voting_power for member in members.validators}
 
 
-def test_a_newcomer_takes_its_turns_as_on_a_real_chain() -> None:
+def test_a_new_validator_proposes_as_on_a_real_chain() -> None:
     # CometBFT 0.38: a set of one with power 10 gains one of power 1.
     members = validators.rotated(validators.updated(genesis(10), [ValidatorUpdate(B, 1)]))
 
@@ -130,14 +130,14 @@ def test_the_proposer_pays_the_whole_power() -> None:
     assert members.proposer == keys.address(B)
 
 
-def test_priorities_too_far_apart_are_divided_toward_zero() -> None:
+def test_distant_priorities_are_divided_toward_zero() -> None:
     # Spread 46 in a window of 2·10: divided by 3, to 7 and -7, not down to -8.
     members = validators.rotated(placed((5, 23), (5, -23)))
 
     assert (priority(members, A), priority(members, B)) == (7 + 5 - 10, -7 + 5)
 
 
-def test_priorities_as_far_apart_as_the_window_are_kept() -> None:
+def test_priorities_within_the_window_are_unchanged() -> None:
     members = validators.rotated(placed((5, 10), (5, -10)))
 
     assert (priority(members, A), priority(members, B)) == (10 + 5 - 10, -10 + 5)
@@ -212,7 +212,7 @@ def test_a_newcomer_starts_an_eighth_below_the_total() -> None:
     assert priority(members, A) == priority(members, B) == 38
 
 
-def test_the_start_of_a_newcomer_counts_who_leaves_at_the_same_time() -> None:
+def test_the_priority_of_a_new_validator_counts_simultaneous_removals() -> None:
     # CometBFT: the total before removals, 60 + 30 + 30, and not 60 + 30.
     members = validators.updated(
         placed((60, 0), (30, 0)), [ValidatorUpdate(B, 0), ValidatorUpdate(C, 30)]
@@ -221,14 +221,14 @@ def test_the_start_of_a_newcomer_counts_who_leaves_at_the_same_time() -> None:
     assert priority(members, A) - priority(members, C) == 120 + 120 // 8
 
 
-def test_a_changed_power_keeps_the_priority() -> None:
+def test_changing_the_power_leaves_the_priority() -> None:
     members = validators.updated(placed((5, 3), (5, -3)), [ValidatorUpdate(A, 7)])
 
     assert powers(members) == {A: 7, B: 5}
     assert priority(members, A) == 3
 
 
-def test_an_update_divides_priorities_too_far_apart_for_the_new_total() -> None:
+def test_an_update_rescales_priorities_for_the_new_total_power() -> None:
     # Spread 200 in a window of 2·(5 + 50): divided by 2.
     members = validators.updated(placed((50, 100), (50, -100)), [ValidatorUpdate(A, 5)])
 

@@ -176,7 +176,7 @@ def test_the_results_hash_of_one_plain_success_is_an_empty_leaf() -> None:
     assert hashes.results_hash([TxResult()]).hex().upper() == known
 
 
-def test_the_results_hash_leaves_out_what_may_differ_between_nodes() -> None:
+def test_the_results_hash_omits_nondeterministic_fields() -> None:
     talkative = TxResult(log="done", info="more", codespace="app")
 
     assert hashes.results_hash([talkative]) == hashes.results_hash([TxResult()])
@@ -192,7 +192,7 @@ def test_the_zero_time_is_a_negative_number_of_seconds() -> None:
     assert protobuf.timestamp(ZERO_TIME).hex() == "088092b8c398feffffff01"
 
 
-def test_an_absent_vote_keeps_its_zero_time() -> None:
+def test_an_absent_vote_has_zero_time() -> None:
     assert messages.commit_sig(ABSENT).hex() == "08011a0b088092b8c398feffffff01"
 
 

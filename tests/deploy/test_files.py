@@ -39,7 +39,7 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
     assert unit.name not in said.stderr
 
 
-def test_what_the_unit_runs_serves_and_ends(tmp_path: Path) -> None:
+def test_the_command_of_the_systemd_unit_serves_and_stops(tmp_path: Path) -> None:
     command = unit_command(tmp_path, tmp_path, (free_port(), free_port()))
     path = tmp_path / "node.sock"
     with running(command, tmp_path / "log") as server:
@@ -57,7 +57,7 @@ def instructions() -> dict[str, list[str]]:
     return found
 
 
-def test_what_the_container_copies_is_there() -> None:
+def test_files_copied_by_the_container_exist() -> None:
     for line in instructions()["COPY"]:
         *sources, _ = line.split()
         for source in sources:

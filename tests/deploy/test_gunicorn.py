@@ -35,7 +35,7 @@ def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_waits_for_a_block_is_answered_at_the_end(kind: str, tmp_path: Path) -> None:
+def test_waiting_calls_are_answered_at_shutdown(kind: str, tmp_path: Path) -> None:
     slow: dict[str, Any] = {"block_interval": 1000, "broadcast_timeout": 1000}
     with serving(kind, tmp_path, **slow) as (server, way):
         waiting = MempoolSource(way, "a=1")
@@ -59,7 +59,9 @@ def eight_threads(tmp_path: Path) -> Iterator[Way]:
         yield way
 
 
-def test_health_is_answered_while_crowds_wait_and_listen(eight_threads: Way) -> None:
+def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
+    eight_threads: Way,
+) -> None:
     way = eight_threads
     ended, answered = threading.Event(), []
 

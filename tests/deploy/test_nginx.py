@@ -133,7 +133,7 @@ def test_ethereum_s_clients_have_one_address_for_both(behind: Behind) -> None:
         assert hex(9000) in str(events.recv())
 
 
-def test_the_client_is_who_asked_nginx_whatever_it_says_of_itself(behind: Behind) -> None:
+def test_the_client_is_the_peer_of_nginx_despite_forged_headers(behind: Behind) -> None:
     lies = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Prefix": "/elsewhere"}
     way = replace(behind.way, headers=lies)
     assert way.get("/genesis")
@@ -157,7 +157,7 @@ def test_the_client_is_who_asked_nginx_whatever_it_says_of_itself(behind: Behind
     assert all(line.endswith("client=127.0.0.77") for line in lines), lines
 
 
-def test_the_node_says_what_is_too_much(behind: Behind) -> None:
+def test_oversized_bodies_through_nginx_get_the_error_of_the_node(behind: Behind) -> None:
     # It can hear the answer only where its own sending was not cut off, which is a race.
     for _ in range(20):
         status, text = behind.way.asked("/", call("x" * 1_100_000))

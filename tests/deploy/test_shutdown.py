@@ -102,7 +102,7 @@ def exited(log: str) -> set[str]:
     return set(re.findall(r"Worker exiting \(pid: (\d+)\)", log))
 
 
-def test_gunicorn_does_not_wait_for_those_who_come_back(tmp_path: Path) -> None:
+def test_gunicorn_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path) -> None:
     with serving("gevent", tmp_path, block_interval=0.1) as (server, way):
         with returning(way) as clients:
             server.process.send_signal(signal.SIGHUP)
@@ -119,7 +119,7 @@ def test_gunicorn_does_not_wait_for_those_who_come_back(tmp_path: Path) -> None:
         assert "Traceback" not in server.log()
 
 
-def test_noderpc_start_does_not_wait_for_those_who_come_back(tmp_path: Path) -> None:
+def test_noderpc_start_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path) -> None:
     words = ("--workers", "2", "--block-interval", "0.1", "--empty-blocks")
     with started(tmp_path, *words) as node:
         node.until_up()

@@ -86,7 +86,7 @@ def _is_there(pid: int) -> bool:
     return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
-def test_one_that_only_serves_shows_what_the_other_makes(tmp_path: Path) -> None:
+def test_a_serving_node_shows_blocks_of_the_producer(tmp_path: Path) -> None:
     with ExitStack() as stack:
         making = stack.enter_context(started(tmp_path, *BUSY))
         making.until_up()

@@ -65,7 +65,7 @@ def test_a_difference_without_a_reason_is_found() -> None:
     "request_name",
     ['post block {"height": "2"}', "uri commit height=2", "uri block_by_hash hash=0x<block 3>"],
 )
-def test_an_answer_that_may_no_longer_be_kept_is_found(request_name: str) -> None:
+def test_a_changed_cache_control_is_reported(request_name: str) -> None:
     kept = Reply(200, {"Cache-Control": "public, max-age=86400"}, '{"result":{}}')
 
     (found,) = differences(request_name, kept, Reply(200, {}, '{"result":{}}'))

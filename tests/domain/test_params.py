@@ -48,7 +48,7 @@ def test_an_empty_update_changes_nothing() -> None:
     ],
     ids=["block", "evidence", "validator", "app_version"],
 )
-def test_an_update_changes_its_own_group_only(
+def test_an_update_changes_only_its_group(
     update: ConsensusParamsUpdate, expected: ConsensusParams
 ) -> None:
     assert ConsensusParams().updated(update) == expected

@@ -24,7 +24,7 @@ def test_a_time_survives_its_text(time_ns: int) -> None:
 
 
 @given(TIMES)
-def test_the_text_says_what_datetime_says(time_ns: int) -> None:
+def test_formatted_time_equals_datetime(time_ns: int) -> None:
     stamp = datetime.fromisoformat(to_text(time_ns - time_ns % 1000))
 
     assert stamp.tzinfo == UTC
@@ -78,11 +78,11 @@ def test_trailing_zeros_of_the_fraction_are_trimmed(time_ns: int, text: str) -> 
         "2024-03-01T11:59:00+23:59",
     ],
 )
-def test_one_moment_has_many_texts(text: str) -> None:
+def test_one_time_has_many_spellings(text: str) -> None:
     assert from_text(text) == 1709208000 * SECOND
 
 
-def test_a_zone_keeps_the_nanoseconds() -> None:
+def test_a_time_zone_preserves_nanoseconds() -> None:
     assert from_text("1970-01-01T01:00:00.000000001+01:00") == 1
 
 

@@ -115,7 +115,7 @@ def test_a_process_is_started_before_there_are_jobs(tmp_path: Path) -> None:
         assert starting(tmp_path) == [pid]
 
 
-def test_who_waits_for_a_process_that_ends_as_it_starts_is_told(tmp_path: Path) -> None:
+def test_a_job_fails_when_its_worker_dies_at_start(tmp_path: Path) -> None:
     with closing(executors(gate=tmp_path)) as one, ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(one.run, WhoAmI(), LONG_S) for _ in range(2)]
         until(lambda: len(one._pool.queue) == 2 and bool(starting(tmp_path)), "both wait")
@@ -131,7 +131,7 @@ def test_who_waits_for_a_process_that_ends_as_it_starts_is_told(tmp_path: Path) 
         assert again.result(LONG_S) == pid
 
 
-def test_who_waits_when_all_is_closed_is_told(one: Executors, tmp_path: Path) -> None:
+def test_queued_jobs_fail_when_the_pool_closes(one: Executors, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         begun(tmp_path)
@@ -144,7 +144,7 @@ def test_who_waits_when_all_is_closed_is_told(one: Executors, tmp_path: Path) ->
         assert held.result(LONG_S) == "done"
 
 
-def test_a_process_that_dies_is_told_and_followed_by_another(one: Executors) -> None:
+def test_a_dead_worker_fails_its_job_and_is_replaced(one: Executors) -> None:
     before = one.run(WhoAmI(), LONG_S)
     with pytest.raises(ExecutorDied) as told:
         one.run(Killed(), LONG_S)
@@ -171,7 +171,7 @@ def begun(folder: Path) -> int:
     return int(said.read_text())
 
 
-def test_one_killed_while_it_has_nothing_to_do_is_missed_by_nobody(one: Executors) -> None:
+def test_an_idle_worker_that_is_killed_fails_no_job(one: Executors) -> None:
     pid = one.run(WhoAmI(), LONG_S)
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -193,9 +193,7 @@ def test_no_more_wait_than_may(one: Executors, tmp_path: Path) -> None:
     assert one.run(WhoAmI(), LONG_S)
 
 
-def test_who_waits_for_a_process_longer_than_it_has_is_told(
-    one: Executors, tmp_path: Path
-) -> None:
+def test_a_job_queued_beyond_its_deadline_fails(one: Executors, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         begun(tmp_path)
@@ -205,9 +203,7 @@ def test_who_waits_for_a_process_longer_than_it_has_is_told(
         assert held.result(LONG_S) == "done"
 
 
-def test_what_is_closed_in_the_middle_of_a_job_ends_after_it(
-    one: Executors, tmp_path: Path
-) -> None:
+def test_closing_the_pool_finishes_the_running_job(one: Executors, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         held = threads.submit(one.run, Held(tmp_path), LONG_S)
         pid = begun(tmp_path)
@@ -223,7 +219,7 @@ def test_what_is_closed_in_the_middle_of_a_job_ends_after_it(
 HOG, GUEST = "10.0.0.1", "10.0.0.2"
 
 
-def test_the_line_is_shared_out_and_clients_are_served_by_turns(tmp_path: Path) -> None:
+def test_the_queue_is_shared_fairly_among_clients(tmp_path: Path) -> None:
     done: list[str] = []
     with closing(executors(queue_size=4)) as one, ThreadPoolExecutor(6) as threads:
 
@@ -252,7 +248,7 @@ def test_the_line_is_shared_out_and_clients_are_served_by_turns(tmp_path: Path) 
     assert sorted(done) == [HOG, HOG, HOG, GUEST]
 
 
-def test_who_was_not_served_for_the_longest_is_next(tmp_path: Path) -> None:
+def test_the_least_recently_served_client_is_next(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     with closing(executors(queue_size=8)) as one, ThreadPoolExecutor(8) as threads:
         asked: list[Future[Any]] = [threads.submit(one.run, Held(tmp_path), LONG_S, HOG)]
@@ -340,7 +336,7 @@ def run_script(after: str, before: str = "") -> str:
     return done.stdout
 
 
-def test_after_a_fork_each_has_processes_of_its_own() -> None:
+def test_after_a_fork_each_process_has_its_workers() -> None:
     said = run_script(
         """
 parents = made.run(WhoAmI(), 30)

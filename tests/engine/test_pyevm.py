@@ -30,12 +30,12 @@ def test_an_empty_base_to_a_power(exponent: bytes, modulus: bytes, power: int) -
     assert (outcome.error, outcome.output) == ("", bytes((power,)))
 
 
-def test_selfdestruct_warns_nobody() -> None:
+def test_selfdestruct_emits_no_warning() -> None:
     # Warnings are errors here.
     assert Runs(bytes.fromhex("30ff"), 100_000)(ENGINE).error == ""
 
 
-def test_what_a_world_held_is_given_up_with_it() -> None:
+def test_a_discarded_world_frees_its_memory() -> None:
     def write(first: int) -> None:
         owners = [keccak(number.to_bytes(8))[:20] for number in range(first, first + 100)]
         change = Patch(NO_STORAGE, {owner: AccountOverride(nonce=1) for owner in owners})

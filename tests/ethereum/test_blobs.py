@@ -31,7 +31,7 @@ def _changed(place: int, value: Any) -> bytes:
     return b"\x03" + bytes(rlp.encode(items))
 
 
-def test_what_eth_account_sends_is_taken_without_its_blobs() -> None:
+def test_blob_transactions_of_eth_account_are_accepted_without_sidecar() -> None:
     raw = travelling()
     tx = decode(without_blobs(raw))
     assert len(raw) > len(BLOB)
@@ -46,12 +46,12 @@ def test_a_sidecar_with_a_proof_for_each_whole_blob_is_taken() -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_what_has_no_blobs_behind_it_stays_as_it_is(name: str) -> None:
+def test_transactions_without_sidecar_are_unchanged(name: str) -> None:
     assert without_blobs(sample(name)) == sample(name)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x03", b"\x03\xc0", b"\x03\xc1\xc0", b"\x03\x80", b"x"])
-def test_what_is_no_transaction_is_said_to_be_none(raw: bytes) -> None:
+def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
     with pytest.raises(InvalidTransaction):
         decode(without_blobs(raw))
 

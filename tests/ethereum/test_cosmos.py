@@ -40,7 +40,7 @@ def test_cosmos_evm_has_the_bytes_themselves(name: str) -> None:
     assert raw_transactions(wrapped(cosmos_evm_message(raw))) == (raw,)
 
 
-def test_several_messages_keep_their_order_and_others_are_passed_over() -> None:
+def test_ethereum_messages_are_read_in_order_and_others_skipped() -> None:
     first, second = sample("legacy"), sample("dynamic fee")
     tx = wrapped(ethermint_message(first), bank_message(), cosmos_evm_message(second))
     assert ethereum_transactions(tx) == (decode(first), decode(second))

@@ -131,7 +131,7 @@ def test_a_creation_takes_an_address_and_its_value() -> None:
         (wrapped(cosmos_evm_message(transfer(1)), cosmos_evm_message(transfer(1))), 32, ""),
     ],
 )
-def test_what_may_not_run_changes_nothing(tx: bytes, code: int, log: str) -> None:
+def test_a_refused_transaction_changes_no_state(tx: bytes, code: int, log: str) -> None:
     chain = _Chain()
     chain.block(transfer(0))
     (result,) = chain.block(tx)
@@ -151,7 +151,7 @@ def test_a_check_lets_later_nonces_wait() -> None:
     assert double.check_tx(transfer(1, gas=20_000)).code == 11
 
 
-def test_a_proposal_has_each_senders_in_their_turn() -> None:
+def test_a_proposal_orders_transactions_of_a_sender_by_nonce() -> None:
     double = EthermintDouble(DictState())
     txs = [transfer(2), transfer(0), transfer(1, OTHER), b"key=value", transfer(1)]
     assert double.prepare_proposal(txs, BlockLimits(-1, -1)) == (

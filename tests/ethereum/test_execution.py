@@ -159,7 +159,9 @@ def test_a_creation_names_its_contract_failed_or_not() -> None:
 
 
 @pytest.mark.parametrize("log", [_BLOCK_FULL, "failed to commit stateDB: no space"])
-def test_who_paid_without_running_failed_at_the_whole_limit(log: str) -> None:
+def test_a_transaction_that_paid_without_running_failed_with_its_gas_limit_used(
+    log: str,
+) -> None:
     raw = emitting(0, EmittedLog())
     announced = replace(result_of([raw]), events=result_of([raw]).events[:1])
     (receipt,) = read((raw, replace(announced, code=11, log=log, gas_used=5)))
@@ -281,7 +283,7 @@ _events = st.builds(
 @given(
     st.lists(_events, max_size=8).map(tuple), st.binary(max_size=60), st.integers(-5, 10**20)
 )
-def test_whatever_the_events_say_the_block_is_read(
+def test_malformed_events_do_not_prevent_reading_a_block(
     events: tuple[Event, ...], data: bytes, gas: int
 ) -> None:
     raws = transfer(0), transfer(1)

@@ -48,7 +48,7 @@ except ConfigurationError as error:
 """
 
 
-def test_half_an_extra_is_told_at_start() -> None:
+def test_an_incomplete_extra_is_reported_at_start() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_A_HASH], capture_output=True, text=True, timeout=60
     )
@@ -66,7 +66,7 @@ except ModuleNotFoundError as error:
 
 
 @pytest.mark.parametrize("missing", ["coincurve", "eth_hash", "Crypto"])
-def test_a_double_says_what_it_needs(missing: str) -> None:
+def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr

@@ -40,7 +40,7 @@ def test_a_transaction_is_signed_as_eth_account_signs_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "unprotected"])
-def test_a_transaction_in_another_s_name_keeps_its_fields(name: str) -> None:
+def test_an_impersonated_transaction_preserves_its_fields(name: str) -> None:
     tx, other = decode(sample(name)), b"\x77" * 20
     found = decode(in_the_name_of(other, tx), unsigned=True)
     assert (found.sender, found.is_signed, tx.is_signed) == (other, False, True)

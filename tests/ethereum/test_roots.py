@@ -93,7 +93,7 @@ def test_a_created_contract_is_where_geth_puts_it() -> None:
         assert created_address(tx.sender, tx.nonce) == geth.data(reply["contractAddress"])
 
 
-def test_a_bloom_has_what_was_put_in_and_is_sure_of_some_that_was_not() -> None:
+def test_a_bloom_filter_matches_its_logs_and_excludes_another_address() -> None:
     receipts = map(geth.receipt, geth.replies()["block_receipts"], geth.raws(geth.blocks()[-1]))
     log = next(log for receipt in receipts for log in receipt.logs)
     bits = bloom([log])

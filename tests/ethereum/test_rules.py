@@ -73,7 +73,7 @@ def call(signature: str, kinds: list[str], *values: object) -> bytes:
 
 
 @given(some.text())
-def test_a_revert_tells_its_sentence(text: str) -> None:
+def test_a_revert_reason_is_decoded(text: str) -> None:
     said = text.encode("utf-8", "ignore").decode()
     assert reason(call("08c379a0", ["string"], said)) == said
 
@@ -95,7 +95,7 @@ def test_a_panic_is_named(code: int, text: str) -> None:
 
 
 @given(some.binary(max_size=120), some.sampled_from(["", "08c379a0", "4e487b71", "12345678"]))
-def test_other_data_has_no_sentence_and_hurts_nobody(data: bytes, selector: str) -> None:
+def test_other_revert_data_has_no_reason(data: bytes, selector: str) -> None:
     assert isinstance(reason(bytes.fromhex(selector) + data), str)
 
 
@@ -124,7 +124,7 @@ def refused(**changes: object) -> str:
     return str(told.value)
 
 
-def test_what_could_run_in_no_block() -> None:
+def test_statically_invalid_transactions_are_refused() -> None:
     # geth: core/txpool/validation.go.
     least = intrinsic_gas(DYNAMIC.data, False, DYNAMIC.access_list)
     assert refused(chain_id=1) == "invalid chain id for signer: have 1 want 9000"
@@ -150,7 +150,7 @@ def test_what_could_run_in_no_block() -> None:
     assert refused(blob_versioned_hashes=(bytes(32),)) == "blob 0 has invalid hash version"
 
 
-def test_whose_turn_it_is() -> None:
+def test_nonces_too_low_or_too_high_are_refused() -> None:
     with pytest.raises(InvalidTransaction, match=r"^nonce too low: next nonce 4, tx nonce 3$"):
         validity.check_turn(DYNAMIC, Account(nonce=4))
     with pytest.raises(InvalidTransaction, match=r"^nonce too high: next nonce 2, tx nonce 3$"):
@@ -158,7 +158,7 @@ def test_whose_turn_it_is() -> None:
     validity.check_nonce(DYNAMIC, Account(nonce=2))
 
 
-def test_who_may_send_and_pay() -> None:
+def test_senders_with_code_or_without_funds_are_refused() -> None:
     validity.check_sender(DYNAMIC, b"")
     validity.check_sender(DYNAMIC, DELEGATION + bytes(20))
     with pytest.raises(InvalidTransaction, match=f"not an eoa: address 0x{sender().hex()}"):

@@ -21,7 +21,7 @@ from .signing import ACCOUNT, CHAIN_ID, TYPES, fields_by_type, sample, sender
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_what_eth_account_signs_decodes_as_signed(name: str) -> None:
+def test_transactions_of_eth_account_decode_as_signed(name: str) -> None:
     fields = fields_by_type()[name]
     signed = ACCOUNT.sign_transaction(fields)
     tx = decode(bytes(signed.raw_transaction))
@@ -47,7 +47,7 @@ def test_what_eth_account_signs_decodes_as_signed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_transaction_encodes_to_its_own_bytes(name: str) -> None:
+def test_a_decoded_transaction_encodes_to_the_same_bytes(name: str) -> None:
     raw = sample(name)
     assert encode(decode(raw)) == raw == decode(raw).raw
 
@@ -61,7 +61,7 @@ def test_blobs_and_authorizations_are_read() -> None:
     assert authorization.address == b"\x2b" * 20
 
 
-def test_every_transaction_of_geths_chain_encodes_to_its_own_bytes() -> None:
+def test_every_transaction_of_geths_chain_encodes_to_the_same_bytes() -> None:
     raws = [raw for block in geth.blocks() for raw in geth.raws(block)]
     txs = [decode(raw) for raw in raws]
     assert {tx.type for tx in txs} == {0, 1, 2, 3, 4}
@@ -151,7 +151,7 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize(("raw", "text"), _REFUSED.items())
-def test_what_geth_refuses_is_refused_in_its_words(raw: bytes, text: str) -> None:
+def test_invalid_transactions_get_geths_errors(raw: bytes, text: str) -> None:
     with pytest.raises(InvalidTransaction) as refused:
         decode(raw)
     assert str(refused.value) == text

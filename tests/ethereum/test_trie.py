@@ -30,7 +30,7 @@ def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
 
 
 @given(some.dictionaries(KEYS, some.binary(min_size=1, max_size=40), max_size=60), KEYS)
-def test_what_is_in_a_tree_is_found_and_proven_and_so_is_what_is_not(
+def test_presence_and_absence_in_a_trie_are_proven(
     content: dict[bytes, bytes], other: bytes
 ) -> None:
     nodes: dict[bytes, bytes] = {}
@@ -44,7 +44,7 @@ def test_what_is_in_a_tree_is_found_and_proven_and_so_is_what_is_not(
         assert proven(tree.root_hash, key, proof) == value
 
 
-def test_a_node_that_is_missing_is_told() -> None:
+def test_a_missing_trie_node_raises() -> None:
     nodes: dict[bytes, bytes] = {}
     tree = HexaryTrie(nodes)
     for number in range(20):

@@ -43,7 +43,7 @@ class Numbers:
         return after + 1
 
 
-def test_who_follows_while_it_is_stopped_starts_no_second_thread(
+def test_follow_during_stop_starts_no_second_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = Numbers()

@@ -21,7 +21,7 @@ def categories(height: int) -> list[str]:
     return [message.category for message in messages_at(BACKEND, height)]
 
 
-def test_a_block_tells_of_its_round_and_then_of_itself() -> None:
+def test_a_block_emits_its_round_events_before_its_block_events() -> None:
     block = ["NewBlock", "NewBlockHeader", "NewBlockEvents", "Tx", "Tx"]
 
     assert categories(2) == [*ROUND, *block, "NewRoundStep"]
@@ -42,7 +42,7 @@ def test_a_block_has_five_steps_of_which_the_last_is_to_the_next_height() -> Non
     ]
 
 
-def test_evidence_and_validator_updates_are_told() -> None:
+def test_evidence_and_validator_updates_are_emitted() -> None:
     told = {name for height in range(1, 9) for name in categories(height)}
 
     assert {"NewEvidence", "ValidatorSetUpdates"} <= told

@@ -92,7 +92,7 @@ def test_a_query_of_the_grammar_is_read_and_its_normal_form_is_the_same(text: st
 
 @given(st.lists(PIECES, max_size=8).map(" ".join))
 @example("a.b = 'x' '")
-def test_what_the_oracle_refuses_is_refused(text: str) -> None:
+def test_queries_that_lark_refuses_are_refused(text: str) -> None:
     # CometBFT: a string that is open ends the text, and is nothing itself.
     is_open = text.count("'") % 2 == 1
     try:
@@ -136,7 +136,7 @@ def test_no_text_raises_anything_but_a_syntax_error(text: str) -> None:
         ("a=5 and b=6", "offset 4: got tag, wanted AND operator"),
     ],
 )
-def test_an_error_says_where_and_what(text: str, error: str) -> None:
+def test_a_parse_error_names_position_and_cause(text: str, error: str) -> None:
     with pytest.raises(QuerySyntaxError) as raised:
         parse(text)
 

@@ -53,12 +53,12 @@ def test_heights_of_transactions(text: str, low: int, high: int) -> None:
         "app.key > DATE 2020-01-01",
     ],
 )
-def test_what_no_transaction_can_satisfy(text: str) -> None:
+def test_contradictory_transaction_queries_have_no_plan(text: str) -> None:
     assert txs(text) is None
 
 
 @pytest.mark.parametrize("text", ["block.height EXISTS", "block.height CONTAINS '5'"])
-def test_what_no_block_can_satisfy(text: str) -> None:
+def test_contradictory_block_queries_have_no_plan(text: str) -> None:
     assert blocks(text) is None
 
 

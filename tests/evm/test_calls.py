@@ -51,7 +51,7 @@ def error_data(kind: str, types: list[str], *values: object) -> str:
     return "0x" + kind + encode(types, values).hex()
 
 
-def test_a_call_gives_what_the_contract_returns(node: Running) -> None:
+def test_eth_call_returns_the_contracts_output(node: Running) -> None:
     assert node.ask("eth_call", {"to": ECHO, "data": "0x1234"}) == "0x1234"
     assert node.ask("eth_call", {"to": ECHO, "input": "0x12"}, "latest") == "0x12"
     assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest") == "0x"
@@ -74,7 +74,7 @@ REASONS = [
 
 @pytest.mark.parametrize("method", ["eth_call", "eth_estimateGas"])
 @pytest.mark.parametrize(("data", "text"), REASONS)
-def test_a_revert_is_told_with_its_data(
+def test_a_revert_error_carries_its_data(
     node: Running, method: str, data: str, text: str
 ) -> None:
     error = node.error(method, {"to": REVERTS, "data": data})
@@ -121,7 +121,7 @@ REFUSED_INPUTS = [
 
 
 @pytest.mark.parametrize(("number", "data", "text"), REFUSED_INPUTS)
-def test_what_a_precompiled_contract_refuses_is_told_in_geths_words(
+def test_precompile_failures_get_geths_errors(
     node: Running, number: int, data: bytes, text: str
 ) -> None:
     call = {"to": at(number), "data": f"0x{data.hex()}"}
@@ -202,7 +202,7 @@ def test_blobs_are_paid_for(node: Running, method: str) -> None:
     assert answer["message"].split(" (")[0].endswith(f"have 0 want {0x10 << 17}")
 
 
-def test_who_has_all_there_is_may_be_given_more(node: Running) -> None:
+def test_a_balance_overflow_in_a_call_is_accepted(node: Running) -> None:
     rich = {NOBODY: {"balance": hex(2**256 - 1)}}
     gift = {"from": ME, "to": NOBODY, "value": "0x1"}
     assert node.ask("eth_call", gift, "latest", rich) == "0x"
@@ -322,7 +322,7 @@ def test_storage_keys_are_a_list(node: Running, keys: Any) -> None:
     assert "[]common.Hash" in error["message"]
 
 
-def test_an_estimate_pays_for_what_is_given_back_afterwards(node: Running) -> None:
+def test_an_estimate_covers_gas_before_refunds(node: Running) -> None:
     # EIP-7702: 12,500 of the 25,000 that each costs are given back where the account is known.
     signed: Any = OTHER.sign_authorization(
         {"chainId": CHAIN_ID, "address": COUNTER, "nonce": 0}
@@ -350,7 +350,7 @@ def test_estimates_of_plain_transfers_are_exact(node: Running) -> None:
     assert node.number("eth_estimateGas", few) == 21_000
 
 
-def test_an_estimate_counts_what_the_sender_can_pay(node: Running) -> None:
+def test_an_estimate_is_capped_by_the_senders_balance(node: Running) -> None:
     poor = {NOBODY: {"balance": hex(60_000 * 2 * GWEI)}}
     call = {"from": NOBODY, "to": COUNTER, "maxFeePerGas": hex(2 * GWEI)}
     call |= {"maxPriorityFeePerGas": hex(2 * GWEI)}
@@ -367,7 +367,7 @@ def test_an_estimate_counts_what_the_sender_can_pay(node: Running) -> None:
         assert "insufficient funds for transfer" in error["message"]
 
 
-def test_a_fee_below_the_blocks_is_told(node: Running) -> None:
+def test_a_fee_below_the_base_fee_is_refused(node: Running) -> None:
     error = node.error("eth_call", {"to": ECHO, "gasPrice": "0x1"})
     assert error["message"].startswith("max fee per gas less than block base fee: address ")
 

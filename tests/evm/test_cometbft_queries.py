@@ -34,7 +34,7 @@ class Scanned(EmbeddedChain):
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("text", LETTERS)
-def test_a_transaction_is_told_of_by_its_recipient(
+def test_tx_search_finds_an_evm_transaction_by_recipient(
     chain: EmbeddedChain, key: str, text: str
 ) -> None:
     query = f"tm.event='Tx' AND {key}='{text}'"

@@ -63,7 +63,7 @@ def test_a_simulation_runs_on_the_state_of_its_block(
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_the_next_nonce_counts_what_goes_into_a_block_meanwhile(
+def test_the_pending_nonce_counts_transactions_mined_meanwhile(
     node: Running, block_comes: Callable[[str, bool], None], before: bool
 ) -> None:
     block_comes("pending_by_sender", before)

@@ -107,7 +107,7 @@ def test_transactions_are_whole_or_their_hashes(ask: Ask) -> None:
         assert ask("eth_getTransactionByBlockHashAndIndex", tx["blockHash"], hex(index)) == tx
 
 
-def test_a_transaction_is_what_was_signed(ask: Ask) -> None:
+def test_eth_get_transaction_returns_the_signed_fields(ask: Ask) -> None:
     (tx,) = ask("eth_getBlockByNumber", "0x2", True)["transactions"]
 
     assert tx["from"] == ACCOUNT.address.lower()
@@ -150,7 +150,9 @@ def test_receipts_count_over_the_block(ask: Ask) -> None:
         ({"topics": [["0x" + TOPIC_B.hex(), None]]}, 2),
     ],
 )
-def test_logs_are_found_by_what_they_say(ask: Ask, wanted: dict[str, Any], found: int) -> None:
+def test_logs_are_found_by_address_and_topics(
+    ask: Ask, wanted: dict[str, Any], found: int
+) -> None:
     assert len(ask("eth_getLogs", wanted)) == found
 
 
@@ -164,7 +166,7 @@ def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
     }
 
 
-def test_the_receipt_of_a_transaction_with_blobs_tells_what_they_took(tmp_path: Path) -> None:
+def test_a_receipt_shows_blob_gas_used(tmp_path: Path) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         ask = asking(chain)
         sent = ask("eth_sendRawTransaction", "0x" + sample("blob").hex())
@@ -178,7 +180,7 @@ def test_the_receipt_of_a_transaction_with_blobs_tells_what_they_took(tmp_path: 
         assert not {"blobGasUsed", "blobGasPrice"} & before.keys()
 
 
-def test_a_node_says_what_it_has(ask: Ask) -> None:
+def test_eth_capabilities_lists_what_the_node_serves(ask: Ask) -> None:
     head = ask("eth_getBlockByNumber", "latest", False)
     kept, gone = {"disabled": False, "oldestBlock": "0x0"}, {"disabled": True}
 
@@ -225,7 +227,7 @@ def test_a_plain_number_is_read_as_geth_reads_it(
 
 
 @pytest.mark.parametrize("method", ["debug_seedHash", "debug_stacks"])
-def test_what_would_not_be_true_here_is_not_there(ask: Ask, method: str) -> None:
+def test_unsupported_methods_do_not_exist(ask: Ask, method: str) -> None:
     assert ask(method)["code"] == -32601
 
 
@@ -319,7 +321,7 @@ _UNPROTECTED = {"nonce": 9, "gas": 21000, "to": TO, "value": 0, "gasPrice": 1}
         ),
     ],
 )
-def test_what_can_not_be_sent_is_refused_in_geths_words(ask: Ask, raw: str, text: str) -> None:
+def test_invalid_transactions_get_geths_errors(ask: Ask, raw: str, text: str) -> None:
     assert ask("eth_sendRawTransaction", raw) == {"code": -32000, "message": text}
 
 
@@ -349,7 +351,7 @@ class NotYet(MemoryBackend):
         raise ResultNotFound("not yet")
 
 
-def test_a_pending_block_on_what_can_not_be_read_yet_is_null() -> None:
+def test_a_pending_block_on_an_unreadable_head_is_null() -> None:
     sample = make_chain(3)
     ask = asking(NotYet(sample.genesis, sample.blocks, state=sample.state))
 
@@ -382,7 +384,7 @@ def test_looking_for_a_transaction_reads_no_senders(tmp_path: Path, read: list[b
         assert read == [waiting]
 
 
-def test_what_waits_is_decoded_once(tmp_path: Path, read: list[bytes]) -> None:
+def test_pending_transactions_are_decoded_once(tmp_path: Path, read: list[bytes]) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         ask = asking(chain)
         polled = ask("eth_newPendingTransactionFilter")
@@ -401,7 +403,7 @@ def test_what_waits_is_decoded_once(tmp_path: Path, read: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("room", ["_KEPT_WAITING", "_KEPT_WAITING_BYTES"])
-def test_what_was_decoded_is_kept_as_far_as_there_is_room(
+def test_decoded_transactions_are_cached_within_the_limit(
     tmp_path: Path, read: list[bytes], monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
     monkeypatch.setattr(reader, room, 1)
@@ -415,7 +417,7 @@ def test_what_was_decoded_is_kept_as_far_as_there_is_room(
         assert read == waiting * 2
 
 
-def test_large_blocks_are_kept_as_far_as_there_is_room(
+def test_large_blocks_are_cached_within_the_limit(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Reader(chain)

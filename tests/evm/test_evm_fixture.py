@@ -29,7 +29,7 @@ def sent(w3: Web3, node: EvmNode) -> Any:
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_what_a_test_does_is_not_there_in_the_next(
+def test_the_evm_fixture_reverts_between_tests(
     w3: Web3, noderpc_evm: EvmNode, turn: int
 ) -> None:
     assert w3.eth.get_balance(SOMEBODY) == 0

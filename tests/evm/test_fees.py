@@ -126,7 +126,7 @@ def test_without_a_fee_market_gas_costs_nothing() -> None:
     assert ask(backend, "eth_gasPrice") == ask(backend, "eth_baseFee") == "0x0"
 
 
-def test_a_history_tells_of_fees_gas_and_tips(chain: EmbeddedChain) -> None:
+def test_fee_history_has_base_fees_gas_ratios_and_rewards(chain: EmbeddedChain) -> None:
     history = ask(chain, HISTORY, "0x2", "latest", [0, 50, 100])
 
     assert history["oldestBlock"] == "0x2"
@@ -137,7 +137,7 @@ def test_a_history_tells_of_fees_gas_and_tips(chain: EmbeddedChain) -> None:
     assert history["reward"] == [[hex(GWEI)] * 3] * 2
 
 
-def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
+def test_fee_history_begins_at_block_0(chain: EmbeddedChain) -> None:
     history = ask(chain, HISTORY, 100, "latest")
 
     assert history["oldestBlock"] == "0x0"
@@ -150,7 +150,7 @@ def test_a_history_begins_at_block_0(chain: EmbeddedChain) -> None:
 
 
 @pytest.mark.parametrize(("newest", "following"), [("0x0", "0x1"), ("0x1", "0x2")])
-def test_a_history_ends_with_the_next_block_s_own_fee(
+def test_fee_history_ends_with_the_base_fee_of_the_next_block(
     chain: EmbeddedChain, newest: str, following: str
 ) -> None:
     # The rule would make less of it: no block of this chain is half full.
@@ -159,7 +159,7 @@ def test_a_history_ends_with_the_next_block_s_own_fee(
     assert ask(chain, HISTORY, 1, newest)["baseFeePerGas"][-1] == fee == hex(GWEI)
 
 
-def test_what_comes_after_the_latest_block_is_foretold(chain: EmbeddedChain) -> None:
+def test_fee_history_predicts_the_next_base_fee(chain: EmbeddedChain) -> None:
     foretold = ask(chain, HISTORY, 1, "latest")["baseFeePerGas"][-1]
 
     assert foretold == ask(chain, "eth_baseFee")
@@ -181,7 +181,7 @@ def test_blobs_cost_nothing(chain: EmbeddedChain) -> None:
     assert history["blobGasUsedRatio"] == [0, 0]
 
 
-def test_a_history_has_no_gap_behind_block_0() -> None:
+def test_fee_history_begins_at_the_initial_height() -> None:
     maker = ChainMaker(initial_height=50)
     backend = MemoryBackend(maker.genesis, [maker.block(), maker.block()], state=maker.state)
 
@@ -224,7 +224,7 @@ def test_a_history_has_no_gap_behind_block_0() -> None:
         ),
     ],
 )
-def test_what_can_not_be_told_is_refused(
+def test_invalid_fee_history_params_get_geths_errors(
     chain: EmbeddedChain, params: list[Any], code: int, text: str
 ) -> None:
     assert ask(chain, HISTORY, *params) == {"code": code, "message": text}

@@ -103,9 +103,7 @@ def call(client: FlaskClient, method: str, *params: object) -> Any:
 
 @settings(max_examples=40, deadline=None)
 @given(contents, st.lists(asked, min_size=1, max_size=12))
-def test_what_the_index_finds_is_what_a_scan_finds(
-    parts: Any, filters: list[dict[str, object]]
-) -> None:
+def test_index_search_equals_a_full_scan(parts: Any, filters: list[dict[str, object]]) -> None:
     maker, blocks = chain_of(parts)
     scanned = client_of(MemoryBackend(maker.genesis, blocks, state=maker.state))
     with TemporaryDirectory() as folder, stored((maker, blocks), Path(folder)) as backend:
@@ -155,7 +153,7 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
         assert backend.log_heights(search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
 
 
-def test_the_index_keeps_to_its_effort(made: Made, tmp_path: Path) -> None:
+def test_a_log_index_query_respects_the_search_limits(made: Made, tmp_path: Path) -> None:
     with stored(made, tmp_path) as backend:
         for effort, setting in (
             (SearchLimits(rows=1), "NODERPC_SEARCH_MAX_ROWS"),

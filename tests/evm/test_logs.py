@@ -160,7 +160,7 @@ def test_a_thousand_alternatives_are_taken(client: FlaskClient) -> None:
         ({"search_timeout": 1e-9}, "the search was not done within"),
     ],
 )
-def test_what_is_too_much_is_refused_whole(
+def test_a_log_query_beyond_the_limit_is_refused(
     tmp_path: Path, settings: dict[str, Any], text: str
 ) -> None:
     (setting,) = settings

@@ -65,7 +65,7 @@ def result_cache(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
     return found
 
 
-def test_what_is_kept_is_answered_as_before(chain: EmbeddedChain, say: Say) -> None:
+def test_retained_blocks_are_answered_as_before_pruning(chain: EmbeddedChain, say: Say) -> None:
     before = result_cache(say, chain)
     assert len(before["logs"]["result"]) == 3
 
@@ -91,7 +91,7 @@ def test_what_is_kept_is_answered_as_before(chain: EmbeddedChain, say: Say) -> N
         ("eth_getLogs", [{"fromBlock": "0x1", "toBlock": "0x2"}]),
     ],
 )
-def test_what_is_gone_is_told_so(
+def test_pruned_blocks_get_pruned_history_unavailable(
     chain: EmbeddedChain, say: Say, method: str, params: list[Any]
 ) -> None:
     assert "result" in asked(say, method, *params)
@@ -101,9 +101,7 @@ def test_what_is_gone_is_told_so(
     assert asked(say, method, *params)["error"] == GONE
 
 
-def test_logs_that_go_while_a_batch_is_answered_are_told_so(
-    chain: EmbeddedChain, say: Say
-) -> None:
+def test_logs_pruned_during_a_batch_get_an_error(chain: EmbeddedChain, say: Say) -> None:
     wanted = {**ALL_LOGS, "fromBlock": "0x4"}
     calls = [
         {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []},
@@ -121,7 +119,7 @@ def test_logs_that_go_while_a_batch_is_answered_are_told_so(
     assert logs["error"] == GONE
 
 
-def test_what_was_in_it_is_not_found(chain: EmbeddedChain, say: Say) -> None:
+def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say: Say) -> None:
     own = "0x" + keccak(transfer(0, value=5)).hex()
     block = asked(say, "eth_getBlockByNumber", "0x2", False)["result"]["hash"]
     assert asked(say, "eth_getTransactionByHash", own)["result"]["blockHash"] == block

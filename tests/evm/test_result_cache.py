@@ -47,7 +47,7 @@ def _calls(chain: EmbeddedChain) -> Iterator[tuple[str, list[Any]]]:
     yield "eth_getTransactionReceipt", ["0x" + "00" * 32]
 
 
-def test_each_method_says_the_same_without_at_first_and_again(chain: EmbeddedChain) -> None:
+def test_each_evm_method_answers_the_same_uncached_and_cached(chain: EmbeddedChain) -> None:
     def clients() -> list[Any]:
         shared = {"json_rpc_enable": True, "evm_api": "eth"}
         without = app_for(chain, cache_bytes=0, **shared).test_client()
@@ -68,7 +68,7 @@ def test_each_method_says_the_same_without_at_first_and_again(chain: EmbeddedCha
         chain.submit(transfer(4 + 2 * turn))
 
 
-def test_what_waits_and_then_is_there_is_told_each_time(chain: EmbeddedChain) -> None:
+def test_pending_then_mined_transactions_are_never_stale(chain: EmbeddedChain) -> None:
     ask = asking(chain)
     raw = transfer(3)
     before = ask("eth_getBlockByNumber", "pending", False)["transactions"]

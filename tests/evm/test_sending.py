@@ -37,7 +37,7 @@ def pool(node: Running) -> tuple[int, int]:
     return int(found["pending"], 16), int(found["queued"], 16)
 
 
-def test_what_could_never_run_is_refused(node: Running) -> None:
+def test_transactions_that_could_never_run_are_refused(node: Running) -> None:
     assert node.refused(tx(gas=20_999)) == "intrinsic gas too low: have 20999, want 21000"
     assert node.refused(tx(gas=15_000_001, maxFeePerGas=GWEI)) == "exceeds block gas limit"
     assert node.refused(tx(value=RICH)).startswith(
@@ -166,7 +166,7 @@ def test_no_more_than_some_wait_behind_a_gap(node: Running) -> None:
     assert pool(node) == (67, 1)
 
 
-def test_a_full_pool_is_told(tmp_path: Path) -> None:
+def test_a_full_pool_gives_geths_error(tmp_path: Path) -> None:
     node = Running(tmp_path, mempool=MempoolLimits(max_txs=2))
     try:
         node.send(tx(0))
@@ -183,7 +183,7 @@ def test_a_full_pool_is_told(tmp_path: Path) -> None:
         node.close()
 
 
-def test_a_block_takes_those_that_pay_most_first(node: Running) -> None:
+def test_a_block_orders_transactions_by_fee(node: Running) -> None:
     node.send(tx(0, maxPriorityFeePerGas=1))
     node.send(tx(1, maxFeePerGas=90 * GWEI, maxPriorityFeePerGas=50 * GWEI))
     node.send(tx(0, OTHER, maxPriorityFeePerGas=2))
@@ -194,7 +194,7 @@ def test_a_block_takes_those_that_pay_most_first(node: Running) -> None:
     assert order == [(other, "0x0"), (ME, "0x0"), (ME, "0x1")]
 
 
-def test_what_cant_pay_the_base_fee_waits(node: Running) -> None:
+def test_transactions_below_the_base_fee_stay_pending(node: Running) -> None:
     node.send(tx(0, maxFeePerGas=GWEI // 2, maxPriorityFeePerGas=1))
     node.mine()
     assert (nonces(node), pool(node)) == ((0, 1), (1, 0))
@@ -204,7 +204,7 @@ def test_what_cant_pay_the_base_fee_waits(node: Running) -> None:
     assert (nonces(node), pool(node)) == ((1, 1), (0, 0))
 
 
-def test_what_fails_is_paid_and_in_the_block(node: Running) -> None:
+def test_failed_transactions_are_mined_and_charged(node: Running) -> None:
     before = node.number("eth_getBalance", ME, "latest")
     (receipt,) = node.mine(tx(to=LOOPS, gas=100_000, value=0))
     assert (receipt["status"], receipt["gasUsed"], receipt["logs"]) == ("0x0", hex(100_000), [])
@@ -213,7 +213,7 @@ def test_what_fails_is_paid_and_in_the_block(node: Running) -> None:
     assert nonces(node) == (1, 1)
 
 
-def test_what_can_no_longer_pay_is_in_no_block(node: Running) -> None:
+def test_unfunded_transactions_are_not_mined(node: Running) -> None:
     most = RICH - 21_000 * 3 * GWEI
     node.send(tx(0, value=most))
     node.send(tx(1, value=most))

@@ -182,7 +182,7 @@ def test_a_page_that_may_not_read_is_refused_as_on_other_paths() -> None:
     assert "NODERPC_READ_ORIGINS" in answer.get_json()["error"]["message"]
 
 
-def test_a_rule_of_the_host_for_the_layer_wins_and_is_told_its_setting(
+def test_a_host_route_at_the_evm_path_wins_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     host = Flask("host")

@@ -197,7 +197,7 @@ _PAID = {"maxFeePerGas": "0x77359400", "gas": "0x20000"}
         ),
     ],
 )
-def test_what_can_not_be_simulated_is_told(
+def test_invalid_simulations_get_geths_errors(
     node: Node, block: Any, options: Any, code: int, text: str
 ) -> None:
     error = simulated(node, block, **options)
@@ -211,7 +211,7 @@ def test_nothing_and_too_much_are_refused(node: Node) -> None:
     assert simulated(node, *[{"calls": [{}] * 5_000}] * 3)["code"] == -38026
 
 
-def test_other_failures_have_a_code_of_their_own(node: Node) -> None:
+def test_simulated_call_failures_have_their_codes(node: Node) -> None:
     (block,) = simulated(node, {"calls": [{"data": "0xfe"}]})
     assert block["calls"][0]["error"] == {
         "code": -32015,

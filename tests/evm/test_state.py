@@ -44,7 +44,7 @@ def node(
     made.close()
 
 
-def test_what_was_at_each_height(node: Running) -> None:
+def test_state_is_read_at_each_height(node: Running) -> None:
     for height in (0, 1, 7, BLOCKS):
         block = hex(height)
         assert node.number("eth_getTransactionCount", ME, block) == 2 * height
@@ -66,12 +66,12 @@ def test_what_was_at_each_height(node: Running) -> None:
     assert node.number("eth_getBalance", TO, {"blockHash": by_hash}) == 35
 
 
-def test_it_is_said_to_be_there(node: Running) -> None:
+def test_eth_capabilities_lists_historical_state(node: Running) -> None:
     found = node.ask("eth_capabilities")
     assert found["state"] == found["stateproofs"] == {"disabled": False, "oldestBlock": "0x0"}
 
 
-def test_what_was_never_there(node: Running) -> None:
+def test_unknown_accounts_are_empty_and_future_blocks_an_error(node: Running) -> None:
     nobody = at(0xBAD)
     assert node.number("eth_getBalance", nobody, "latest") == 0
     assert node.ask("eth_getCode", nobody, "latest") == "0x"
@@ -103,7 +103,7 @@ def word(text: str) -> bytes:
 
 @pytest.mark.parametrize("height", [0, 3, BLOCKS])
 @pytest.mark.parametrize("address", [COUNTER, CLEARS, ECHO, ME, TO, at(0xBAD)])
-def test_proofs_hold_for_who_has_the_root_alone(
+def test_eth_get_proof_verifies_against_the_state_root(
     node: Running, address: str, height: int
 ) -> None:
     root = word(node.ask("eth_getBlockByNumber", hex(height), False)["stateRoot"])
@@ -176,7 +176,7 @@ def test_a_genesis_may_have_no_accounts(app_state: bytes) -> None:
         "none",
     ],
 )
-def test_a_genesis_that_is_wrong_is_told(tmp_path: Path, alloc: Any) -> None:
+def test_an_invalid_genesis_alloc_is_refused(tmp_path: Path, alloc: Any) -> None:
     with pytest.raises(ConfigurationError, match="accounts in alloc"):
         genesis.accounts(jsoncodec.encode({"alloc": alloc}))
 
@@ -187,7 +187,7 @@ def test_no_chain_begins_with_a_wrong_genesis(tmp_path: Path) -> None:
             started(tmp_path, {"alloc": {"0x12": {}}})
 
 
-def test_a_chain_of_another_application_is_told(tmp_path: Path) -> None:
+def test_opening_a_chain_of_another_application_is_refused(tmp_path: Path) -> None:
     other = EmbeddedChain(tmp_path / "noderpc.db", produce=False)
     other.start()
     other.produce()

@@ -104,7 +104,7 @@ def test_a_step_shows_its_stack_and_the_storage_that_it_is_about(node: Node) -> 
     assert {step["op"] for step in steps if "storage" in step} == {"SLOAD", "SSTORE"}
 
 
-def test_what_a_step_shows_can_be_chosen(node: Node) -> None:
+def test_trace_options_choose_the_fields_of_a_step(node: Node) -> None:
     plain = traced(node, "relay", disableStack=True, disableStorage=True)["structLogs"]
     assert not {"stack", "storage", "memory", "returnData"} & set().union(*plain)
     whole = traced(node, "relay", enableMemory=True, enableReturnData=True)["structLogs"]
@@ -115,7 +115,7 @@ def test_what_a_step_shows_can_be_chosen(node: Node) -> None:
     assert 0 < len(few) < 10
 
 
-def test_the_plain_trace_says_what_a_failed_transaction_returned(node: Node) -> None:
+def test_struct_log_trace_shows_the_revert_data(node: Node) -> None:
     failed = traced(node, "fail")
     assert failed["returnValue"].startswith("0x08c379a0")
     poor = traced(node, "poor")
@@ -146,7 +146,7 @@ def test_refunds_are_counted_over_the_transaction(node: Node) -> None:
     assert traced(node, "clear")["structLogs"][-1]["refund"] == 4_800
 
 
-def test_what_a_new_contract_is_given_is_no_cost_of_its_instruction(node: Node) -> None:
+def test_gas_given_to_a_new_contract_is_not_the_cost_of_create(node: Node) -> None:
     steps = traced(node, "spawn")["structLogs"]
     create = next(step for step in steps if step["op"] == "CREATE")
     assert 32_000 <= create["gasCost"] < 33_000
@@ -185,7 +185,7 @@ def test_the_call_tracer_shows_failures_and_drops_their_logs(node: Node) -> None
     assert (poor["error"], poor["gasUsed"]) == ("out of gas", hex(40_000))
 
 
-def test_the_call_tracer_shows_what_is_made_and_what_ends(node: Node) -> None:
+def test_call_tracer_shows_create_and_selfdestruct(node: Node) -> None:
     (made,) = traced(node, "spawn", "callTracer")["calls"]
     assert made["type"] == "CREATE"
     assert node.ask("eth_getCode", made["to"], "latest") == made["output"]
@@ -276,7 +276,7 @@ def test_the_prestate_is_that_before_the_transaction(node: Node) -> None:
     assert not {"code", "storage"} & set().union(*bare.values())
 
 
-def test_a_difference_has_both_sides_of_what_changed(node: Node) -> None:
+def test_prestate_diff_has_values_before_and_after(node: Node) -> None:
     diff = traced(node, "bump", "prestateTracer", diffMode=True)
     slot = f"0x{0:064x}"
     assert slot not in diff["pre"][shown(FIRST)].get("storage", {})
@@ -405,7 +405,7 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         ),
     ],
 )
-def test_what_can_not_be_traced_is_told(
+def test_invalid_traces_get_errors(
     node: Node, method: str, params: list[Any], text: str
 ) -> None:
     assert node.ask(method, *params) == text
@@ -420,7 +420,7 @@ def test_a_block_of_bytes_must_follow_the_chain(node: Node) -> None:
     )
 
 
-def test_an_access_list_has_what_is_not_there_anyway(node: Node) -> None:
+def test_an_access_list_omits_accounts_that_are_warm_anyway(node: Node) -> None:
     made = node.ask("eth_createAccessList", call("relay", SECOND, 4))
     (entry,) = made["accessList"]
     assert (entry["address"], len(entry["storageKeys"])) == (shown(SECOND), 2)
@@ -433,7 +433,7 @@ def test_an_access_list_has_what_is_not_there_anyway(node: Node) -> None:
     assert [entry["address"] for entry in own] == [shown(FIRST)]
 
 
-def test_an_access_list_of_a_call_that_fails_says_so_beside_it(node: Node) -> None:
+def test_an_access_list_of_a_failing_call_has_its_error(node: Node) -> None:
     made = node.ask("eth_createAccessList", call("fail", 1))
     assert made["error"] == "execution reverted"
     assert made["accessList"]
@@ -465,7 +465,7 @@ def test_the_first_block_is_traced_on_the_state_of_the_genesis(node: Node) -> No
         assert trace["result"]["to"] == receipt["contractAddress"]
 
 
-def test_code_that_an_account_borrows_is_traced_as_its_own(node: Node) -> None:
+def test_delegated_code_is_traced_as_the_accounts_code(node: Node) -> None:
     authorization = OTHER.sign_authorization(
         {"chainId": CHAIN_ID, "address": to_checksum(FIRST), "nonce": 0}
     )
@@ -523,7 +523,7 @@ def _around(node: Node, own: str, op: str) -> tuple[Any, Any]:
     return steps[place], steps[place + 1]
 
 
-def test_what_there_is_too_little_gas_for_is_not_done(node: Node) -> None:
+def test_an_out_of_gas_instruction_touches_no_state(node: Node) -> None:
     # PUSH1 1, PUSH0, SSTORE: to a slot that is cold and empty.
     (own,) = node.block({"data": bytes.fromhex("60015f55"), "gas": 63_000})
     last = node.ask("debug_traceTransaction", own)["structLogs"][-1]

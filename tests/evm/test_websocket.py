@@ -140,7 +140,7 @@ def test_logs_are_those_that_the_filter_wants(
     assert log == client.asked("eth_getLogs", [criteria])["result"][0]
 
 
-def test_transactions_that_come_to_wait_are_told(
+def test_new_pending_transactions_notifies_of_transactions(
     client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     hashes = subscribed(client, "newPendingTransactions")
@@ -159,7 +159,7 @@ def test_transactions_that_come_to_wait_are_told(
     assert found[whole] == client.asked("eth_getTransactionByHash", [own_hash])["result"]
 
 
-def test_a_transaction_that_a_block_takes_at_once_is_told(
+def test_new_pending_transactions_notifies_of_transactions_mined_at_once(
     client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     hashes = subscribed(client, "newPendingTransactions")
@@ -172,7 +172,7 @@ def test_a_transaction_that_a_block_takes_at_once_is_told(
     assert [told(client, hashes) for _ in wanted] == wanted
 
 
-def test_receipts_are_told_in_one_list_of_a_block(
+def test_transaction_receipts_are_sent_as_one_list_per_block(
     client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     raws = [transfer(nonce) for nonce in (3, 4, 5)]
@@ -199,7 +199,7 @@ def test_receipts_are_told_in_one_list_of_a_block(
     assert error["error"]["message"].startswith("exceed max number of transaction hashes")
 
 
-def test_syncing_is_told_at_once_and_when_it_changes(
+def test_syncing_is_sent_at_once_and_on_change(
     client: WebSocketClient, chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = subscribed(client, "syncing")
@@ -230,7 +230,7 @@ def test_ids_are_those_of_one_connection(serving: Serve, chain: EmbeddedChain) -
     assert one.asked("eth_blockNumber")["result"] == "0x4"
 
 
-def test_the_reply_comes_before_what_it_tells_of(
+def test_the_subscribe_reply_precedes_its_notifications(
     client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     calls = [
@@ -247,7 +247,7 @@ def test_the_reply_comes_before_what_it_tells_of(
     assert told(client, heads)["number"] == "0x4"
 
 
-def test_what_was_subscribed_in_a_batch_can_end_in_it(client: WebSocketClient) -> None:
+def test_a_batch_can_subscribe_and_unsubscribe(client: WebSocketClient) -> None:
     own = subscribed(client, "newHeads")
     unsubscribe = {"jsonrpc": "2.0", "method": "eth_unsubscribe", "params": [own]}
     client.text(json.dumps([{**unsubscribe, "id": 1}, {**unsubscribe, "id": 2}]))
@@ -341,7 +341,7 @@ def test_a_message_over_the_limit_ends_the_connection(serving: Serve) -> None:
     assert client.closed == 1009
 
 
-def test_whoever_falls_behind_is_hung_up_on(chain: EmbeddedChain) -> None:
+def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
     app = app_for(chain, json_rpc_enable=True, event_buffer=1)
     layer = mounts(app)["noderpc"]._evm
     assert layer is not None

@@ -129,14 +129,14 @@ def test_the_form_sends_a_pair(app: Flask) -> None:
         ({"name": "a", "value": "x" * 2_000_000}, "Tx too large"),
     ],
 )
-def test_the_form_says_what_can_t_be_sent(app: Flask, form: dict[str, Any], text: str) -> None:
+def test_the_form_shows_invalid_input(app: Flask, form: dict[str, Any], text: str) -> None:
     # Werkzeug's own limit on a form field is lower than the mempool's on a transaction.
     app.config["MAX_FORM_MEMORY_SIZE"] = 5_000_000
 
     assert text in send(app, **form)
 
 
-def test_the_form_says_what_was_sent_before(app: Flask) -> None:
+def test_the_form_reports_a_duplicate_transaction(app: Flask) -> None:
     send(app, name="a", value="1")
 
     assert "tx already exists in cache" in send(app, name="a", value="1")
@@ -207,7 +207,7 @@ def test_every_page_is_as_wide_as_the_screen(app: Flask, path: str) -> None:
     assert '<meta name="viewport" content="width=device-width' in page.text
 
 
-def test_what_is_no_text_is_shown_as_hex(app: Flask) -> None:
+def test_binary_values_are_shown_as_hex(app: Flask) -> None:
     grown(app, b"raw=\x02\xf8\x70", b"line=\n", b"text=\xc3\xa9")
 
     shown = [code for row in rows(app, "txs") for code in re.findall("<code>(.*?)<", row)]

@@ -85,7 +85,7 @@ def test_a_new_block_appears(explorer: Explorer) -> None:
     assert not page.is_reloaded()
 
 
-def test_the_form_says_what_became_of_a_transaction_and_it_appears(explorer: Explorer) -> None:
+def test_the_form_reports_the_result_and_the_transaction_appears(explorer: Explorer) -> None:
     page = explorer.page
     page.send("a=b", "c")
     page.until(lambda: page.text("message") == "not a name and a value", "a refusal")
@@ -97,7 +97,7 @@ def test_the_form_says_what_became_of_a_transaction_and_it_appears(explorer: Exp
     assert not page.is_reloaded()
 
 
-def test_a_transaction_of_somebody_else_appears(explorer: Explorer) -> None:
+def test_a_transaction_of_another_client_appears(explorer: Explorer) -> None:
     sent = get(explorer.url, "/broadcast_tx_sync", {"tx": '"name=hal"'})
     assert sent.json["result"]["code"] == "0"
 
@@ -128,7 +128,7 @@ def test_live_rows_are_those_of_a_reload(by_hand: Explorer) -> None:
     assert (page.rows("blocks"), page.rows("txs")) == live
 
 
-def test_no_more_rows_are_kept_than_a_reload_would_show(by_hand: Explorer) -> None:
+def test_live_rows_are_limited_as_after_a_reload(by_hand: Explorer) -> None:
     for number in range(23):
         by_hand.chain.submit(b"k%d=v" % number)
         by_hand.chain.produce()

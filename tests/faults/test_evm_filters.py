@@ -108,7 +108,7 @@ def test_a_client_of_a_killed_worker_finds_its_filters_again(
     assert told(client, logs)["transactionHash"] == third
 
 
-def test_processes_that_poll_one_filter_tell_each_block_once(
+def test_processes_that_share_a_filter_return_each_block_once(
     connections: ExitStack, chain: EmbeddedChain
 ) -> None:
     clients = [connected(connections, served(connections, chain, kind)) for kind in KINDS]

@@ -179,7 +179,7 @@ def run_until_killed(node: Process, randomness: random.Random) -> Mined:
     return clients.mined
 
 
-def test_a_killed_node_keeps_what_it_answered_as_mined(
+def test_a_killed_node_has_every_transaction_it_answered_as_mined(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = random.randrange(1 << 32)

@@ -69,7 +69,9 @@ def flood(client: WebSocketClient, frame: bytes, until: float) -> int:
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_costs_little_and_delays_nobody(server: Server, name: str) -> None:
+def test_a_flood_costs_little_and_does_not_slow_other_clients(
+    server: Server, name: str
+) -> None:
     flooding, other = (WebSocketClient(server.url, timeout=PATIENCE) for _ in range(2))
     with closing(flooding), closing(other):
         flooding.raw(BEGINNINGS.get(name, b""))

@@ -65,7 +65,7 @@ def test_a_producer_paused_past_its_lease_does_not_fork_the_chain(tmp_path: Path
         assert backend.verify() == backend.latest_height()
 
 
-def test_a_paused_producer_gets_its_turn_when_the_other_stops(tmp_path: Path) -> None:
+def test_a_paused_producer_takes_over_when_the_other_stops(tmp_path: Path) -> None:
     database = tmp_path / "chain.db"
     with processes() as start, opened(database) as backend:
         first = start(database, interval=0.01, lease=LEASE, empty=True)

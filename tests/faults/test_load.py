@@ -84,7 +84,7 @@ def kill(client: WebSocketClient) -> None:
     client.close()
 
 
-def test_nothing_is_left_of_a_crowd_that_is_killed_at_once(server: Server) -> None:
+def test_many_clients_killed_at_once_leak_nothing(server: Server) -> None:
     if server.kind == "gthread":
         pytest.skip("its pool keeps its threads")
     with closing(WebSocketClient(server.url, timeout=PATIENCE)) as first:
@@ -119,7 +119,7 @@ def test_nothing_is_left_of_a_crowd_that_is_killed_at_once(server: Server) -> No
     assert grown < 5_000 + KILLED * 4
 
 
-def test_whoever_never_reads_is_closed_and_delays_nobody(server: Server) -> None:
+def test_a_non_reading_subscriber_is_closed_and_delays_no_other(server: Server) -> None:
     deaf, sender = (WebSocketClient(server.url, timeout=PATIENCE) for _ in range(2))
     watcher = Watcher(server)
     with closing(deaf), closing(sender):

@@ -73,7 +73,9 @@ def read_all(readers: list[Reader], wanted: int) -> None:
                     selector.unregister(key.fileobj)
 
 
-def test_blocks_of_any_size_reach_all_who_read(server: Server, database: Path) -> None:
+def test_blocks_of_any_size_reach_all_reading_subscribers(
+    server: Server, database: Path
+) -> None:
     took = []
     with closing(EmbeddedChain(database, produce=False)) as chain, ExitStack() as stack:
         clients = [

@@ -31,7 +31,7 @@ def base_of(database: Path) -> int:
         return int(at.execute("SELECT min(height) FROM blocks").fetchone()[0])
 
 
-def test_a_store_whose_pruning_is_killed_is_sound(tmp_path: Path) -> None:
+def test_a_store_is_consistent_after_pruning_is_killed(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     randomness = random.Random(seed)

@@ -52,7 +52,7 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
         assert "Traceback" not in server.log()
 
 
-def test_a_host_that_did_not_patch_is_told_and_serves_on(tmp_path: Path) -> None:
+def test_an_unpatched_gevent_host_gets_an_error_and_continues_to_serve(tmp_path: Path) -> None:
     with serving(UNPATCHED, tmp_path / "chain.db") as server:
         with pytest.raises(ConnectionRefusedError, match="501"):
             WebSocketClient(server.url)
@@ -67,7 +67,7 @@ def test_a_host_that_did_not_patch_is_told_and_serves_on(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_what_comes_after_a_close_is_no_request(kind: str, tmp_path: Path) -> None:
+def test_bytes_after_a_websocket_close_are_ignored(kind: str, tmp_path: Path) -> None:
     with serving(kind, tmp_path / "chain.db") as server:
         with closing(WebSocketClient(server.url, timeout=PATIENCE)) as client:
             client.raw(

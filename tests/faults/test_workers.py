@@ -115,7 +115,7 @@ def follow_through_a_kill(chain: EmbeddedChain, crowd: Crowd, deserted: Server) 
 
 
 @pytest.mark.parametrize("killed", (0, 1) if is_long() else (1,), ids=KINDS.__getitem__)
-def test_a_killed_worker_costs_nobody_an_event(
+def test_no_event_is_lost_when_a_worker_is_killed(
     chain: EmbeddedChain,
     servers: list[Server],
     killed: int,

@@ -93,7 +93,7 @@ def test_a_method_that_is_denied_is_not_there_whichever_way_it_is_asked(denied: 
     assert '"result"' in denied.post("eth_chainId", "/evm")
 
 
-def test_only_what_is_allowed_is_there(app: Flask) -> None:
+def test_only_allowed_methods_exist(app: Flask) -> None:
     for found in ways(app, allow_methods=["health", "eth_chainId"]):
         assert found.get("health")[0] == 200
         assert '"result"' in found.post("eth_chainId", "/evm")
@@ -148,7 +148,7 @@ def authorized(app: Flask) -> Iterator[Ways]:
     yield from ways(app, authorize=by_token)
 
 
-def test_who_is_not_authorized_gets_nothing_whichever_way(authorized: Ways) -> None:
+def test_unauthorized_calls_are_refused_on_every_transport(authorized: Ways) -> None:
     status, text = authorized.get("status")
     assert status == 403
     for answer in (
@@ -166,7 +166,7 @@ def test_who_is_not_authorized_gets_nothing_whichever_way(authorized: Ways) -> N
     assert authorized.get("health")[0] == 200
 
 
-def test_who_is_authorized_is_served(authorized: Ways) -> None:
+def test_authorized_calls_are_served(authorized: Ways) -> None:
     authorized.headers["Authorization"] = "Bearer right"
     assert authorized.get("status")[0] == 200
     assert authorized.batch("status").count('"result"') == 2
@@ -174,7 +174,7 @@ def test_who_is_authorized_is_served(authorized: Ways) -> None:
     assert "result" in authorized.websocket("eth_chainId", "/evm/ws")
 
 
-def test_nobody_else_may_keep_what_somebody_may_read(app: Flask) -> None:
+def test_authorized_responses_are_private_to_caches(app: Flask) -> None:
     for found in ways(app, authorize=by_token, dialect="comet-0.38"):
         headers = {"Authorization": "Bearer right"}
         body = {"jsonrpc": "2.0", "id": 1, "method": "block", "params": {"height": "1"}}
@@ -325,7 +325,7 @@ def test_hosts_that_are_listed_are_served(hosts: Ways, host: str) -> None:
     assert hosts.get("status")[0] == 200
 
 
-def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
+def test_request_cost_counts_the_calls_of_a_request(app: Flask) -> None:
     left = 5
 
     @app.before_request
@@ -341,7 +341,7 @@ def test_a_host_can_count_what_a_request_costs(app: Flask) -> None:
         assert found.post("health") == "too much\n"
 
 
-def test_a_body_costs_what_it_holds_by_whichever_method_it_comes(app: Flask) -> None:
+def test_request_cost_does_not_depend_on_the_http_method(app: Flask) -> None:
     costs = []
     app.before_request(lambda: costs.append(request_cost()))
     body = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 3
@@ -366,7 +366,7 @@ def test_counting_leaves_the_host_s_views_their_bodies(app: Flask) -> None:
     assert (answer.status_code, answer.text) == (200, "6000000")
 
 
-def test_with_flask_limiter_a_batch_costs_what_its_calls_would(app: Flask) -> None:
+def test_flask_limiter_charges_a_batch_for_each_call(app: Flask) -> None:
     for found in ways(app):
         limiter = Limiter(get_remote_address, app=app, storage_uri="memory://")
         mounted = app.blueprints["noderpc"]

@@ -95,7 +95,7 @@ def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
     assert taken < LIMIT + FIXED
 
 
-def test_what_is_counted_is_what_is_taken(chain: EmbeddedChain) -> None:
+def test_counted_cache_bytes_are_the_bytes_used(chain: EmbeddedChain) -> None:
     app = app_with_mounts(chain, 1 << 30)
     asks(app)
     # Again, with empty caches and everything else as it is then.
@@ -123,7 +123,9 @@ def test_the_page_of_numbers_shows_both(chain: EmbeddedChain) -> None:
     assert memory.used < resident
 
 
-def test_the_largest_mount_counts_and_zero_keeps_no_answers(chain: EmbeddedChain) -> None:
+def test_the_largest_cache_bytes_of_mounts_is_the_limit_and_zero_disables_it(
+    chain: EmbeddedChain,
+) -> None:
     app = Flask("host")
     for name, size in (("one", 0), ("two", LIMIT)):
         NodeRPC(app, backend=chain, name=name, url_prefix=f"/{name}", cache_bytes=size)
@@ -140,7 +142,7 @@ def of_size(memory: CacheMemory) -> LRUCache[int, bytes]:
     return LRUCache(1_000_000, memory.limit, len, memory)
 
 
-def test_the_largest_cache_makes_room() -> None:
+def test_the_largest_cache_evicts_first() -> None:
     memory = CacheMemory(10_000)
     large, small = of_size(memory), of_size(memory)
     for number in range(20):
@@ -156,7 +158,7 @@ def test_the_largest_cache_makes_room() -> None:
     assert memory.used == small.bytes
 
 
-def test_an_entry_larger_than_all_room_is_the_only_one() -> None:
+def test_an_entry_larger_than_the_limit_evicts_all_others() -> None:
     memory = CacheMemory(10_000)
     one, other = of_size(memory), of_size(memory)
     one.put(1, bytes(100))

@@ -127,7 +127,7 @@ def test_a_client_is_one_whichever_port_and_form_its_address_has(
     assert "result" in waiting.result(20)
 
 
-def test_nobody_has_all_places_of_those_who_wait(
+def test_one_client_cannot_take_all_waiter_slots(
     start: Callable[..., Server], node: Node
 ) -> None:
     server = start(max_waiting_calls=3)

@@ -62,7 +62,7 @@ def test_the_document_answers_get_alone(make_app: MakeApp) -> None:
         ("/node", "/nodes", "404 NOT FOUND", False),
     ],
 )
-def test_what_no_rule_matches_below_a_mount_tells_the_time_too(
+def test_a_404_below_a_mount_has_x_server_time(
     make_app: MakeApp, prefix: str | None, path: str, status: str, is_ours: bool
 ) -> None:
     host = make_app()
@@ -231,7 +231,7 @@ def test_methods_of_the_websocket_are_not_found_elsewhere(
         ([("block", None)], False),
     ],
 )
-def test_a_post_may_be_kept_when_all_its_calls_may(
+def test_a_post_is_cacheable_when_all_its_calls_are(
     client: FlaskClient, calls: list[tuple[str, str | None]], kept: bool
 ) -> None:
     batch = [

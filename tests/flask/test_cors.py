@@ -26,7 +26,7 @@ def preflight(app: Flask, origin: str = WALLET, **headers: str) -> TestResponse:
     return app.test_client().options("/", headers=asked)
 
 
-def test_without_origins_nothing_is_said(make_app: MakeApp) -> None:
+def test_without_origins_no_cors_headers_are_sent(make_app: MakeApp) -> None:
     host = make_app()
     NodeRPC(host)
 
@@ -50,7 +50,7 @@ def test_a_listed_origin_may_read(app: Flask, origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["", "https://evil.example", "null", WALLET + ".evil"])
-def test_another_origin_is_told_nothing(app: Flask, origin: str) -> None:
+def test_a_foreign_origin_gets_no_cors_headers(app: Flask, origin: str) -> None:
     headers = {"Origin": origin} if origin else {}
 
     answer = app.test_client().get("/health", headers=headers)
@@ -68,7 +68,7 @@ def test_any_origin_is_named_by_a_star(make_app: MakeApp) -> None:
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_a_preflight_is_answered_for_what_is_allowed(app: Flask) -> None:
+def test_a_preflight_lists_allowed_methods_and_headers(app: Flask) -> None:
     answer = preflight(app, **{"Access-Control-Request-Headers": "content-type,accept"})
 
     assert (answer.status_code, answer.data) == (204, b"")
@@ -150,7 +150,7 @@ def test_a_preflight_is_answered_in_a_host_without_options(make_app: MakeApp) ->
 
 
 @pytest.mark.parametrize("origin", [WALLET, "https://evil.example", ""])
-def test_caches_keep_apart_what_some_pages_may_not_read(make_app: MakeApp, origin: str) -> None:
+def test_read_origins_responses_vary_by_origin(make_app: MakeApp, origin: str) -> None:
     host = make_app(NODERPC_READ_ORIGINS=[WALLET])
     NodeRPC(host)
     headers = {"Origin": origin, "Sec-Fetch-Site": "cross-site"} if origin else {}

@@ -95,7 +95,7 @@ def call(request: pytest.FixtureRequest) -> Iterator[Call]:
         yield lambda method, *params: socket.asked(method, params)
 
 
-def test_an_own_method_is_answered_by_every_transport_in_ethereums_encoding(call: Call) -> None:
+def test_a_custom_method_is_answered_on_every_transport_in_ethereum_json(call: Call) -> None:
     found = call("acme_echo", "0x10", "0xab", "a", True)
 
     assert found["result"] == {"count": "0x10", "data": "0xab", "text": "a", "flag": True}
@@ -112,7 +112,7 @@ def test_an_own_method_is_answered_by_every_transport_in_ethereums_encoding(call
         (["0x1", "0x", "", "", 1], "too many arguments, want at most 4"),
     ],
 )
-def test_bad_parameters_of_an_own_method_are_refused_as_geth_does(
+def test_bad_parameters_of_a_custom_method_get_geths_errors(
     call: Call, params: list[Any], message: str
 ) -> None:
     error = call("acme_echo", *params)["error"]
@@ -121,7 +121,7 @@ def test_bad_parameters_of_an_own_method_are_refused_as_geth_does(
     assert error["message"].startswith(message)
 
 
-def test_an_own_method_is_served_by_its_namespace_and_the_guards(call: Call) -> None:
+def test_a_custom_method_follows_its_namespace_and_access_rules(call: Call) -> None:
     listed = {row["name"] for row in call("rpc.discover")["result"]["methods"]}
 
     # Of a custom namespace, enabled by its route; and of eth, which the setting enables.
@@ -132,7 +132,7 @@ def test_an_own_method_is_served_by_its_namespace_and_the_guards(call: Call) -> 
         assert unserved not in listed
 
 
-def test_an_own_result_has_the_schema_beside_its_route() -> None:
+def test_a_custom_result_is_dumped_by_the_schema_of_its_route() -> None:
     client = app_with(evm_api=("acme",)).test_client()
 
     def called(method: str) -> Any:
@@ -167,7 +167,7 @@ def test_a_row_that_cannot_be_served_is_refused_when_it_is_mounted(message: str)
         app_with(BAD_ROWS[message])
 
 
-def test_own_methods_need_the_evm_layer() -> None:
+def test_custom_methods_need_the_evm_layer() -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_JSON_RPC_ENABLE"):
         app_with(json_rpc_enable=False)
 

@@ -30,7 +30,7 @@ def memory() -> MemoryBackend:
     return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
 
 
-def test_routes_of_one_s_own_stand_beside_those_of_the_node(make_app: MakeApp) -> None:
+def test_custom_routes_are_served_beside_those_of_the_node(make_app: MakeApp) -> None:
     def ping(ctx: Context, params: NoParams) -> Empty:
         """Answers."""
         return Empty()
@@ -67,7 +67,7 @@ def greeting(make_app: MakeApp, dialect: str) -> Flask:
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.34", "comet-1.0"])
-def test_a_route_of_one_s_own_takes_a_plain_dataclass_and_answers_with_a_dict(
+def test_a_custom_route_takes_a_dataclass_and_returns_a_dict(
     greeting: Flask,
 ) -> None:
     client = greeting.test_client()
@@ -87,7 +87,7 @@ def test_a_route_of_one_s_own_takes_a_plain_dataclass_and_answers_with_a_dict(
 
 
 @pytest.mark.parametrize("dialect", ["document"])
-def test_what_it_can_t_read_is_told_as_of_the_node_s_own(greeting: Flask) -> None:
+def test_a_custom_route_reports_bad_parameters_like_the_node(greeting: Flask) -> None:
     client = greeting.test_client()
 
     missing, wrong = client.get("/greet"), client.get('/greet?name="a"&times=x')
@@ -98,7 +98,7 @@ def test_what_it_can_t_read_is_told_as_of_the_node_s_own(greeting: Flask) -> Non
 
 
 @pytest.mark.parametrize("answer", [[1, "a"], (1,), "text", 7, 1.5, True, {}, None])
-def test_it_may_answer_with_what_json_has(make_app: MakeApp, answer: Any) -> None:
+def test_a_custom_route_may_return_any_json_value(make_app: MakeApp, answer: Any) -> None:
     app = make_app()
     kind = type({} if answer is None else answer)
     routes = [Route("own", lambda ctx, params: answer, NoParams, kind)]
@@ -123,7 +123,7 @@ def test_it_may_answer_with_what_json_has(make_app: MakeApp, answer: Any) -> Non
         (ValueError("a bug"), 500, -32603, "the call failed; the server's log says why"),
     ],
 )
-def test_what_a_handler_raises_on_purpose_is_told(
+def test_errors_raised_by_a_handler_are_sent(
     make_app: MakeApp, error: Exception, status: int, code: int, text: str
 ) -> None:
     def fail(ctx: Context, params: NoParams) -> dict[str, Any]:

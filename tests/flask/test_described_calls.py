@@ -100,9 +100,7 @@ def answered(case: Any) -> Any:
 
 
 @pytest.mark.parametrize(("dialect", "name"), EVERY)
-def test_what_is_described_is_taken_and_answered_as_described(
-    operation: Any, name: str
-) -> None:
+def test_calls_from_openapi_are_answered_as_described(operation: Any, name: str) -> None:
     @made_up
     @given(case=operation.as_strategy(query=FIXED.get(name)))
     def run(case: Any) -> None:

@@ -386,6 +386,6 @@ def test_every_method_of_the_evm_layer_is_as_described(evm: FlaskClient) -> None
             assert_described(methods[name], given, result, document)
 
 
-def test_what_can_not_be_is_told_of_and_refused(evm: FlaskClient) -> None:
+def test_methods_documented_as_unsupported_are_refused(evm: FlaskClient) -> None:
     for name in NEVER_ANSWERED:
         assert asked(evm, name)["error"]["code"] == -32004, name

@@ -116,7 +116,7 @@ def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: s
     backend.close()
 
 
-def test_parameters_say_what_they_are_and_what_holds_without_them(
+def test_parameters_have_types_and_defaults_in_openapi(
     backend: chain.PeeredBackend,
 ) -> None:
     paths = app_for(backend).test_client().get("/openapi.json").get_json()["paths"]
@@ -127,7 +127,7 @@ def test_parameters_say_what_they_are_and_what_holds_without_them(
     assert not parameters["prove"]["required"]
 
 
-def test_a_mount_describes_what_it_serves_where_it_serves_it(
+def test_openapi_lists_the_routes_of_its_mount_at_their_paths(
     backend: chain.PeeredBackend,
 ) -> None:
     app = Flask("host")
@@ -146,7 +146,7 @@ def test_the_host_may_have_the_path_of_the_document(backend: chain.PeeredBackend
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_discover_tells_of_every_method(backend: chain.PeeredBackend, dialect: str) -> None:
+def test_rpc_discover_lists_every_method(backend: chain.PeeredBackend, dialect: str) -> None:
     client = app_for(backend, dialect=dialect).test_client()
     found = called(client, "rpc.discover")["result"]
 
@@ -170,7 +170,7 @@ def asked(client: FlaskClient, method: str, *params: Any) -> Any:
     return client.post("/evm", json=body).get_json()
 
 
-def test_discover_of_the_evm_layer_tells_of_every_method(evm: FlaskClient) -> None:
+def test_rpc_discover_of_the_evm_layer_lists_every_method(evm: FlaskClient) -> None:
     found = asked(evm, "rpc.discover")["result"]
 
     assert [method["name"] for method in found["methods"]] == [
@@ -192,7 +192,7 @@ def everything(client: FlaskClient, path: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_document_says_whether_texts_need_quotes(
+def test_openapi_states_if_strings_need_quotes(
     backend: chain.PeeredBackend, dialect: str
 ) -> None:
     client = app_for(backend, dialect=dialect).test_client()
@@ -207,7 +207,7 @@ def test_the_document_says_whether_texts_need_quotes(
     assert ("Texts stand as they are, in double quotes, or" in said) != needs_quotes
 
 
-def test_no_description_tells_of_settings(backend: chain.PeeredBackend) -> None:
+def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) -> None:
     app = Flask("host")
     app.secret_key = CANARY
     texts: dict[str, Any] = {
@@ -249,7 +249,7 @@ def methods_told(client: FlaskClient) -> set[str]:
     return {method["name"] for method in methods}
 
 
-def test_unsafe_routes_are_told_of_where_they_are(backend: chain.PeeredBackend) -> None:
+def test_unsafe_routes_are_described_only_when_enabled(backend: chain.PeeredBackend) -> None:
     unsafe = {route.name for route in UNSAFE_ROUTES}
 
     assert not told_of(app_for(backend).test_client()) & unsafe
@@ -260,9 +260,7 @@ def test_unsafe_routes_are_told_of_where_they_are(backend: chain.PeeredBackend) 
     "guards",
     [{"deny_methods": ["status", "dial_*"]}, {"allow_methods": ["rpc.discover", "health"]}],
 )
-def test_what_is_not_there_for_anybody_is_told_to_nobody(
-    backend: chain.PeeredBackend, guards: Any
-) -> None:
+def test_denied_methods_are_not_described(backend: chain.PeeredBackend, guards: Any) -> None:
     client = app_for(backend, rpc_unsafe=True, **guards).test_client()
     told = told_of(client)
 
@@ -272,7 +270,7 @@ def test_what_is_not_there_for_anybody_is_told_to_nobody(
         assert "-32601" not in client.get(f"/{name}").text
 
 
-def test_what_is_denied_of_the_evm_layer_is_told_to_nobody(
+def test_denied_evm_methods_are_not_described(
     backend: chain.PeeredBackend,
 ) -> None:
     app = app_for(backend, json_rpc_enable=True, deny_methods=["eth_get*"])
@@ -285,7 +283,7 @@ def test_what_is_denied_of_the_evm_layer_is_told_to_nobody(
     assert not any(name.startswith("eth_get") for name in told)
 
 
-def test_a_method_without_its_path_is_told_of_as_a_method(
+def test_a_method_without_a_path_is_described_as_a_method(
     backend: chain.PeeredBackend,
 ) -> None:
     client = app_for(backend, exclude_routes=["genesis"]).test_client()

@@ -42,7 +42,7 @@ def app(make_app: MakeApp) -> Flask:
     return host
 
 
-def test_the_host_s_own_routes_keep_working(app: Flask) -> None:
+def test_routes_of_the_host_still_work(app: Flask) -> None:
     app.add_url_rule("/hello", view_func=lambda: "hello")
 
     assert app.test_client().get("/hello").text == "hello"
@@ -77,7 +77,7 @@ def test_hooks_of_the_host_see_every_call(app: Flask) -> None:
     assert all(answer.headers["X-Host"] == "here" for answer in answers)
 
 
-def test_a_hook_may_turn_a_call_away(app: Flask) -> None:
+def test_a_before_request_hook_may_refuse_a_call(app: Flask) -> None:
     @app.before_request
     def guard() -> None:
         g.user = request.headers.get("X-User")
@@ -236,7 +236,7 @@ def mounted(app: Flask, add: Callable[[Flask], None], *, first: bool) -> FlaskCl
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("path", ["/", "/health", "/health/"])
 @pytest.mark.parametrize("dialect", ["document", "comet-1.0"])
-def test_an_app_with_its_own_index_or_health_page_keeps_it(
+def test_an_index_or_health_page_of_the_app_wins(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture, path: str, dialect: str, *, first: bool
 ) -> None:
     app = make_app(NODERPC_DIALECT=dialect)
@@ -249,7 +249,7 @@ def test_an_app_with_its_own_index_or_health_page_keeps_it(
     assert caplog.messages == []
 
 
-def test_a_single_page_app_keeps_its_index(make_app: MakeApp) -> None:
+def test_a_single_page_app_serves_its_index(make_app: MakeApp) -> None:
     def add(app: Flask) -> None:
         app.add_url_rule("/", "page", lambda path: path or "home", defaults={"path": ""})
         app.add_url_rule("/<path:path>", "page")
@@ -260,7 +260,7 @@ def test_a_single_page_app_keeps_its_index(make_app: MakeApp) -> None:
     assert "result" in client.get("/status").get_json()
 
 
-def test_what_is_the_host_s_is_neither_listed_nor_described(make_app: MakeApp) -> None:
+def test_routes_of_the_host_are_neither_listed_nor_described(make_app: MakeApp) -> None:
     client = mounted(make_app(), lambda app: add_mine(app, "/health"), first=False)
 
     assert 'href="/health"' not in client.get("/").text
@@ -340,7 +340,7 @@ def test_two_mounts_at_one_place_are_a_collision(make_app: MakeApp) -> None:
         app.register_blueprint(noderpc_bp, name="second")
 
 
-def test_collisions_among_the_host_s_own_rules_are_the_host_s(make_app: MakeApp) -> None:
+def test_conflicts_among_host_rules_are_ignored(make_app: MakeApp) -> None:
     app = make_app()
     app.add_url_rule("/own", "first", lambda: "1")
     app.add_url_rule("/own", "second", lambda: "2")

@@ -73,7 +73,7 @@ def test_every_route_has_its_line_with_parameters_and_a_sentence(app: Flask) -> 
     assert "The genesis document, if it fits one chunk." in page
 
 
-def test_on_a_new_chain_what_has_nothing_to_show_is_no_link(app: Flask) -> None:
+def test_an_empty_chain_links_no_block_routes(app: Flask) -> None:
     found = links(app.test_client())
 
     missing = {route.name for route in COMETBFT_ROUTES} - found.keys()
@@ -116,7 +116,7 @@ def test_a_crawler_that_follows_every_link_changes_nothing(
     assert any("/status" in href for href in found)
 
 
-def test_a_route_of_one_s_own_is_a_link_where_it_needs_nothing(make_app: MakeApp) -> None:
+def test_a_custom_route_without_required_parameters_is_a_link(make_app: MakeApp) -> None:
     @dataclass
     class Named:
         name: str
@@ -159,7 +159,7 @@ def test_the_latest_transaction_is_linked_however_many_blocks_ago_it_was(app: Fl
     assert client.get(links(client)["tx"]).get_json()["result"]["height"] == "1"
 
 
-def test_a_store_that_can_not_be_used_is_told_on_the_page(make_app: MakeApp) -> None:
+def test_the_index_reports_an_unusable_store(make_app: MakeApp) -> None:
     app = make_app(NODERPC_DATABASE="/proc/nowhere/chain.db")
     app.register_blueprint(noderpc_bp)
 
@@ -183,7 +183,7 @@ def test_variables_of_a_prefix_are_the_host_s_and_stay_in_the_links(make_app: Ma
     assert client.post("/you/node", data=b'{"id":1,"method":"health"}').status_code == 200
 
 
-def test_links_keep_to_their_mount(make_app: MakeApp) -> None:
+def test_links_stay_below_their_mount(make_app: MakeApp) -> None:
     app = make_app()
     app.register_blueprint(noderpc_bp, url_prefix="/node")
     client = app.test_client()
@@ -194,7 +194,7 @@ def test_links_keep_to_their_mount(make_app: MakeApp) -> None:
     assert client.get(found["status"]).status_code == 200
 
 
-def test_links_keep_to_the_place_where_the_app_is_served(app: Flask) -> None:
+def test_links_include_the_script_name(app: Flask) -> None:
     page = app.test_client().get("/", base_url="http://x/app/")
 
     assert 'href="/app/health"' in page.text

@@ -67,7 +67,7 @@ def test_calls_are_counted_by_names_that_are_registered(node: Node) -> None:
     assert not any("made_up" in name for name in after)
 
 
-def test_what_is_open_and_waits_is_shown(node: Node) -> None:
+def test_gauges_show_open_websockets_and_waiting_calls(node: Node) -> None:
     app = app_for(node.chain, metrics=True)
     before = shown(app)
 
@@ -225,7 +225,7 @@ def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
-def test_what_a_killed_process_had_open_is_open_no_longer(tmp_path: Path) -> None:
+def test_gauges_of_a_killed_process_are_dropped(tmp_path: Path) -> None:
     with (
         started(tmp_path, "--metrics") as (url, parent),
         closing(WebSocketClient(url)) as client,

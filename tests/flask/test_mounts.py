@@ -92,7 +92,7 @@ def test_the_extension_mounts_like_the_blueprint(make_app: MakeApp) -> None:
 @pytest.mark.parametrize(
     ("given", "path"), [({}, "/node"), ({"url_prefix": "/other"}, "/other")]
 )
-def test_a_blueprint_keeps_its_url_prefix_unless_another_is_given(
+def test_a_blueprint_uses_its_url_prefix_unless_another_is_given(
     make_app: MakeApp, given: dict[str, str], path: str
 ) -> None:
     app = make_app()

@@ -33,14 +33,14 @@ def make_halted(folder: Path) -> EmbeddedChain:
     return EmbeddedChain(folder / "chain.db", schedule=BlockSchedule(0.01, empty_blocks=True))
 
 
-def test_a_node_that_answers_and_makes_blocks_is_ready(tmp_path: Path) -> None:
+def test_a_node_that_answers_and_produces_blocks_is_ready(tmp_path: Path) -> None:
     with closing(EmbeddedChain(tmp_path / "chain.db")) as chain:
         answer = asked(chain)
 
         assert (answer.status_code, answer.text) == (200, "ready\n")
 
 
-def test_a_chain_whose_blocks_are_made_by_hand_stays_ready(tmp_path: Path) -> None:
+def test_a_chain_with_manual_blocks_stays_ready(tmp_path: Path) -> None:
     schedule = BlockSchedule(lease_s=0.001)
     with closing(
         EmbeddedChain(tmp_path / "chain.db", produce=False, schedule=schedule)
@@ -51,7 +51,7 @@ def test_a_chain_whose_blocks_are_made_by_hand_stays_ready(tmp_path: Path) -> No
         assert asked(chain).status_code == 200
 
 
-def test_a_producer_that_can_t_make_its_block_says_why_in_every_process(
+def test_readyz_gives_the_halt_reason_in_every_process(
     tmp_path: Path,
 ) -> None:
     with (
@@ -74,7 +74,7 @@ def expire(database: Path, seconds: int) -> None:
         store.commit()
 
 
-def test_a_lease_that_nobody_takes_over_is_told(tmp_path: Path) -> None:
+def test_readyz_reports_an_expired_lease(tmp_path: Path) -> None:
     database = tmp_path / "chain.db"
     with closing(EmbeddedChain(database, produce=False)) as producer:
         producer.produce()
@@ -90,7 +90,7 @@ def test_a_lease_that_nobody_takes_over_is_told(tmp_path: Path) -> None:
             assert "its lease lapsed 100 seconds ago" in answer.text
 
 
-def test_a_copy_is_ready_though_nobody_makes_blocks_of_it(tmp_path: Path) -> None:
+def test_a_read_only_copy_is_ready_without_producer(tmp_path: Path) -> None:
     copy = tmp_path / "apart" / "copy.db"
     copy.parent.mkdir()
     with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as chain:
@@ -119,7 +119,7 @@ def newer(path: Path) -> None:
         (newer, "made by a newer flask-noderpc"),
     ],
 )
-def test_a_store_that_can_t_be_read_is_told_without_its_path(
+def test_readyz_reports_an_unreadable_store_without_its_path(
     tmp_path: Path, damage: Callable[[Path], None], said: str
 ) -> None:
     path = tmp_path / "chain.db"
@@ -143,7 +143,7 @@ def test_a_store_that_can_t_be_read_is_told_without_its_path(
     assert any(word in answer.text for word in said.split("|")), answer.text
 
 
-def test_a_backend_of_others_says_by_itself_whether_it_is_ready(tmp_path: Path) -> None:
+def test_readyz_asks_a_custom_backend(tmp_path: Path) -> None:
     class Mirror(SQLiteBackend):
         def check_ready(self) -> None:
             raise BackendError("the mirror is 40 blocks behind")

@@ -45,7 +45,7 @@ def app(make_app: MakeApp) -> Flask:
         "/genesis_chunked",
     ],
 )
-def test_what_never_changes_may_be_kept_for_a_day(app: Flask, path: str) -> None:
+def test_immutable_answers_are_cacheable_for_a_day(app: Flask, path: str) -> None:
     answer = app.test_client().get(path)
 
     assert answer.status_code == 200
@@ -81,11 +81,11 @@ def test_what_never_changes_may_be_kept_for_a_day(app: Flask, path: str) -> None
         "/",
     ],
 )
-def test_what_may_change_may_not_be_kept(app: Flask, path: str) -> None:
+def test_mutable_answers_are_not_cacheable(app: Flask, path: str) -> None:
     assert "Cache-Control" not in app.test_client().get(path).headers
 
 
-def test_posts_may_not_be_kept(app: Flask) -> None:
+def test_posts_are_not_cacheable(app: Flask) -> None:
     answer = app.test_client().post("/", json={"id": 1, "method": "genesis"})
 
     assert "Cache-Control" not in answer.headers
@@ -140,7 +140,7 @@ def test_evidence_names_the_validator_as_it_was(app: Flask) -> None:
     assert (piece["total_voting_power"], piece["validator"]["voting_power"]) == (20, 10)
 
 
-def test_an_accused_whose_set_is_not_kept_is_named_by_address_alone(make_app: MakeApp) -> None:
+def test_a_byzantine_validator_of_a_pruned_set_has_only_its_address(make_app: MakeApp) -> None:
     class Pruned(MemoryBackend):
         def validators(self, height: int):  # type: ignore[no-untyped-def]
             return super().validators(height + 1000)
@@ -176,7 +176,7 @@ def test_a_node_that_fetches_blocks_does_not_know_the_next_height(make_app: Make
     "path",
     ["/abci_info", '/abci_query?data="x"', '/check_tx?tx="a=1"', '/broadcast_tx_sync?tx="a=1"'],
 )
-def test_what_a_backend_does_not_offer_is_refused_and_says_so(app: Flask, path: str) -> None:
+def test_missing_capabilities_are_refused_by_name(app: Flask, path: str) -> None:
     answer = app.test_client().get(path)
 
     assert (answer.status_code, answer.get_json()["error"]["code"]) == (400, -32603)
@@ -210,7 +210,7 @@ def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(
     assert database.read_bytes() == b"no database at all" * 100
 
 
-def test_a_chain_id_that_is_not_the_chain_s_is_told_to_the_host_and_not_to_callers(
+def test_a_wrong_chain_id_is_logged_and_not_sent_to_callers(
     make_app: MakeApp, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "chain.db"

@@ -173,7 +173,7 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
     assert str(caught.value) == f"{argument} is {value!r}: {needed}"
 
 
-def test_what_is_no_app_is_refused_also_later() -> None:
+def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
     for app in ("x", None):
         with pytest.raises(ConfigurationError, match=f"app is {app!r}: a Flask app"):
             NodeRPC().init_app(cast(Any, app))
@@ -196,13 +196,13 @@ def test_keys_of_others_are_not_looked_at() -> None:
     assert read_settings({"NODE": 1, "SECRET_KEY": "x", "noderpc_home": 5}, {}) == Settings()
 
 
-def test_a_mount_s_own_settings_go_before_those_of_the_app() -> None:
+def test_mount_settings_override_app_config() -> None:
     found = read_settings({"NODERPC_MAX_BATCH": 2, "NODERPC_MONIKER": "app"}, {"max_batch": 3})
 
     assert (found.max_batch, found.moniker) == (3, "app")
 
 
-def test_a_mount_s_own_setting_of_none_leaves_that_of_the_app() -> None:
+def test_a_mount_setting_of_none_uses_app_config() -> None:
     assert read_settings({"NODERPC_MAX_BATCH": 2}, {"max_batch": None}).max_batch == 2
     assert read_settings({}, {"max_batch": None}).max_batch == Settings().max_batch
 

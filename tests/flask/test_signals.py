@@ -62,7 +62,7 @@ def node() -> Iterator[Node]:
         yield running
 
 
-def test_every_call_is_told_with_its_method_outcome_and_transport(node: Node) -> None:
+def test_rpc_called_has_method_outcome_and_transport(node: Node) -> None:
     client = app_for(node.chain, max_batch=3).test_client()
     with hearing(rpc_called, node.chain) as heard:
         client.get("/health")
@@ -83,7 +83,7 @@ def test_every_call_is_told_with_its_method_outcome_and_transport(node: Node) ->
     assert all(each["seconds"] > 0 for each in heard.said)
 
 
-def test_subscriptions_and_their_ends_are_told(node: Node) -> None:
+def test_signals_are_sent_for_websockets_and_subscriptions(node: Node) -> None:
     with (
         hearing(websocket_opened, node.chain) as opened,
         hearing(websocket_closed, node.chain) as closed,
@@ -117,7 +117,7 @@ def test_subscriptions_and_their_ends_are_told(node: Node) -> None:
     assert {each["transport"] for each in calls.said} == {"websocket"}
 
 
-def test_a_subscriber_that_fell_behind_is_told_as_such() -> None:
+def test_a_slow_subscriber_is_signalled_as_slow() -> None:
     rings = EventBuffers[str](max_events=1, max_bytes=1)
     sender, wake = object(), threading.Event().set
     held = ClientSubscriptions[str](rings, wake, sender)
@@ -132,7 +132,7 @@ def test_a_subscriber_that_fell_behind_is_told_as_such() -> None:
     assert ended.said == [{"reason": "too slow"}]
 
 
-def test_the_evm_layer_tells_the_codes_that_its_clients_read(node: Node) -> None:
+def test_rpc_called_has_the_codes_of_the_evm_layer(node: Node) -> None:
     app = app_for(node.chain, json_rpc_enable=True)
     with (
         serve(app) as url,
@@ -152,7 +152,7 @@ def test_the_evm_layer_tells_the_codes_that_its_clients_read(node: Node) -> None
     assert [each["reason"] for each in ended.said] == ["unsubscribed"]
 
 
-def test_a_block_and_who_waits_for_it_are_told(node: Node) -> None:
+def test_signals_are_sent_for_blocks_and_waiting_calls(node: Node) -> None:
     with (
         hearing(block_committed, node.chain) as blocks,
         hearing(wait_began, node.chain) as began,

@@ -66,7 +66,7 @@ def test_it_is_answered_while_the_store_cannot_be_written(tmp_path: Path) -> Non
         assert total(client) == "2"
 
 
-def test_a_block_that_is_made_by_hand_has_what_was_sent_before(tmp_path: Path) -> None:
+def test_a_manual_block_includes_async_transactions_sent_before(tmp_path: Path) -> None:
     with closing(made(tmp_path / "chain.db")) as chain:
         client = app_for(chain).test_client()
         for number in range(50):
@@ -76,7 +76,7 @@ def test_a_block_that_is_made_by_hand_has_what_was_sent_before(tmp_path: Path) -
         assert len(chain.block(height)[1].txs) == 50
 
 
-def test_what_the_store_refuses_later_is_counted_and_logged(
+def test_async_transactions_refused_by_the_store_are_counted_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two processes of one store think that there is room for one more."""
@@ -120,7 +120,7 @@ class BlockedLog(logging.Handler):
             assert self.resume.wait(PATIENCE)
 
 
-def test_a_queue_that_fills_while_what_was_refused_is_logged_is_read_again(
+def test_the_queue_is_read_again_after_refusals_are_logged(
     tmp_path: Path,
 ) -> None:
     def refuse() -> TxResult:

@@ -113,7 +113,7 @@ def test_a_number_beyond_every_range_is_no_request(client: FlaskClient, element:
     assert [reply.get("error", {}).get("code", 0) for reply in answer.json] == [0, -32600]
 
 
-def test_calls_see_what_those_before_them_did(client: FlaskClient) -> None:
+def test_calls_of_a_batch_see_the_effects_of_earlier_ones(client: FlaskClient) -> None:
     send = {"id": 1, "method": "broadcast_tx_sync", "params": {"tx": "YmF0Y2g9MQ=="}}
 
     first, second = replies(client, send, send)
@@ -135,7 +135,7 @@ def test_answers_beyond_the_size_cap_become_errors(client: FlaskClient) -> None:
     assert "NODERPC_MAX_RESPONSE_BYTES" in found[-1]["error"]["data"]
 
 
-def test_once_the_room_is_gone_nothing_more_is_executed(backend: PeeredBackend) -> None:
+def test_no_call_is_executed_beyond_the_batch_response_limit(backend: PeeredBackend) -> None:
     client = app_for(backend, max_response_bytes=1).test_client()
     before = backend.pending_count()
     send = {"id": 2, "method": "broadcast_tx_sync", "params": {"tx": "bGF0ZT0x"}}

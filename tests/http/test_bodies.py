@@ -66,7 +66,7 @@ def assert_refused(answer: Answer, status: int, code: int) -> None:
     ],
     ids=lambda body: repr(body[:40]),
 )
-def test_what_is_no_json_is_a_parse_error(client: FlaskClient, body: bytes) -> None:
+def test_malformed_json_is_a_parse_error(client: FlaskClient, body: bytes) -> None:
     answer = sent(client, body)
 
     assert_refused(answer, 400, -32700)
@@ -122,7 +122,7 @@ def test_the_content_type_is_not_looked_at(client: FlaskClient, content_type: st
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "nonsense"])
-def test_an_encoded_body_is_refused_and_says_so(client: FlaskClient, encoding: str) -> None:
+def test_a_content_encoding_is_refused_with_415(client: FlaskClient, encoding: str) -> None:
     answer = sent(client, gzip.compress(HEALTH), headers={"Content-Encoding": encoding})
 
     assert_refused(answer, 415, -32600)
@@ -204,7 +204,7 @@ def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, by
         ("Content-Length: many", 400),
     ],
 )
-def test_a_length_that_lies_is_refused(
+def test_a_wrong_content_length_is_refused(
     address: tuple[str, int], head: str, status: int
 ) -> None:
     found, body = raw(address, head, HEALTH)

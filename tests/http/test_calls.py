@@ -43,7 +43,7 @@ def test_an_id_is_echoed_byte_for_byte(client: FlaskClient, request_id: str) -> 
 
 
 @pytest.mark.parametrize("request_id", ["true", "false", "[]", "[1]", "{}"])
-def test_what_can_t_be_an_id_is_refused(client: FlaskClient, request_id: str) -> None:
+def test_invalid_ids_are_refused(client: FlaskClient, request_id: str) -> None:
     answer = sent(client, f'{{"id":{request_id},"method":"health"}}')
 
     reply = answer.json
@@ -96,7 +96,7 @@ def test_a_method_that_is_no_text_is_an_invalid_request(
 
 
 @pytest.mark.parametrize("params", ["null", "[]", "{}", "[null]", '{"height":null}'])
-def test_what_is_null_is_not_given(client: FlaskClient, params: str) -> None:
+def test_a_null_parameter_counts_as_omitted(client: FlaskClient, params: str) -> None:
     answer = sent(client, f'{{"id":1,"method":"block","params":{params}}}')
 
     assert answer.json["result"]["block"]["header"]["height"] == "7"

@@ -61,7 +61,7 @@ def test_later_versions_have_them(client: FlaskClient) -> None:
         ("block_search", ["block.height=2", "1", "30", "asc"]),
     ],
 )
-def test_an_array_of_0_34_also_says_how_events_match(
+def test_positional_params_of_0_34_include_match_events(
     client: FlaskClient, method: str, params: list[Any]
 ) -> None:
     found = posted(client, method, [*params, True])
@@ -131,7 +131,7 @@ def test_events_of_a_block_are_found_with_its_header(client: FlaskClient) -> Non
 
 
 @OLD
-def test_the_pages_of_events_end_where_they_say(client: FlaskClient) -> None:
+def test_max_results_limits_a_page_of_events(client: FlaskClient) -> None:
     page = got(client, '/events?max_results="1"')
 
     assert page["items"][0]["cursor"] == page["newest"]
@@ -140,7 +140,7 @@ def test_the_pages_of_events_end_where_they_say(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("dialect", "first"), [("comet-0.37", "Tx"), ("comet-1.0", "NewBlockEvents")]
 )
-def test_before_0_38_nobody_is_told_of_the_events_of_a_block(dialect: str, first: str) -> None:
+def test_new_block_events_do_not_exist_before_0_38(dialect: str, first: str) -> None:
     with run_node(dialect=dialect) as node:
         client = WebSocketClient(node.url)
         client.asked("subscribe", {"query": "tm.event='NewBlockEvents'"})

@@ -54,7 +54,9 @@ def test_the_state_stands_at_the_height_to_come(own: PeeredBackend, dialect: str
 
 
 @EVERY_DIALECT
-def test_the_dump_shows_who_signed_the_last_block(own: PeeredBackend, dialect: str) -> None:
+def test_dump_consensus_state_shows_validators_and_last_commit(
+    own: PeeredBackend, dialect: str
+) -> None:
     dump = got(own, dialect, "/dump_consensus_state")
     state = dump["round_state"]
     commit = got(own, dialect, "/commit")["signed_header"]["commit"]

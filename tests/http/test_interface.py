@@ -154,7 +154,7 @@ def wrong_with(result: object, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "params"), calls())
-def test_get_answers_as_the_document_says(
+def test_get_answers_as_the_document_specifies(
     sender: Sender, name: str, params: dict[str, Value]
 ) -> None:
     reply = sender.get(name, params)

@@ -62,12 +62,12 @@ def fields(headers: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("headers", FOREIGN)
 @pytest.mark.parametrize("host", ["localhost:26657", "", "[::1"])
-def test_who_is_of_another_site(headers: dict[str, str], host: str) -> None:
+def test_cross_site_requests_may_only_read(headers: dict[str, str], host: str) -> None:
     assert OriginPolicy().permissions(fields(headers), host) == Permissions(True, False)
 
 
 @pytest.mark.parametrize("headers", OWN)
-def test_who_is_not(headers: dict[str, str]) -> None:
+def test_same_site_requests_may_write(headers: dict[str, str]) -> None:
     narrow = OriginPolicy(readers=(), writers=())
     assert narrow.permissions(fields(headers), "localhost:26657") == Permissions(True, True)
 
@@ -169,7 +169,9 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
         (EVIL, "localhost", "127.0.0.1"),
     ],
 )
-def test_nobody_else_may_sign(headers: dict[str, str], host: str, peer: str) -> None:
+def test_cross_site_requests_may_not_sign(
+    headers: dict[str, str], host: str, peer: str
+) -> None:
     assert not OriginPolicy().permissions(fields(headers), host, peer).may_sign
 
 
@@ -187,7 +189,7 @@ def test_pages_that_may_write_may_sign_on_this_machine() -> None:
     st.text(),
     st.text(),
 )
-def test_whatever_the_headers_say_there_is_an_answer(
+def test_arbitrary_origin_headers_never_cause_a_500(
     headers: dict[str, str], host: str, peer: str
 ) -> None:
     OriginPolicy().permissions(fields(headers), host, peer)

@@ -22,7 +22,7 @@ README_TESTS = [block for block in BLOCKS if "def test_" in block]
 
 ANOTHER_TEST = """
 
-def test_each_test_has_a_chain_of_its_own(noderpc_chain):
+def test_each_test_gets_a_new_chain(noderpc_chain):
     assert noderpc_chain.latest_height() == 0
 """
 
@@ -118,7 +118,7 @@ def test_blocks_are_made_by_hand_and_time_stands_still_between(noderpc_node: Nod
     assert (first, second) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:22.5Z")
 
 
-def test_a_node_takes_settings_and_a_folder_to_keep(tmp_path: Path) -> None:
+def test_run_node_takes_settings_and_a_folder(tmp_path: Path) -> None:
     with run_node(tmp_path, max_batch=1) as node:
         node.chain.submit(b"kept=1")
         node.produce()

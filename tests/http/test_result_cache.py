@@ -85,7 +85,7 @@ def told(client: FlaskClient, path: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_each_route_says_the_same_without_at_first_and_again(
+def test_each_route_answers_the_same_uncached_and_cached(
     backend: sample.PeeredBackend, dialect: str
 ) -> None:
     without = app_for(backend, dialect=dialect, cache_bytes=0).test_client()
@@ -103,7 +103,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made.close()
 
 
-def test_what_one_process_commits_another_tells_at_once(chain: EmbeddedChain) -> None:
+def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedChain) -> None:
     other = SQLiteBackend(chain.path)
     client = app_for(other).test_client()
     for number in range(1, 30):
@@ -117,7 +117,7 @@ def test_what_one_process_commits_another_tells_at_once(chain: EmbeddedChain) ->
     other.close()
 
 
-def test_what_the_application_says_goes_with_its_state(chain: EmbeddedChain) -> None:
+def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
     other = EmbeddedChain(chain.path, produce=False)
     client = app_for(other, dialect="comet-0.38").test_client()
     path = f"/abci_query?data={text('name')}"
@@ -159,7 +159,7 @@ class MoodyBackend(Moody, EmbeddedChain):
     [(EmbeddedChain, MoodyApplication), (MoodyBackend, KVStore)],
     ids=["application", "backend"],
 )
-def test_who_says_other_things_is_asked_each_time(
+def test_nondeterministic_applications_are_not_cached(
     backend_of: type[EmbeddedChain], application: type[KVStore], tmp_path: Path
 ) -> None:
     made = backend_of(tmp_path / "chain.db", application=application, produce=False)
@@ -174,7 +174,7 @@ def test_who_says_other_things_is_asked_each_time(
     made.close()
 
 
-def test_what_was_asked_takes_room_as_the_answer_does(chain: EmbeddedChain) -> None:
+def test_cached_keys_count_toward_the_limit(chain: EmbeddedChain) -> None:
     chain.produce()
     client = app_for(chain, cache_bytes=1 << 20).test_client()
     tracemalloc.start()
@@ -192,7 +192,7 @@ def test_what_was_asked_takes_room_as_the_answer_does(chain: EmbeddedChain) -> N
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
-def test_the_calls_of_a_batch_see_one_moment(chain: EmbeddedChain, cache_bytes: int) -> None:
+def test_the_calls_of_a_batch_read_one_snapshot(chain: EmbeddedChain, cache_bytes: int) -> None:
     client = app_for(chain, cache_bytes=cache_bytes, max_batch=20).test_client()
     for _ in range(3):
         before = chain.produce()
@@ -221,7 +221,7 @@ def test_the_calls_of_a_batch_see_one_moment(chain: EmbeddedChain, cache_bytes: 
         assert latest == str(chain.latest_height())
 
 
-def test_a_search_in_a_batch_sees_what_is_there_by_now(chain: EmbeddedChain) -> None:
+def test_a_search_in_a_batch_reads_the_current_state(chain: EmbeddedChain) -> None:
     client = app_for(chain).test_client()
     chain.produce()
     calls = [
@@ -249,7 +249,7 @@ def test_a_search_in_a_batch_sees_what_is_there_by_now(chain: EmbeddedChain) -> 
     assert status["sync_info"]["latest_block_height"] == "2"
 
 
-def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -> None:
+def test_a_call_sees_the_commit_of_an_earlier_one_in_its_batch(tmp_path: Path) -> None:
     made = EmbeddedChain(tmp_path / "chain.db", schedule=BlockSchedule(interval_s=0.01))
     client = app_for(made).test_client()
     calls = [
@@ -262,7 +262,7 @@ def test_a_call_sees_what_one_before_it_in_its_batch_committed(tmp_path: Path) -
     assert block["result"]["block"]["header"]["height"] >= committed["result"]["height"]
 
 
-def test_a_call_sees_what_one_before_it_in_its_batch_waited_for(tmp_path: Path) -> None:
+def test_a_call_sees_the_block_an_earlier_one_in_its_batch_waited_for(tmp_path: Path) -> None:
     schedule = BlockSchedule(interval_s=0.2, empty_blocks=True)
     made = EmbeddedChain(tmp_path / "chain.db", schedule=schedule)
     client = app_for(made).test_client()
@@ -280,7 +280,7 @@ def test_a_call_sees_what_one_before_it_in_its_batch_waited_for(tmp_path: Path) 
     made.close()
 
 
-def test_blocks_that_were_taken_back_are_told_no_more(tmp_path: Path) -> None:
+def test_reverted_blocks_are_not_served_from_the_cache(tmp_path: Path) -> None:
     chain = opened(tmp_path / "chain.db")
     client, control = app_for(chain).test_client(), chain.control()
     control.mine(2)
@@ -294,7 +294,7 @@ def test_blocks_that_were_taken_back_are_told_no_more(tmp_path: Path) -> None:
     chain.close()
 
 
-def test_blocks_that_were_pruned_are_told_no_more(chain: EmbeddedChain) -> None:
+def test_pruned_blocks_are_not_served_from_the_cache(chain: EmbeddedChain) -> None:
     client = app_for(chain).test_client()
     chain.control().mine(5)
     assert "result" in answer(client, "/block?height=2")
@@ -327,7 +327,7 @@ def test_an_etag_that_a_proxy_has_weakened_is_known(
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_only_what_follows_from_the_chain_has_an_etag(backend: sample.PeeredBackend) -> None:
+def test_only_chain_only_answers_have_an_etag(backend: sample.PeeredBackend) -> None:
     client = app_for(backend).test_client()
     assert "ETag" not in client.get("/num_unconfirmed_txs").headers
     assert "ETag" not in client.get("/block?height=99").headers

@@ -103,7 +103,9 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("nothing.like_it = 'x'", []),
     ],
 )
-def test_what_is_found(client: FlaskClient, query: str, found: list[str]) -> None:
+def test_search_finds_matching_transactions(
+    client: FlaskClient, query: str, found: list[str]
+) -> None:
     assert keys(client, query) == found
     assert keys(client, query, order_by="desc") == found[::-1]
 
@@ -191,7 +193,9 @@ def test_blocks(client: FlaskClient, query: str, found: list[int]) -> None:
         ({}, "offset 0: EOF"),
     ],
 )
-def test_what_is_refused(client: FlaskClient, params: dict[str, str], reason: str) -> None:
+def test_bad_search_parameters_are_refused(
+    client: FlaskClient, params: dict[str, str], reason: str
+) -> None:
     assert reason in called(client, "tx_search", params)["error"]["data"]
 
 
@@ -212,7 +216,7 @@ def test_a_get_takes_the_query_in_quotes(client: FlaskClient) -> None:
     assert asked(client, f"/block_search?query={query}").json["result"]["blocks"] == []
 
 
-def test_what_costs_too_much_names_its_setting(client: FlaskClient) -> None:
+def test_a_search_beyond_a_limit_names_its_setting(client: FlaskClient) -> None:
     backend = client.application.extensions["noderpc"]["noderpc"].backend
     narrow = app_for(backend, max_response_bytes=1000).test_client()
 

@@ -101,7 +101,7 @@ def test_a_block_that_does_not_come_is_waited_for_no_longer_than_the_setting(
     assert waiting(client) == 1
 
 
-def test_a_call_beyond_the_waiting_seats_is_turned_away(
+def test_a_call_beyond_the_waiter_limit_is_refused(
     client: FlaskClient, chain: EmbeddedChain
 ) -> None:
     patient = app_for(chain, broadcast_timeout=30, max_waiting_calls=1).test_client()
@@ -193,7 +193,7 @@ def test_a_transaction_over_the_limit_is_refused_and_names_the_setting(
 
 
 @pytest.mark.parametrize("method", BROADCASTS)
-def test_a_full_mempool_says_how_full(
+def test_a_full_mempool_error_has_count_and_bytes(
     client: FlaskClient, chain: EmbeddedChain, method: str
 ) -> None:
     for index in range(3):
@@ -206,7 +206,7 @@ def test_a_full_mempool_says_how_full(
 
 
 @pytest.mark.parametrize("tx", [b"", b"noequals", b"=", b"a=b=c", b"\xff\x00"])
-def test_what_the_application_refuses_has_its_code_and_does_not_wait(
+def test_a_tx_refused_by_check_tx_has_its_code_and_is_not_pending(
     client: FlaskClient, tx: bytes
 ) -> None:
     checked, synced = send(client, "check_tx", tx), send(client, "broadcast_tx_sync", tx)
@@ -228,7 +228,7 @@ def test_a_check_leaves_nothing_behind(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize(("limit", "shown"), [("1", 1), ("2", 2), ("0", 3), ("-1", 3)])
-def test_at_most_the_asked_number_of_waiting_transactions_is_shown(
+def test_unconfirmed_txs_respects_limit(
     client: FlaskClient, chain: EmbeddedChain, limit: str, shown: int
 ) -> None:
     for index in range(3):
@@ -254,7 +254,7 @@ def test_a_transaction_of_many_bytes_comes_back_whole(tmp_path: Path) -> None:
     assert b64decode(found["tx"]) == tx
 
 
-def test_an_empty_chain_says_what_is_not_there_yet(client: FlaskClient) -> None:
+def test_an_empty_chain_gives_clear_errors(client: FlaskClient) -> None:
     status = called(client, "status")["result"]["sync_info"]
     assert (status["latest_block_height"], status["catching_up"]) == ("0", True)
     assert status["latest_block_time"] == "1970-01-01T00:00:00Z"

@@ -50,7 +50,7 @@ def test_with_the_setting_it_is_on_the_page(
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
-def test_a_backend_dials_whom_it_is_told_to(backend: PeeredBackend, dialect: str) -> None:
+def test_dial_peers_reaches_the_backend(backend: PeeredBackend, dialect: str) -> None:
     client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
 
     seeds = client.get(f'/dial_seeds?seeds=["tcp://{PEER}"]').get_json()
@@ -62,7 +62,7 @@ def test_a_backend_dials_whom_it_is_told_to(backend: PeeredBackend, dialect: str
     assert list(backend.dialed) == [PEER, True, False, True]
 
 
-def test_a_node_alone_says_so(tmp_path: Path) -> None:
+def test_dial_peers_without_network_is_refused(tmp_path: Path) -> None:
     alone = EmbeddedChain(tmp_path / "chain.db", produce=False)
     client = app_for(alone, dialect="comet-0.38", rpc_unsafe=True).test_client()
 
@@ -107,7 +107,7 @@ def wrong(address: str, reason: str) -> tuple[str, str]:
         ),
     ],
 )
-def test_what_is_no_address_is_refused_in_cometbft_s_words(
+def test_invalid_peer_addresses_get_cometbfts_errors(
     comet: FlaskClient, address: str, text: str
 ) -> None:
     reply = posted(comet, "dial_seeds", {"seeds": [address]})
@@ -150,7 +150,7 @@ def test_the_document_wants_a_list_of_texts(backend: PeeredBackend, target: str)
     assert reply.get_json()["error"]["data"].startswith("seeds: a list of texts, such as")
 
 
-def test_a_flush_forgets_what_waits_and_what_was_seen(tmp_path: Path) -> None:
+def test_unsafe_flush_mempool_empties_mempool_and_cache(tmp_path: Path) -> None:
     backend = chain.backend(tmp_path)
     client = app_for(backend, rpc_unsafe=True).test_client()
     backend.submit(b"flushed=1")

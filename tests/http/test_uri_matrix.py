@@ -71,7 +71,7 @@ def asked(client: FlaskClient, row: Row) -> Answer:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.code], ids=lambda row: row.target)
-def test_what_a_node_refuses_is_refused_with_its_code(client: FlaskClient, row: Row) -> None:
+def test_uris_that_a_node_refuses_get_its_error_code(client: FlaskClient, row: Row) -> None:
     answer = asked(client, row)
 
     assert answer.status in (400, 404)
@@ -98,7 +98,7 @@ def test_a_parameter_that_can_t_be_read_is_named_with_its_value(
 
 
 @pytest.mark.parametrize("target", LENIENT)
-def test_what_a_node_wants_in_quotes_is_taken_without(client: FlaskClient, target: str) -> None:
+def test_strings_are_accepted_without_quotes(client: FlaskClient, target: str) -> None:
     assert target in {row.target for row in rows() if row.code == -32602}
 
     answer = got(client, target)
@@ -109,7 +109,7 @@ def test_what_a_node_wants_in_quotes_is_taken_without(client: FlaskClient, targe
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row.code is None], ids=lambda row: row.target
 )
-def test_what_a_node_takes_is_taken(client: FlaskClient, row: Row) -> None:
+def test_uris_that_a_node_accepts_are_accepted(client: FlaskClient, row: Row) -> None:
     answer = asked(client, row)
 
     if row.route in UNKNOWN_HASH:
@@ -123,7 +123,7 @@ def test_what_a_node_takes_is_taken(client: FlaskClient, row: Row) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in rows() if row.status == 404], ids=lambda row: row.target
 )
-def test_what_a_node_does_not_have_is_not_there(client: FlaskClient, row: Row) -> None:
+def test_unknown_paths_are_404(client: FlaskClient, row: Row) -> None:
     assert asked(client, row).status == 404
 
 
@@ -170,7 +170,7 @@ def test_clients_find_the_sentences_they_match(
         ("/genesis_chunked?chunk=1", 400),
     ],
 )
-def test_the_status_tells_what_is_wrong_from_what_is_not_there(
+def test_status_is_400_for_bad_parameters_and_404_for_missing_data(
     client: FlaskClient, target: str, status: int
 ) -> None:
     assert got(client, target).status == status

@@ -57,7 +57,9 @@ def dispatcher(dialect: Dialect = DOCUMENT, ready: Callable[[], None] = nothing)
 
 
 @pytest.mark.parametrize(("dialect", "kind"), [(DOCUMENT, dict), (NODES, list)])
-def test_a_batch_of_one_is_bare_where_the_dialect_says_so(dialect: Dialect, kind: type) -> None:
+def test_a_batch_of_one_is_unwrapped_where_the_dialect_does(
+    dialect: Dialect, kind: type
+) -> None:
     reply = dispatcher(dialect).post(b'[{"id":1,"method":"health"}]')
 
     assert isinstance(json.loads(reply.body), kind)
@@ -79,7 +81,7 @@ def test_a_get_of_a_route_that_is_not_there_is_not_found() -> None:
         (OSError("/home/me"), "the call failed; the server's log says why"),
     ],
 )
-def test_a_node_that_is_not_ready_says_so_in_every_call(error: Exception, data: str) -> None:
+def test_every_call_fails_while_the_node_is_not_ready(error: Exception, data: str) -> None:
     def fail() -> None:
         raise error
 

@@ -26,7 +26,7 @@ class Sample(Params):
 LOADER = ParamLoader(Sample)
 
 
-def test_a_class_says_what_it_takes() -> None:
+def test_specs_lists_the_parameters_of_a_class() -> None:
     rows = [(row.name, row.wire, row.required, row.default) for row in specs(Sample)]
 
     assert rows == [
@@ -64,12 +64,12 @@ def test_json_is_read_by_name_and_by_place(raw: bytes) -> None:
 @pytest.mark.parametrize(
     "raw", [b'{"needed":5}', b"[5]", b"[5,null]", b'{"needed":5,"On":null}']
 )
-def test_what_json_leaves_out_has_its_default(raw: bytes) -> None:
+def test_omitted_parameters_get_their_defaults(raw: bytes) -> None:
     assert LOADER.from_json(raw) == Sample(5)
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"{}", b"[]", b"[null]", b'{"needed":null}'])
-def test_what_is_needed_is_asked_for(raw: bytes) -> None:
+def test_a_missing_required_parameter_is_named(raw: bytes) -> None:
     with pytest.raises(InvalidParams, match="needed: is required"):
         LOADER.from_json(raw)
 
@@ -82,7 +82,7 @@ def test_only_objects_and_arrays_hold_parameters(raw: bytes, kind: type[Params])
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"{}", b"[]", b'{"more":1}'])
-def test_a_class_without_parameters_ignores_what_it_does_not_know(raw: bytes) -> None:
+def test_no_params_ignores_unknown_parameters(raw: bytes) -> None:
     assert ParamLoader(NoParams).from_json(raw) == NoParams()
 
 
@@ -91,7 +91,7 @@ def test_more_values_than_parameters_are_refused() -> None:
         LOADER.from_json(b"[1,2,3,4]")
 
 
-def test_what_is_out_of_every_range_can_t_be_read() -> None:
+def test_integers_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidParams, match="params can't be read"):
         LOADER.from_json(b"[1e999]")
 

@@ -105,13 +105,13 @@ def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> N
         (Cache(given="height", final=lambda answer: answer == "final"), None, "final", False),
     ],
 )
-def test_an_answer_is_kept_where_it_can_t_change(
+def test_immutable_answers_are_cached(
     cache: Cache, height: int | None, answer: Any, allowed: bool
 ) -> None:
     assert cache.allows(Sample(height), answer) is allowed
 
 
-def test_seats_are_counted_and_given_back() -> None:
+def test_waiters_are_counted_and_released() -> None:
     waiters = WaiterLimit(2, "NODERPC_X")
 
     with (
@@ -124,7 +124,7 @@ def test_seats_are_counted_and_given_back() -> None:
         pass
 
 
-def test_whoever_has_most_seats_gives_one_up() -> None:
+def test_the_client_with_the_most_waiters_loses_one() -> None:
     waiters = WaiterLimit(3, "NODERPC_X")
     backend = MemoryBackend(make_chain().genesis)
     hog = [waiters.acquire("hog") for _ in range(3)]
@@ -142,7 +142,7 @@ def test_whoever_has_most_seats_gives_one_up() -> None:
         waiters.acquire("guest").__enter__()
 
 
-def test_each_client_has_so_many_seats() -> None:
+def test_waiters_per_client_are_limited() -> None:
     waiters = WaiterLimit(3, "NODERPC_X", per_client=1)
     too_many = pytest.raises(Busy, match="NODERPC_X_PER_CLIENT raises this")
     with waiters.acquire("one"), waiters.acquire("other"), too_many:
@@ -152,7 +152,7 @@ def test_each_client_has_so_many_seats() -> None:
         pass
 
 
-def test_turns_are_waited_for_and_given_back() -> None:
+def test_scan_tickets_are_waited_for_and_released() -> None:
     scans = ScanLimit(0.01)
 
     with (

@@ -30,7 +30,7 @@ def encode(item: Message) -> bytes:
     st.integers(1, 6),
     st.integers(1, 20),
 )
-def test_a_ring_has_the_newest_batch_and_as_much_before_it_as_it_may_keep(
+def test_an_event_buffer_holds_the_newest_batch_and_older_events_within_its_limits(
     batches: list[list[bytes]], max_events: int, max_bytes: int
 ) -> None:
     ring = EventBuffer(ALL, max_events, max_bytes)
@@ -48,7 +48,7 @@ def test_a_ring_has_the_newest_batch_and_as_much_before_it_as_it_may_keep(
         assert not older or (len(older) <= max_events and sum(map(len, kept)) <= max_bytes)
 
 
-def test_a_cursor_that_fell_off_the_ring_is_told_apart_from_one_with_no_news() -> None:
+def test_an_evicted_cursor_differs_from_one_without_new_events() -> None:
     ring = EventBuffer(ALL, 2, 100)
     ring.extend([b"a", b"b", b"c"])
     ring.extend([b"d"])
@@ -78,7 +78,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.lists(st.sampled_from(QUERIES), max_size=12))
-def test_every_subscriber_gets_what_its_query_matches_once_and_in_order(
+def test_every_subscriber_gets_each_match_once_and_in_order(
     told: list[dict[str, str]], asked: list[str]
 ) -> None:
     messages = [message(position, **keys) for position, keys in enumerate(told)]
@@ -92,7 +92,7 @@ def test_every_subscriber_gets_what_its_query_matches_once_and_in_order(
         assert ring.since(cursor) == wanted
 
 
-def test_a_subscriber_is_woken_once_a_block_and_not_for_what_it_did_not_ask() -> None:
+def test_a_subscriber_is_woken_once_per_block_with_matches() -> None:
     woken: list[str] = []
     hub = QueryHub(encode, 100, 10_000)
     hub.join(parse("a.k='1'"), lambda: woken.append("one"))
@@ -132,7 +132,7 @@ def test_nothing_is_left_when_everyone_has_left() -> None:
     assert (len(hub), hub.clients, hub._by_value, hub._others) == (0, 0, {}, [])
 
 
-def test_a_type_of_events_that_stands_for_an_empty_text_is_told_too() -> None:
+def test_a_query_for_an_empty_value_matches_a_bare_event_type() -> None:
     hub = QueryHub(encode, 100, 10_000)
     ring, cursor = hub.join(parse("transfer=''"), lambda: None)
 

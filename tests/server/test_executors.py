@@ -52,7 +52,7 @@ def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) ->
         until(lambda: not executors(tmp_path), "their end")
 
 
-def test_those_who_only_serve_have_none_for_blocks(tmp_path: Path) -> None:
+def test_serving_workers_start_no_block_executor(tmp_path: Path) -> None:
     with started(tmp_path, "--dev", log="first.log") as node:
         node.until_up()
         # Without a block each process would have the genesis executed.

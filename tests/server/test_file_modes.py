@@ -49,7 +49,7 @@ def test_a_new_home_is_its_owners_alone(tmp_path: Path) -> None:
     assert copy.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_home_that_is_there_keeps_its_modes(tmp_path: Path) -> None:
+def test_an_existing_home_retains_its_file_modes(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "data").mkdir(parents=True, mode=0o750)
     home.chmod(0o750)

@@ -27,7 +27,7 @@ def run_once(folder: Path, *flags: str) -> None:
         assert node.end() == 0
 
 
-def test_a_chain_for_development_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_a_development_chain_uses_a_separate_folder(tmp_path: Path) -> None:
     command = ["env", f"HOME={tmp_path}", *COMMAND, *ANYWHERE]
 
     def chain_id(node: Node) -> str:
@@ -118,7 +118,7 @@ def test_a_chain_opens_with_the_application_that_made_it_alone(tmp_path: Path) -
         same.start()
 
 
-def test_a_store_that_does_not_tell_its_application_is_opened(tmp_path: Path) -> None:
+def test_a_store_without_recorded_application_is_opened(tmp_path: Path) -> None:
     database = tmp_path / "chain.db"
     made_by_hand(database)
     with closing(sqlite3.connect(database)) as at, at:

@@ -54,7 +54,7 @@ def test_http_1_0_is_answered_as_such_and_closed(node: Node) -> None:
     assert answer.count("HTTP/1.") == 1
 
 
-def test_http_1_0_is_kept_alive_where_it_asks_for_that(node: Node) -> None:
+def test_http_1_0_keep_alive_is_honoured_on_request(node: Node) -> None:
     kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
     answer = exchange(node, kept * 3 + OLD)
 

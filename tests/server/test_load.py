@@ -189,7 +189,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield found
 
 
-def test_nobody_sees_an_error_or_misses_an_event(node: Node, record: Record) -> None:
+def test_no_client_sees_an_error_or_misses_an_event(node: Node, record: Record) -> None:
     with crowd(node) as (readers, subscribers, sender):
         time.sleep(SETTLING_S)
         before = {pid: memory_kb(pid) for pid in node.children()}
@@ -209,7 +209,7 @@ def test_nobody_sees_an_error_or_misses_an_event(node: Node, record: Record) -> 
     assert not LONG or all(after[pid] - before[pid] <= FLAT_KB for pid in before)
 
 
-def test_a_killed_process_takes_only_its_own_calls(node: Node, record: Record) -> None:
+def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> None:
     held = kills = 0
     dice = random.Random(7)
     with crowd(node) as (readers, subscribers, sender):

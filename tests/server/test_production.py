@@ -38,7 +38,7 @@ def test_a_plain_node_has_a_block_before_its_first_answer_and_goes_on(tmp_path: 
         until(lambda: node.height() > 3, "more blocks")
 
 
-def test_who_waits_for_blocks_is_told_of_them(tmp_path: Path) -> None:
+def test_subscribers_get_consecutive_blocks(tmp_path: Path) -> None:
     with started(tmp_path, *QUICK) as node:
         node.until_up()
         client = WebSocketClient(node.url(), timeout=PATIENCE)
@@ -53,14 +53,12 @@ def test_who_waits_for_blocks_is_told_of_them(tmp_path: Path) -> None:
     "flags",
     [("--consensus.create_empty_blocks=false",), ("--empty-blocks=false",), ("--dev",)],
 )
-def test_a_node_that_is_told_so_waits_for_transactions(
-    tmp_path: Path, flags: tuple[str, ...]
-) -> None:
+def test_no_empty_blocks_waits_for_transactions(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with started(tmp_path, *QUICK, *flags) as node:
         assert _first_height(node) == 0
 
 
-def test_the_node_s_own_flag_is_the_setting(tmp_path: Path) -> None:
+def test_create_empty_blocks_flag_enables_empty_blocks(tmp_path: Path) -> None:
     with started(tmp_path, *QUICK, "--dev", "--consensus.create_empty_blocks") as node:
         assert _first_height(node) >= 1
         until(lambda: node.height() > 1, "another block")
@@ -113,7 +111,7 @@ def _first_status(url: str) -> int:
     return 0
 
 
-def test_a_chain_that_cannot_begin_says_so_at_once(tmp_path: Path) -> None:
+def test_a_chain_that_cannot_start_fails_waiting_calls_at_once(tmp_path: Path) -> None:
     # The key is too weak to make a block alone.
     write_home(tmp_path, {1: 1, 2: 10}, [1])
     with started(tmp_path, "--broadcast-timeout", "100000") as node:

@@ -123,7 +123,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sample.PeeredB
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_route_is_answered_byte_for_byte_as_without_cache_and_lane(
+def test_every_route_answers_byte_for_byte_as_without_caches(
     backend: sample.PeeredBackend, dialect: str
 ) -> None:
     guards: dict[str, Any] = {
@@ -160,7 +160,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made.close()
 
 
-def test_what_another_process_commits_is_told_at_once(chain: EmbeddedChain) -> None:
+def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -> None:
     other = SQLiteBackend(chain.path)
     with serving(app_for(other), ResponseCache(ROOM)) as served:
         for number in range(1, 20):
@@ -173,7 +173,7 @@ def test_what_another_process_commits_is_told_at_once(chain: EmbeddedChain) -> N
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_at_each_new_head_every_route_is_answered_as_without_cache_and_lane(
+def test_at_each_new_head_every_route_answers_as_without_caches(
     chain: EmbeddedChain, dialect: str
 ) -> None:
     guards: dict[str, Any] = {"dialect": dialect, "allowed_hosts": "localhost"}
@@ -191,7 +191,7 @@ def test_at_each_new_head_every_route_is_answered_as_without_cache_and_lane(
                     assert without_clocks(told.replace(_etag(told), b"")) == one, path
 
 
-def test_a_block_is_told_from_the_lane_until_it_is_taken_back(tmp_path: Path) -> None:
+def test_a_cached_block_is_served_until_it_is_reverted(tmp_path: Path) -> None:
     made = opened(tmp_path / "chain.db")
     control = made.control()
     before = control.snapshot()
@@ -219,7 +219,7 @@ def test_other_headers_are_another_request(chain: EmbeddedChain) -> None:
         assert refused.startswith(b"HTTP/1.1 403 ")
 
 
-def test_who_has_the_answer_is_told_so_again(chain: EmbeddedChain) -> None:
+def test_if_none_match_returns_304(chain: EmbeddedChain) -> None:
     chain.submit(b"a=1")
     chain.produce()
     with serving(app_for(chain), ResponseCache(ROOM)) as served:
@@ -244,7 +244,7 @@ def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch)
     assert b"\r\nX-Server-Time: 2000000000\r\n" in later
 
 
-def test_every_call_is_told_to_who_listens(chain: EmbeddedChain) -> None:
+def test_cached_calls_send_rpc_called(chain: EmbeddedChain) -> None:
     told: list[tuple[str, int, str]] = []
 
     def hear(_sender: object, method: str, outcome: int, transport: str, **_: object) -> None:
@@ -267,7 +267,7 @@ def one(method: str, request_id: object = 1, params: object = ()) -> str:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_calls_that_differ_in_their_ids_are_answered_from_the_lane(
+def test_calls_that_differ_in_id_share_a_cache_entry(
     backend: sample.PeeredBackend, dialect: str
 ) -> None:
     ids = (1, 2, 345, "a-b", 0, 10**17, -5, 1.5, 10**19, "ü", 2)
@@ -412,7 +412,7 @@ def test_a_request_may_end_without_a_carriage_return(
             assert answer(sock).startswith(b"HTTP/1.1 400 ")
 
 
-def test_who_expects_to_be_told_to_go_on_is_told_each_time(chain: EmbeddedChain) -> None:
+def test_expect_100_continue_is_answered_each_time(chain: EmbeddedChain) -> None:
     asked = post(one("health"), "Expect: 100-continue\r\n")
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
@@ -434,7 +434,7 @@ def test_a_longer_id_may_make_a_body_too_long(chain: EmbeddedChain) -> None:
         assert exchange(sock, post(one("health", 123))).startswith(b"HTTP/1.1 413 ")
 
 
-def test_who_goes_before_the_answer_is_no_error(
+def test_a_client_that_disconnects_early_logs_no_error(
     chain: EmbeddedChain, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with serving(app_for(chain), ResponseCache(ROOM)) as served:
@@ -448,7 +448,7 @@ def test_who_goes_before_the_answer_is_no_error(
     assert capfd.readouterr().err == ""
 
 
-def test_what_a_host_streams_is_not_gathered(chain: EmbeddedChain) -> None:
+def test_streamed_responses_are_not_buffered(chain: EmbeddedChain) -> None:
     app = app_for(chain)
     app.add_url_rule("/long", view_func=lambda: Response(bytes(100_000) for _ in range(200)))
     with (
@@ -465,7 +465,7 @@ def test_what_a_host_streams_is_not_gathered(chain: EmbeddedChain) -> None:
     assert size > 20_000_000 > 4 * most
 
 
-def test_whose_answer_is_looked_up_makes_no_room(
+def test_a_connection_with_a_pending_lookup_is_not_evicted(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain.submit(b"a=1")
@@ -493,7 +493,7 @@ def test_whose_answer_is_looked_up_makes_no_room(
         assert len(served.through_flask) == 1
 
 
-def test_who_closes_is_closed(chain: EmbeddedChain) -> None:
+def test_connection_close_is_honoured_on_cache_hits(chain: EmbeddedChain) -> None:
     with serving(app_for(chain), ResponseCache(ROOM)) as served:
         for _ in range(2):
             with closing(
@@ -506,7 +506,7 @@ def test_who_closes_is_closed(chain: EmbeddedChain) -> None:
                 assert s.recv(1) == b""
 
 
-def test_room_is_bounded(chain: EmbeddedChain) -> None:
+def test_the_cache_is_bounded_by_bytes(chain: EmbeddedChain) -> None:
     lane = ResponseCache(20_000)
     with serving(app_for(chain), lane) as served:
         paths = [f"/health?x={number}" for number in range(100)]
@@ -538,7 +538,7 @@ class _Counting(Flask):
         return super().dispatch_request()
 
 
-def test_our_own_app_takes_the_lane() -> None:
+def test_a_plain_app_uses_the_response_cache() -> None:
     assert why_no_response_cache(_plain()) == ""
 
 
@@ -576,7 +576,7 @@ def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
     assert mounts(asking)
 
 
-def test_an_answer_with_a_cookie_is_its_own(chain: EmbeddedChain) -> None:
+def test_answers_that_set_cookies_are_not_cached(chain: EmbeddedChain) -> None:
     app = app_for(chain)
 
     def cookie(response: Response) -> Response:

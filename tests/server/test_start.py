@@ -101,7 +101,7 @@ def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
         urllib.request.urlopen(node.url("EVM JSON-RPC") + "/status", timeout=PATIENCE)
 
 
-def test_what_one_address_answered_is_not_told_at_another(node: Node) -> None:
+def test_cache_entries_are_per_listener(node: Node) -> None:
     request = b"GET /genesis HTTP/1.1\r\nHost: localhost\r\n\r\n"
     statuses = {"node RPC": b"200", "EVM JSON-RPC": b"404", "EVM websocket": b"404"}
     for title, status in statuses.items():
@@ -111,7 +111,7 @@ def test_what_one_address_answered_is_not_told_at_another(node: Node) -> None:
                 assert sock.recv(12) == b"HTTP/1.1 " + status
 
 
-def test_it_says_how_to_begin(node: Node) -> None:
+def test_start_prints_example_urls(node: Node) -> None:
     said = node.log.read_text()
     assert "/status" in said
     assert "--dialect comet-0.38" in said
@@ -139,7 +139,9 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
         (["--dev", "--application", "kvstore"], "NODERPC_APPLICATION is 'kvstore'"),
     ],
 )
-def test_what_cant_be_is_one_clear_line(tmp_path: Path, flags: list[str], words: str) -> None:
+def test_invalid_flags_are_one_line_errors(
+    tmp_path: Path, flags: list[str], words: str
+) -> None:
     said = refusal("--home", str(tmp_path), *flags)
     assert words in said
     assert said.startswith("Error: ")
@@ -165,7 +167,7 @@ def test_variables_that_are_no_settings_are_warned_of(
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-def test_signals_that_nobody_waits_for_end_nothing(tmp_path: Path, number: int) -> None:
+def test_unhandled_signals_end_no_process(tmp_path: Path, number: int) -> None:
     with started(tmp_path, "--application", "evm", "--json-rpc.enable") as node:
         node.until_up()
         before = node.children()
@@ -201,9 +203,7 @@ def test_a_file_in_the_home_is_read_and_flags_win(tmp_path: Path) -> None:
         ("= 1", ""),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named_with_the_file(
-    tmp_path: Path, text: str, words: str
-) -> None:
+def test_errors_in_a_settings_file_name_the_file(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "config" / "noderpc.toml"
     path.parent.mkdir()
     path.write_text(text)
@@ -240,7 +240,7 @@ def test_a_bad_value_of_the_environment_is_named_by_its_variable(
     assert said.startswith("Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0")
 
 
-def test_settings_that_the_chain_has_not_are_told_once(tmp_path: Path) -> None:
+def test_a_setting_that_contradicts_the_chain_is_reported_once(tmp_path: Path) -> None:
     own = ("--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0", "--chain-id")
     with started(tmp_path, "--chain-id", "one") as node:
         node.until_up()
@@ -264,7 +264,7 @@ def test_a_copy_is_served_by_its_uri(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "file:").exists()
 
 
-def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -273,7 +273,7 @@ def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     assert f"{address}: Address already in use; --rpc.laddr sets another address" in said
 
 
-def test_a_home_that_cant_be_written_is_told() -> None:
+def test_a_home_without_write_permission_is_reported() -> None:
     assert "--home names a folder that can be written to" in refusal("--home", "/proc/none")
 
 
@@ -352,7 +352,7 @@ def _is_there(pid: int) -> bool:
     return True
 
 
-def test_it_says_goodbye_and_answers_who_waits(tmp_path: Path) -> None:
+def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> None:
     slow = ("--block-interval", "1000", "--empty-blocks")
     with started(tmp_path, *slow) as node, ExitStack() as stack:
         node.until_up()
@@ -410,7 +410,7 @@ def _received(sock: socket.socket) -> bytes:
         return b""
 
 
-def test_the_longest_idle_connection_makes_room(tmp_path: Path) -> None:
+def test_the_longest_idle_connection_is_evicted(tmp_path: Path) -> None:
     with started(tmp_path, "--max-open-connections", "5") as node, ExitStack() as stack:
         node.until_up()
         request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -60,7 +60,7 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
     assert "another program holds the write lock" in said
 
 
-def test_a_file_that_is_no_store_is_told_at_once(tmp_path: Path) -> None:
+def test_a_file_that_is_no_store_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "noderpc.db").write_bytes(b"no database" * 500)
 
@@ -102,7 +102,7 @@ def answered(url: str) -> tuple[int, str]:
         return 0, str(error)
 
 
-def test_a_process_ends_whose_parent_was_killed_before_it_read_its_report(
+def test_a_worker_ends_when_its_parent_was_killed_early(
     tmp_path: Path,
 ) -> None:
     port = free_port()
@@ -122,7 +122,7 @@ def point(link: Path, folder: Path) -> None:
     fresh.replace(link)
 
 
-def test_a_node_that_was_ready_stays_and_says_why_it_is_not(tmp_path: Path) -> None:
+def test_a_running_node_with_an_unusable_store_stays_up_and_reports_it(tmp_path: Path) -> None:
     good, bad, link = (tmp_path / name for name in ("good", "bad", "link"))
     good.mkdir()
     bad.mkdir()

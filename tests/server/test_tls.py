@@ -82,7 +82,7 @@ def test_the_evm_layer_is_reached(node: Node, evm: ssl.SSLContext) -> None:
         assert client.asked("eth_chainId", [])["result"] == hex(9000)
 
 
-def test_a_layer_shows_its_own_certificate(
+def test_each_listener_uses_its_certificate(
     node: Node, own: ssl.SSLContext, evm: ssl.SSLContext
 ) -> None:
     for title, wrong in (("node RPC", evm), *((title, own) for title in EVM)):
@@ -91,7 +91,7 @@ def test_a_layer_shows_its_own_certificate(
             urllib.request.urlopen(url, timeout=PATIENCE, context=wrong)
 
 
-def test_who_does_not_speak_tls_gets_no_answer_and_harms_nobody(
+def test_plain_http_on_a_tls_port_gets_no_answer_and_affects_no_other(
     node: Node, own: ssl.SSLContext
 ) -> None:
     url = node.url()
@@ -102,7 +102,7 @@ def test_who_does_not_speak_tls_gets_no_answer_and_harms_nobody(
     assert urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own).read()
 
 
-def test_subscribers_are_told_meanwhile_and_at_the_end(
+def test_subscribers_over_tls_get_events_and_close_1001(
     tmp_path: Path, certificates: dict[str, Pair]
 ) -> None:
     certificate, key = certificates["node"]
@@ -132,7 +132,7 @@ def test_subscribers_are_told_meanwhile_and_at_the_end(
         ("none", "for TLS: No such file or directory"),
     ],
 )
-def test_what_is_no_certificate_with_its_key_is_one_clear_line(
+def test_an_invalid_certificate_or_key_is_a_one_line_error(
     tmp_path: Path, certificates: dict[str, Pair], name: str, words: str
 ) -> None:
     (certificate, key), secret = certificates["node"], str(tmp_path / "secret.pem")

@@ -84,9 +84,7 @@ def test_more_than_are_read_ahead_are_answered_in_order(node: Node, connect: Con
     assert client.asked("num_unconfirmed_txs")["result"]["total"] == "500"
 
 
-def test_what_stands_between_transactions_is_answered_in_its_place(
-    node: Node, connect: Connect
-) -> None:
+def test_calls_between_transactions_are_answered_in_order(node: Node, connect: Connect) -> None:
     client = connect()
     for text in (
         sending(1, "a=1"),
@@ -111,7 +109,7 @@ def test_what_stands_between_transactions_is_answered_in_its_place(
     assert two["result"]["total"] == "2"
 
 
-def test_who_closes_is_answered_before(node: Node, connect: Connect) -> None:
+def test_pending_replies_are_sent_before_the_close(node: Node, connect: Connect) -> None:
     client = connect()
     for number in range(3):
         client.text(sending(number, f"k{number}=v"))
@@ -122,7 +120,9 @@ def test_who_closes_is_answered_before(node: Node, connect: Connect) -> None:
     assert client.closed == 1000
 
 
-def test_who_leaves_at_once_is_served_all_the_same(node: Node, connect: Connect) -> None:
+def test_transactions_of_a_disconnected_client_are_processed(
+    node: Node, connect: Connect
+) -> None:
     client = connect()
     client.text(sending(1, "a=1"))
     client.text(sending(2, "b=1"))

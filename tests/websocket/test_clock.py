@@ -60,7 +60,7 @@ def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_has_a_clock_of_its_own() -> None:
+def test_a_forked_child_starts_its_own_clock() -> None:
     with ExitStack() as stack:
         clock, parents = Connections(tick_s=0.01), Ticked(stack)
         with clock.one(parents):

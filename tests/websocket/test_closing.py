@@ -66,7 +66,7 @@ def test_a_peer_that_takes_nothing_is_cut_off_at_the_write_deadline() -> None:
         assert pair.ended.wait(PATIENCE)
 
 
-def test_a_goodbye_is_there_for_a_peer_that_reads_nothing_until_then() -> None:
+def test_a_peer_that_reads_late_still_gets_the_close_frame() -> None:
     begun = threading.Event()
 
     def events() -> Iterator[bytes]:

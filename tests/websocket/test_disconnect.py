@@ -35,7 +35,7 @@ def url(app: Flask) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_connects_afterwards_is_refused_and_told_to_come_back(
+def test_new_websockets_get_503_with_retry_after_at_shutdown(
     app: Flask, url: str, path: str
 ) -> None:
     client = WebSocketClient(url, path)
@@ -55,7 +55,7 @@ def test_who_connects_afterwards_is_refused_and_told_to_come_back(
         assert answer.status == 200
 
 
-def test_a_handshake_that_was_under_way_ends_in_a_goodbye() -> None:
+def test_a_handshake_during_shutdown_gets_close_1001() -> None:
     connections = Connections(tick_s=0.01)
     with connections.slot("client"):
         connections.close()

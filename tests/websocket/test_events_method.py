@@ -38,7 +38,7 @@ def pages(node: Node, **params: Any) -> list[Any]:
     return items
 
 
-def test_what_a_subscriber_is_told_can_be_asked_for_again(node: Node, connect: Connect) -> None:
+def test_the_events_method_returns_what_subscribers_got(node: Node, connect: Connect) -> None:
     client = connect()
     client.asked("subscribe", {"query": "tm.event EXISTS"})
     produce(node, 3)
@@ -53,7 +53,7 @@ def test_what_a_subscriber_is_told_can_be_asked_for_again(node: Node, connect: C
     assert (ends["oldest"], ends["newest"]) == (cursors[0], cursors[-1])
 
 
-def test_whoever_was_away_goes_on_where_it_was(node: Node) -> None:
+def test_a_cursor_resumes_after_a_pause(node: Node) -> None:
     produce(node, 2)
     seen = pages(node, filter=TXS)
     produce(node, 3)
@@ -68,7 +68,7 @@ def test_an_empty_chain_has_no_events(node: Node) -> None:
     assert events(node) == {"items": [], "more": False, "oldest": "", "newest": ""}
 
 
-def test_whoever_begins_on_an_empty_chain_goes_on_from_there(node: Node) -> None:
+def test_a_cursor_of_an_empty_chain_resumes(node: Node) -> None:
     begin = events(node)["newest"]
     produce(node, 2)
 
@@ -88,7 +88,7 @@ def test_the_newest_come_first_and_as_many_as_asked(node: Node) -> None:
     assert (newest["height"], newest["index"]) == ("2", 59)
 
 
-def test_whoever_waits_is_told_when_it_happens(node: Node) -> None:
+def test_wait_time_returns_when_an_event_happens(node: Node) -> None:
     produce(node, 1)
     last = events(node)["newest"]
     answers: list[Any] = []
@@ -113,7 +113,7 @@ def test_a_wait_ends(node: Node) -> None:
         assert answer["items"] == []
 
 
-def test_those_who_wait_are_counted(start: Callable[..., Node]) -> None:
+def test_waiting_events_calls_count_toward_the_waiter_limit(start: Callable[..., Node]) -> None:
     node = start(max_waiting_calls=1)
     replies: list[Any] = []
     waiting = [
@@ -135,7 +135,7 @@ def test_those_who_wait_are_counted(start: Callable[..., Node]) -> None:
     assert len(replies[1]["result"]["items"]) == 10
 
 
-def test_the_log_begins_where_its_setting_says(start: Callable[..., Node]) -> None:
+def test_event_log_blocks_limits_the_event_log(start: Callable[..., Node]) -> None:
     node = start(event_log_blocks=2)
     produce(node, 5)
 
@@ -206,7 +206,7 @@ def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
         ({"filter": {"query": "a.b='" + "x" * 512 + "'"}}, "NODERPC_MAX_QUERY_BYTES"),
     ],
 )
-def test_what_can_not_be_read_is_refused(
+def test_bad_cursors_and_filters_are_refused(
     node: Node, params: dict[str, Any], reason: str
 ) -> None:
     assert reason in post(node.url, "events", params).json["error"]["data"]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 MOST_BETWEEN_ANSWERS = 60
 
 
-def test_a_flood_gets_a_share_of_each_turn() -> None:
+def test_a_flooding_peer_does_not_starve_others() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.websocket.fairness"],
         cwd=ROOT,

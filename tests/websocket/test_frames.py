@@ -73,9 +73,7 @@ def test_compression_and_other_extensions_are_not_agreed_on(connect: Connect, bi
     ],
     ids=["unmasked", "unknown", "bad utf-8", "stray part", "long ping", "short close"],
 )
-def test_a_broken_frame_closes_with_the_code_that_says_so(
-    connect: Connect, frame: bytes, code: int
-) -> None:
+def test_a_broken_frame_closes_with_its_code(connect: Connect, frame: bytes, code: int) -> None:
     client = connect()
     client.raw(frame)
 
@@ -199,7 +197,7 @@ def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
     assert bytes(received) == text_frame(b"x" * size)
 
 
-def test_two_who_send_at_once_never_interleave() -> None:
+def test_concurrent_sends_never_interleave() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(), 1000)
     serving = threading.Thread(target=connection.run, args=(lambda message: None, nothing))
@@ -238,7 +236,7 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     ours.close()
 
 
-def test_a_peer_that_says_nothing_is_pinged_and_then_dropped() -> None:
+def test_a_silent_peer_is_pinged_and_then_disconnected() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(ping_s=0.05, read_s=2), 1000)
 

@@ -59,7 +59,7 @@ HASH = tx_hash(b"n1=10").hex()
         ("block.height = 1", []),
     ],
 )
-def test_which_transactions_are_told(
+def test_subscriptions_match_transactions_by_query(
     node: Node, connect: Connect, query: str, matched: list[str]
 ) -> None:
     client = connect()

@@ -72,7 +72,7 @@ def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask
     assert re.search("^no websocket: WSGIServer.* no socket: `noderpc start`, gunicorn", text)
 
 
-def test_a_server_of_one_thread_keeps_it_for_requests(app: Flask) -> None:
+def test_a_single_threaded_server_refuses_websockets(app: Flask) -> None:
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     with running(werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=False)) as port:
         status, text = asked(port, "/websocket", HANDSHAKE)
@@ -81,7 +81,7 @@ def test_a_server_of_one_thread_keeps_it_for_requests(app: Flask) -> None:
     assert "has one thread, which would serve nobody else: give gunicorn --threads" in text
 
 
-def test_under_hypercorn_the_log_says_it(
+def test_hypercorn_is_reported_in_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypercorn.app_wrappers", ModuleType("app_wrappers"))

@@ -23,7 +23,7 @@ ALL_TXS = {"query": "tm.event='Tx'"}
 
 
 @pytest.mark.parametrize("count", [1, 201, 2000])
-def test_a_block_of_any_size_cancels_nobody_who_reads(
+def test_a_block_of_any_size_cancels_no_reading_subscriber(
     node: Node, connect: Connect, count: int
 ) -> None:
     stalled, clients = connect(), [connect() for _ in range(5)]
@@ -39,7 +39,7 @@ def test_a_block_of_any_size_cancels_nobody_who_reads(
             assert client.json()["result"]["data"]["value"]["TxResult"]["index"] == index
 
 
-def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
+def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long the blocks take.
@@ -63,7 +63,7 @@ def test_whoever_falls_too_far_behind_is_told_and_may_come_back(
     assert slow.asked("subscribe", ALL_TXS)["result"] == {}
 
 
-def test_whoever_reads_nothing_is_told_and_closed(
+def test_a_non_reading_subscriber_is_closed_with_a_reason(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mount, "timing", Timing(write_s=0.5, close_s=0.5))

@@ -21,7 +21,7 @@ from .conftest import Connect
 BLOCKS = {"query": "tm.event='NewBlockHeader'"}
 
 
-def test_a_subscriber_reads_what_its_query_matches(node: Node, connect: Connect) -> None:
+def test_a_subscriber_gets_events_that_match_its_query(node: Node, connect: Connect) -> None:
     client = connect()
     query = "tm.event = 'Tx' AND app.key='name'"
     assert client.asked("subscribe", {"query": query}, "s1") == {
@@ -130,7 +130,7 @@ def test_after_unsubscribing_nothing_is_read(node: Node, connect: Connect) -> No
         ("subscribe", ["a='1'", "b='2'"], "at most 1 parameters"),
     ],
 )
-def test_what_can_not_be_done_says_why(
+def test_invalid_subscriptions_get_clear_errors(
     connect: Connect, method: str, params: Any, text: str
 ) -> None:
     assert text in connect().asked(method, params)["error"]["data"]
@@ -170,7 +170,7 @@ def test_a_place_is_free_again_when_a_client_has_gone(
     ("text", "code"),
     [("[]", -32600), ("[", -32700), ('[{"id":1,"method":"health"}]', -32600), ("5", -32600)],
 )
-def test_what_is_no_call_is_an_error_and_the_socket_goes_on(
+def test_an_invalid_message_is_an_error_and_the_socket_stays_open(
     connect: Connect, text: str, code: int
 ) -> None:
     client = connect()
@@ -202,7 +202,7 @@ def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: P
         assert int(told["header"]["height"]) >= 1
 
 
-def test_a_subscription_that_fails_keeps_no_place(
+def test_a_failed_subscription_does_not_count_toward_the_limit(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails() -> int:

@@ -52,7 +52,7 @@ def test_no_message_is_read_before_the_last_reply_is_taken() -> None:
         assert asked == [b"a"]
 
 
-def test_a_stream_of_events_does_not_keep_the_pings_back() -> None:
+def test_pings_are_sent_during_a_stream_of_events() -> None:
     streaming = threading.Event()
 
     def pull() -> Iterator[bytes]:

@@ -80,7 +80,7 @@ def test_a_power_of_zero_is_left_out() -> None:
     ]
 
 
-def test_other_keys_have_their_own_names() -> None:
+def test_other_key_types_have_their_names() -> None:
     key = PublicKey(SECP256K1, b"k")
     page = rpc_results.ValidatorPage(1, (Validator(b"a", key, 1),), 1)
     results = abci.BlockResults(1, validator_updates=(ValidatorUpdate(key, 1),))
@@ -132,7 +132,7 @@ def test_an_event_without_attributes_is_whole_only_in_a_whole_result() -> None:
     assert encoded["finalize_block_events"] == [{"type": "bare"}]
 
 
-def test_what_is_no_utf_8_becomes_marks() -> None:
+def test_invalid_utf_8_becomes_replacement_characters() -> None:
     event = abci.Event("a", (abci.EventAttribute(b"\xff", b"\xfe"),))
 
     attributes = shown(abci.TxResult(events=(event,)))["events"][0]["attributes"]
@@ -140,7 +140,7 @@ def test_what_is_no_utf_8_becomes_marks() -> None:
     assert attributes == [{"key": "\ufffd", "value": "\ufffd", "index": True}]
 
 
-def test_an_application_without_blocks_says_little() -> None:
+def test_abci_info_without_blocks_is_empty() -> None:
     assert shown(rpc_results.ResultABCIInfo(abci.AppInfo())) == {"response": {}}
 
 
@@ -166,7 +166,7 @@ def test_a_node_that_knows_no_listener_names_the_usual_one() -> None:
     assert shown(NetInfo())["listeners"] == ["Listener(@)"]
 
 
-def test_an_event_of_a_later_transaction_that_failed_says_so() -> None:
+def test_a_tx_event_has_index_and_code_of_a_failed_transaction() -> None:
     result = abci.TxResult(code=2, data=b"d", log="no", gas_wanted=1, codespace="app")
 
     assert value_of(event_data.TxCommitted(1, 3, b"t", result)) == {

@@ -51,7 +51,7 @@ NO_CALL = Call("", b"", None)
         ),
     ],
 )
-def test_what_is_no_call_is_refused_in_gos_words(body: bytes, reason: str) -> None:
+def test_malformed_calls_get_gos_errors(body: bytes, reason: str) -> None:
     with pytest.raises(ParseError) as refused:
         ENVELOPE.parse(body, 10)
 
@@ -97,7 +97,7 @@ def test_a_batch_over_the_limit_is_answered_with_200() -> None:
     }
 
 
-def test_a_cure_is_told_by_the_document_alone() -> None:
+def test_only_the_document_dialect_adds_hints() -> None:
     error = BodyTooLarge(5)
 
     said = [json.loads(e.failure(b"1", error))["error"]["data"] for e in (Envelope(), ENVELOPE)]

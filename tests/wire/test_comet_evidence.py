@@ -162,7 +162,7 @@ BLOCK = "value.ConflictingBlock"
         ),
     ],
 )
-def test_what_can_t_be_read_is_refused_in_go_s_words(found: Any, text: str) -> None:
+def test_malformed_evidence_gets_gos_errors(found: Any, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         read(found)
 
@@ -217,7 +217,7 @@ def test_a_uri_takes_no_hex() -> None:
         (changed(ATTACK, "value.ByzantineValidators.0", None), "nil byzantine validator"),
     ],
 )
-def test_what_is_nil_is_refused_in_the_words_of_validate_basic(found: Any, text: str) -> None:
+def test_nil_fields_get_the_errors_of_validate_basic(found: Any, text: str) -> None:
     vote = VOTES["value"]["vote_a"]
     if "%s" in text:
         signature = rebuild.text_bytes(vote["signature"])[:6].hex().upper()
@@ -305,7 +305,7 @@ SHORT = b64encode(bytes(65)).decode()
         ),
     ],
 )
-def test_what_is_not_consistent_is_refused_in_cometbft_s_words(found: Any, text: str) -> None:
+def test_inconsistent_evidence_gets_cometbfts_errors(found: Any, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         check_evidence_basics(read(found))
 

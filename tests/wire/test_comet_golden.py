@@ -64,7 +64,7 @@ def same(ours: Any, node: Any) -> bool:
 
 
 @EVERY_RESULT
-def test_a_reply_is_what_the_node_sent(golden: Golden, route: str, result: Any) -> None:
+def test_replies_equal_those_of_a_real_node(golden: Golden, route: str, result: Any) -> None:
     answer = ANSWERS[route](of_version(golden, result))
 
     assert same(json.loads(golden.dialect.encode(answer)), result)
@@ -79,7 +79,7 @@ def test_a_reply_can_be_loaded(golden: Golden, route: str, result: Any) -> None:
 
 
 @EVERY_EVENT
-def test_an_event_is_what_the_node_sent(golden: Golden, data: Any, keys: Any) -> None:
+def test_events_equal_those_of_a_real_node(golden: Golden, data: Any, keys: Any) -> None:
     found = of_version(golden, data["value"])
     value = EVENTS[data["type"].removeprefix("tendermint/event/")](found)
     category = keys["tm.event"][0]

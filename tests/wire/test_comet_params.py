@@ -361,7 +361,7 @@ def test_json_is_refused_in_go_s_words(route: str, params: str, reason: str) -> 
         ("[" * 10_001, "exceeded max depth"),
     ],
 )
-def test_the_scanner_says_what_go_says(document: str, reason: str) -> None:
+def test_json_errors_equal_those_of_go(document: str, reason: str) -> None:
     with pytest.raises(gojson.GoError) as caught:
         gojson.check(document.encode())
 
@@ -407,7 +407,7 @@ def test_every_text_is_read_as_the_node_reads_it(line: str) -> None:
 
 @settings(deadline=None)
 @given(any_json, st.sampled_from([None, 1]), st.booleans())
-def test_what_python_writes_is_json(
+def test_json_of_python_is_accepted(
     value: object, indent: int | None, ascii_only: bool
 ) -> None:
     gojson.check(json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode())
@@ -416,7 +416,7 @@ def test_what_python_writes_is_json(
 @settings(deadline=None)
 @given(st.text() | st.text(alphabet='[]{}",:\\truefalsn0123456789.-+eE \n'))
 @example("\ufeff1")
-def test_json_is_what_python_takes_for_it(text: str) -> None:
+def test_the_scanner_accepts_what_python_accepts(text: str) -> None:
     def constant(name: str) -> None:
         raise ValueError(name)
 
@@ -445,7 +445,7 @@ def test_the_elements_of_an_array_are_found(values: list[object]) -> None:
 @given(
     st.integers(-(1 << 63), (1 << 63) - 1), st.booleans(), st.text(), st.binary(), st.binary()
 )
-def test_what_is_right_is_read_from_both_forms(
+def test_valid_values_are_read_from_uri_and_json(
     number: int, flag: bool, text: str, data: bytes, tx: bytes
 ) -> None:
     for kind in (Int64, Int):
@@ -499,7 +499,7 @@ LONG = 100_000
         ("\ud800" * LONG, Text(), "\ufffd" * LONG),
     ],
 )
-def test_what_is_long_is_read_without_the_scanner(
+def test_long_values_are_read_without_the_scanner(
     monkeypatch: pytest.MonkeyPatch, document: object, kind: ParamField, found: object
 ) -> None:
     # It takes half a second for a megabyte, which a form may have.
@@ -519,7 +519,7 @@ def test_what_is_long_is_read_without_the_scanner(
         ("[5," + '"a",' * LONG + '"a"]', "json: cannot unmarshal number"),
     ],
 )
-def test_what_is_long_is_refused_without_the_scanner(
+def test_long_values_are_refused_without_the_scanner(
     monkeypatch: pytest.MonkeyPatch, text: str, reason: str
 ) -> None:
     monkeypatch.setattr(gojson, "_Scanner", None)
@@ -543,7 +543,7 @@ class Own(Params):
     after: tuple[int, int] | None = param(Cursor(), doc="Must be given.")
 
 
-def test_kinds_of_our_own_keep_their_readers() -> None:
+def test_custom_kinds_use_their_readers() -> None:
     loader = ParamLoader(Own, COMET_PARAMS)
 
     assert loader.from_uri({"after": '""'}) == Own("", None)

@@ -161,7 +161,7 @@ def test_evidence_is_read_as_it_is_shown(dialect: Dialect, made: Any) -> None:
     )
 
 
-def test_1_0_has_named_what_an_attack_is() -> None:
+def test_1_0_names_the_fields_of_a_light_client_attack() -> None:
     event = event_data.NewEvidence(1, read(ATTACK), ())
     value = value_of(COMET_1, event)["evidence"]["value"]
     before = value_of(COMET_038, event)["evidence"]["value"]
@@ -176,7 +176,7 @@ def test_1_0_has_named_what_an_attack_is() -> None:
     assert list(value.values()) == list(before.values())
 
 
-def test_1_0_has_its_own_groups_of_parameters() -> None:
+def test_1_0_has_more_groups_of_consensus_parameters() -> None:
     params = ConsensusParams(vote_extensions_enable_height=7)
 
     answer = shown(COMET_1, rpc_results.ResultConsensusParams(1, params))["consensus_params"]

@@ -35,7 +35,7 @@ EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALEC
 
 
 @EVERY_DIALECT
-def test_every_answer_is_dumped_as_its_schema_says(
+def test_every_answer_is_dumped_like_its_schema(
     backend: chain.PeeredBackend, dialect: Dialect
 ) -> None:
     seen = set()
@@ -49,7 +49,7 @@ def test_every_answer_is_dumped_as_its_schema_says(
 
 
 @EVERY_DIALECT
-def test_every_event_is_dumped_as_its_schema_says(
+def test_every_event_is_dumped_like_its_schema(
     backend: chain.PeeredBackend, dialect: Dialect
 ) -> None:
     seen = set()
@@ -63,7 +63,7 @@ def test_every_event_is_dumped_as_its_schema_says(
 
 
 @EVERY_DIALECT
-def test_what_is_not_there_may_be_null(dialect: Dialect) -> None:
+def test_optional_fields_may_be_null(dialect: Dialect) -> None:
     answer = ResultHeader(None)
     schema = schema_of(dialect, answer)
 
@@ -91,7 +91,7 @@ def test_the_proof_of_a_query_is_hex_of_its_protobuf() -> None:
         (InternalError("x"), 500, 500),
     ],
 )
-def test_a_status_says_whose_fault_it_is_or_that_it_failed(
+def test_http_status_of_errors_depends_on_the_dialect(
     error: NodeRPCError, document: int, comet: int
 ) -> None:
     assert DOCUMENT.status_of(error) == document

@@ -77,7 +77,7 @@ def test_a_notification_has_no_id() -> None:
         (b'{"id":{},"method":"a"}', None),
     ],
 )
-def test_what_is_no_call_spoils_only_its_own_place(
+def test_a_malformed_item_fails_alone_in_its_batch(
     element: bytes, request_id: bytes | None
 ) -> None:
     good = b'{"id":2,"method":"a"}'

@@ -52,7 +52,7 @@ FIELDS: list[tuple[WireField, st.SearchStrategy[Any]]] = [
 @pytest.mark.parametrize(("field", "values"), FIELDS, ids=lambda row: type(row).__name__)
 @settings(deadline=None)
 @given(data=st.data())
-def test_what_is_encoded_is_decoded(
+def test_encoded_fields_are_decoded_back(
     field: WireField, values: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
     value = data.draw(values)
@@ -106,7 +106,7 @@ def test_an_error_shows_little_of_a_long_value(field: WireField) -> None:
     assert len(str(caught.value)) < 200
 
 
-def test_nothing_is_null_where_the_node_says_null() -> None:
+def test_nil_lists_are_null_where_the_node_sends_null() -> None:
     assert Base64OrNull().encode(b"") is None
     assert ListOf(Hex(), null_when_empty=True).encode(()) is None
     assert ListOf(Hex()).encode(()) == []
@@ -174,7 +174,7 @@ class Sparse(WireSchema):
         (1, Piece(), {"number": 1, "shape": {"number": 1}, "always": 5}),
     ],
 )
-def test_what_is_empty_is_left_out_where_the_node_leaves_it_out(
+def test_empty_fields_are_omitted_where_the_node_omits_them(
     number: int, shape: Piece | None, shown: dict[str, Any]
 ) -> None:
     value = SimpleNamespace(number=number, shape=shape, always=5)

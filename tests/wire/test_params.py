@@ -122,7 +122,7 @@ def test_a_flag_is_a_word(text: str, value: bool) -> None:
 @pytest.mark.parametrize(
     "text", ["/a/b/c", "456", "name=satoshi", "YT1i", "'a'", "[1,2]", "true", 'a"b', "null"]
 )
-def test_without_quotes_a_text_is_what_is_written(text: str) -> None:
+def test_an_unquoted_string_is_taken_literally(text: str) -> None:
     assert Text().from_uri(text) == Text().from_uri(json.dumps(text)) == text
     assert Bytes().from_uri(text) == QueryData().from_uri(text) == text.encode()
 

@@ -54,7 +54,7 @@ def test_a_part_is_replaced_at_any_depth_and_in_its_place() -> None:
     assert schema().load(shown)["twigs"][0]["leaf"] == {"size": 5}
 
 
-def test_what_was_there_before_stays() -> None:
+def test_a_schema_patch_leaves_the_original_unchanged() -> None:
     SchemaPatch({Leaf: NumberedLeaf})(Tree)
 
     assert compiled(Tree)(TREE)["twigs"][0]["leaf"] == {"size": "5"}

@@ -40,7 +40,7 @@ def sent(w3: Any, **more: Any) -> Any:
     return w3.eth.send_transaction(tx)
 
 
-def test_whoever_sends_finds_the_transaction_in_a_block_at_once(
+def test_automine_mines_before_send_returns(
     paced: tuple[EmbeddedChain, Any],
 ) -> None:
     _, w3 = paced
@@ -65,7 +65,7 @@ def test_a_transaction_does_not_wait_for_a_short_interval(
             assert w3.eth.wait_for_transaction_receipt(sent(w3), timeout=60)["status"] == 1
 
 
-def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
+def test_sending_does_not_wait_for_a_block_in_production(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = dev_app(tmp_path)
@@ -95,7 +95,7 @@ def test_whoever_sends_does_not_wait_for_a_block_that_is_being_made(
         assert w3.eth.get_transaction_receipt(tx_hash)["blockNumber"] == 2
 
 
-def test_what_can_not_run_yet_neither_blocks_its_sender_nor_makes_blocks(
+def test_future_nonces_neither_block_their_sender_nor_produce_blocks(
     paced: tuple[EmbeddedChain, Any],
 ) -> None:
     chain, w3 = paced

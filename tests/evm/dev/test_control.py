@@ -128,7 +128,9 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
         ("anvil_loadState", ["0x"], "not a state of anvil_dumpState of this server"),
     ],
 )
-def test_what_can_not_be_is_refused(w3: Any, method: str, params: Any, said: str) -> None:
+def test_invalid_control_calls_are_refused(
+    w3: Any, method: str, params: Any, said: str
+) -> None:
     if method == "anvil_addBalance":
         done(w3, "anvil_setBalance", STRANGER, "0x1")
     before = latest(w3)
@@ -396,7 +398,7 @@ def test_accounts_are_changed(w3: Any) -> None:
     assert w3.eth.get_storage_at(STRANGER, 0)[-1] == 42
 
 
-def test_what_waits_is_forgotten(w3: Any) -> None:
+def test_pending_transactions_can_be_dropped(w3: Any) -> None:
     tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
     first, other = w3.eth.send_transaction(tx), w3.eth.send_transaction(tx)
     theirs = w3.eth.send_transaction({**tx, "from": w3.eth.accounts[2]})
@@ -410,7 +412,7 @@ def test_what_waits_is_forgotten(w3: Any) -> None:
     assert first != theirs
 
 
-def test_what_waits_goes_into_the_block_that_is_made(w3: Any) -> None:
+def test_mine_includes_pending_transactions(w3: Any) -> None:
     tx = {"from": w3.eth.accounts[1], "to": FIRST, "gas": 21_000}
     sent = [w3.eth.send_transaction(tx) for _ in range(3)]
     done(w3, "evm_mine")
@@ -466,7 +468,7 @@ def test_filters_go_on_behind_a_revert(w3: Any) -> None:
     assert done(w3, "eth_getFilterChanges", blocks) == [now]
 
 
-def test_subscribers_are_told_of_the_blocks_behind_a_revert(url: str, w3: Any) -> None:
+def test_subscribers_get_heads_after_a_revert(url: str, w3: Any) -> None:
     number = done(w3, "evm_snapshot")
     done(w3, "anvil_mine", 3)
     with_heads = WebSocketClient(url, path="/evm/ws")
@@ -498,7 +500,7 @@ def test_a_chain_begins_anew(w3: Any) -> None:
     assert done(w3, "hardhat_metadata")["instanceId"] == begun
 
 
-def test_the_node_tells_of_itself(w3: Any) -> None:
+def test_node_info_shows_the_head_and_client(w3: Any) -> None:
     height, time = latest(w3)
     told, known = done(w3, "anvil_nodeInfo"), done(w3, "hardhat_metadata")
     assert int(told["currentBlockNumber"], 16) == height
@@ -508,7 +510,7 @@ def test_the_node_tells_of_itself(w3: Any) -> None:
     assert known["clientVersion"].startswith("flask-noderpc/")
 
 
-def test_nobody_but_this_machine_drives_the_chain(app: Flask, w3: Any) -> None:
+def test_control_methods_are_limited_to_loopback(app: Flask, w3: Any) -> None:
     before = latest(w3)
     client: Any = app.test_client()
     driving = [name for name in DRIVING if name not in REASONS]

@@ -51,7 +51,7 @@ def test_any_account_may_be_impersonated_a_contract_too(chain: EmbeddedChain, w3
     assert "error" in asked(w3, "eth_sendTransaction", {"from": contract, "to": FIRST})
 
 
-def test_what_waits_in_a_name_goes_into_a_block_behind_others(
+def test_impersonated_transactions_are_mined_after_others(
     chain: EmbeddedChain, w3: Any
 ) -> None:
     rich = w3.eth.accounts[7]

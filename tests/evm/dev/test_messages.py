@@ -46,7 +46,7 @@ def test_a_message_is_signed_as_wallets_ask_for_it(w3: Any, password: tuple[Any,
     assert Account.recover_message(encode_defunct(text="Hello"), signature=signature) == FIRST
 
 
-def test_the_accounts_are_told_to_who_requests_them(w3: Any) -> None:
+def test_eth_request_accounts_returns_the_accounts(w3: Any) -> None:
     assert asked(w3, "eth_requestAccounts")["result"] == asked(w3, "eth_accounts")["result"]
 
 
@@ -58,14 +58,14 @@ def test_structured_data_is_signed(w3: Any, document: Any) -> None:
         assert Account.recover_message(message, signature=signature) == FIRST
 
 
-def test_structured_data_that_is_none_is_said_to_be_none(w3: Any) -> None:
+def test_malformed_typed_data_is_refused(w3: Any) -> None:
     error = asked(w3, "eth_signTypedData", FIRST, {**TYPED, "message": {}})["error"]
     assert error == {"code": -32602, "message": "invalid argument 1: Mail has no 'contents'"}
     error = asked(w3, "eth_signTypedData", FIRST, "{")["error"]
     assert error["message"].startswith("invalid argument 1: typed data: ")
 
 
-def test_who_has_no_key_here_is_unknown(w3: Any) -> None:
+def test_signing_with_an_unknown_account_is_refused(w3: Any) -> None:
     tx = {"from": STRANGER, "to": FIRST}
     for method, params in (
         ("eth_sendTransaction", [tx]),

@@ -23,7 +23,7 @@ def test_ten_rich_accounts_are_there(w3: Any) -> None:
     assert w3.eth.get_balance(w3.eth.accounts[9], 0) == 10_000 * ETHER
 
 
-def test_the_node_signs_and_fills_what_is_sent(chain: EmbeddedChain, w3: Any) -> None:
+def test_eth_send_transaction_fills_and_signs(chain: EmbeddedChain, w3: Any) -> None:
     sender, to = w3.eth.accounts[0], w3.eth.accounts[9]
     nonce, before = w3.eth.get_transaction_count(sender), w3.eth.get_balance(to)
     fee = w3.eth.get_block("pending")["baseFeePerGas"]
@@ -73,7 +73,7 @@ def test_a_transaction_is_signed_and_sent_by_others(
     assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
 
 
-def test_what_is_left_open_is_filled_in_and_not_signed(w3: Any) -> None:
+def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
     sender = w3.eth.accounts[2]
     found = asked(w3, "eth_fillTransaction", {"from": sender, "to": FIRST})["result"]
 
@@ -111,12 +111,12 @@ def test_what_is_left_open_is_filled_in_and_not_signed(w3: Any) -> None:
         ),
     ],
 )
-def test_what_can_not_be_sent_is_refused(w3: Any, args: Any, said: str) -> None:
+def test_invalid_transactions_are_refused(w3: Any, args: Any, said: str) -> None:
     answer = asked(w3, "eth_sendTransaction", {"from": FIRST, **args})
     assert said in answer["error"]["message"]
 
 
-def test_sends_at_the_same_time_have_nonces_of_their_own(chain: EmbeddedChain, w3: Any) -> None:
+def test_concurrent_sends_get_distinct_nonces(chain: EmbeddedChain, w3: Any) -> None:
     sender = w3.eth.accounts[3]
     tx = {"from": sender, "to": FIRST, "gas": "0x5208"}
     with ThreadPoolExecutor(6) as pool:
@@ -152,7 +152,7 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
     assert w3.eth.get_transaction(second)["nonce"] == 1
 
 
-def test_a_sender_who_always_comes_too_late_is_told_so(
+def test_a_send_that_always_loses_the_nonce_race_fails(
     chain: EmbeddedChain, w3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tx = {"from": w3.eth.accounts[7], "to": FIRST, "gas": "0x5208"}
@@ -163,7 +163,7 @@ def test_a_sender_who_always_comes_too_late_is_told_so(
     assert error["message"] == "others took every nonce that was tried; try again"
 
 
-def test_a_sender_without_means_is_told_so(w3: Any) -> None:
+def test_a_sender_without_funds_gets_an_error(w3: Any) -> None:
     tx = {"from": w3.eth.accounts[6], "to": FIRST, "gas": "0x5208", "value": hex(10**23)}
     error = asked(w3, "eth_sendTransaction", tx)["error"]
 

@@ -33,9 +33,7 @@ SIGNING: tuple[tuple[str, list[Any]], ...] = (
 
 
 @pytest.mark.parametrize(("method", "params"), SIGNING)
-def test_nobody_but_this_machine_has_its_keys_sign(
-    app: Flask, url: str, method: str, params: Any
-) -> None:
+def test_signing_is_limited_to_loopback(app: Flask, url: str, method: str, params: Any) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     client: Any = app.test_client()
     elsewhere = client.post("/evm", json=call, environ_base={"REMOTE_ADDR": "192.0.2.1"})
@@ -76,7 +74,7 @@ def test_without_the_setting_nothing_signs(tmp_path: Path, method: str, params: 
     assert accounts["result"] == []
 
 
-def test_the_namespaces_of_development_nodes_are_told(w3: Any) -> None:
+def test_rpc_modules_lists_the_development_namespaces(w3: Any) -> None:
     found = asked(w3, "rpc_modules")["result"]
     assert {"evm", "anvil", "hardhat", "eth"} <= set(found)
 
@@ -86,7 +84,7 @@ def test_another_application_has_no_such_accounts(tmp_path: Path) -> None:
         dev_app(tmp_path, application="kvstore")
 
 
-def test_the_accounts_are_told_at_the_start(
+def test_start_prints_the_development_accounts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "flask_noderpc.dev")

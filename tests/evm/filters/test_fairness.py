@@ -35,7 +35,7 @@ def made(answers: list[Any]) -> list[str]:
     return [answer for answer in answers if isinstance(answer, str)]
 
 
-def test_a_flood_of_filters_delays_nobody(chain: EmbeddedChain) -> None:
+def test_a_flood_of_filters_does_not_slow_other_clients(chain: EmbeddedChain) -> None:
     say = posting(app_for(chain, json_rpc_enable=True, evm_filter_cap=CAP), HOG)
     call = {"jsonrpc": "2.0", "method": "eth_newFilter", "params": [{}]}
 
@@ -55,7 +55,7 @@ def test_a_flood_of_filters_delays_nobody(chain: EmbeddedChain) -> None:
     assert guest("getFilterChanges", own) == [data(chain.block(height)[0].hash)]
 
 
-def test_whoever_has_most_gives_way_until_all_have_their_share(chain: EmbeddedChain) -> None:
+def test_the_client_with_the_most_filters_is_evicted_first(chain: EmbeddedChain) -> None:
     hog, guest = client_at(chain, HOG), client_at(chain, GUEST)
     taken = [hog("newBlockFilter") for _ in range(CAP)]
 
@@ -65,7 +65,7 @@ def test_whoever_has_most_gives_way_until_all_have_their_share(chain: EmbeddedCh
     assert polled == [NOT_FOUND] * (CAP // 2) + [[]] * (CAP // 2)
 
 
-def test_clients_with_a_filter_each_keep_it(chain: EmbeddedChain) -> None:
+def test_clients_with_one_filter_each_are_not_evicted(chain: EmbeddedChain) -> None:
     clients = [client_at(chain, f"10.0.1.{number}") for number in range(CAP)]
     own = [ask("newBlockFilter") for ask in clients]
 
@@ -74,9 +74,7 @@ def test_clients_with_a_filter_each_keep_it(chain: EmbeddedChain) -> None:
     assert [clients[0]("getFilterChanges", each) for each in own] == [[]] * CAP
 
 
-def test_the_filter_that_nobody_polled_for_longest_gives_way(
-    chain: EmbeddedChain, clock: Time
-) -> None:
+def test_the_least_recently_polled_filter_is_evicted(chain: EmbeddedChain, clock: Time) -> None:
     hog = client_at(chain, HOG)
     own = [hog("newBlockFilter") for _ in range(CAP)]
     for each in (own[0], *own[2:]):
@@ -132,7 +130,7 @@ def test_pages_of_other_sites_take_nothing_from_the_programs_beside_them(
         ("unix", "unix", True),
     ],
 )
-def test_a_client_is_an_address_or_a_network_of_its_own(
+def test_a_client_is_an_ipv4_address_or_an_ipv6_network(
     chain: EmbeddedChain, one: str, other: str, is_same: bool
 ) -> None:
     hog = client_at(chain, one)
@@ -141,7 +139,7 @@ def test_a_client_is_an_address_or_a_network_of_its_own(
     assert len(made([client_at(chain, other)("newBlockFilter")])) == (0 if is_same else 1)
 
 
-def test_whoever_knows_an_id_may_use_it(chain: EmbeddedChain) -> None:
+def test_a_filter_may_be_polled_by_another_address(chain: EmbeddedChain) -> None:
     own = client_at(chain, HOG)("newBlockFilter")
     guest = client_at(chain, GUEST)
     chain.produce()

@@ -24,7 +24,7 @@ def ask(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[Ask]:
         yield partial(asked, say)
 
 
-def test_a_block_filter_tells_the_hashes_of_new_blocks(chain: EmbeddedChain, ask: Ask) -> None:
+def test_a_block_filter_returns_hashes_of_new_blocks(chain: EmbeddedChain, ask: Ask) -> None:
     chain.produce()
     own = ask("newBlockFilter")
     assert ask("getFilterChanges", own) == []
@@ -37,7 +37,7 @@ def test_a_block_filter_tells_the_hashes_of_new_blocks(chain: EmbeddedChain, ask
     assert ask("getFilterChanges", own) == []
 
 
-def test_a_log_filter_tells_new_logs_that_match(chain: EmbeddedChain, ask: Ask) -> None:
+def test_a_log_filter_returns_new_matching_logs(chain: EmbeddedChain, ask: Ask) -> None:
     emit(chain, 0, TOPIC_A)
     own = ask("newFilter", {"fromBlock": "0x0", "topics": [data(TOPIC_A)]})
     assert ask("getFilterChanges", own) == []
@@ -53,7 +53,7 @@ def test_a_log_filter_tells_new_logs_that_match(chain: EmbeddedChain, ask: Ask) 
     assert [log["blockNumber"] for log in ask("getFilterLogs", own)] == ["0x1", "0x3"]
 
 
-def test_a_log_filter_ends_where_it_says(chain: EmbeddedChain, ask: Ask) -> None:
+def test_a_log_filter_ends_at_to_block(chain: EmbeddedChain, ask: Ask) -> None:
     chain.produce()
     own = ask("newFilter", {"fromBlock": "0x3", "toBlock": "0x4"})
 
@@ -65,7 +65,9 @@ def test_a_log_filter_ends_where_it_says(chain: EmbeddedChain, ask: Ask) -> None
     assert [log["blockNumber"] for log in told] == ["0x3", "0x4"]
 
 
-def test_a_pending_filter_tells_what_comes_to_wait(chain: EmbeddedChain, ask: Ask) -> None:
+def test_a_pending_filter_returns_new_pending_transactions(
+    chain: EmbeddedChain, ask: Ask
+) -> None:
     chain.submit(transfer(0))
     hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
     assert ask("getFilterChanges", hashes) == []
@@ -81,7 +83,7 @@ def test_a_pending_filter_tells_what_comes_to_wait(chain: EmbeddedChain, ask: As
     assert told[0]["blockHash"] is None
 
 
-def test_a_pending_filter_tells_what_a_block_took_at_once(
+def test_a_pending_filter_returns_transactions_mined_at_once(
     chain: EmbeddedChain, ask: Ask
 ) -> None:
     hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
@@ -104,7 +106,7 @@ def test_ids_are_hex_without_zeros_in_front(ask: Ask) -> None:
     assert all(re.fullmatch("0x(0|[1-9a-f][0-9a-f]{0,31})", own) for own in ids)
 
 
-def test_a_filter_is_forgotten_when_told_so(ask: Ask) -> None:
+def test_eth_uninstall_filter_removes_a_filter(ask: Ask) -> None:
     own = ask("newBlockFilter")
 
     assert ask("uninstallFilter", own) is True
@@ -208,7 +210,7 @@ def test_a_poller_that_was_away_gets_one_page_after_the_other(
     assert max(map(len, pages)) == 1
 
 
-def test_a_poll_that_takes_too_long_goes_on_behind_what_it_told(
+def test_a_poll_beyond_its_limit_continues_after_the_returned_logs(
     chain: EmbeddedChain,
 ) -> None:
     own = asking(chain)("newFilter", {})

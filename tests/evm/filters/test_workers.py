@@ -20,7 +20,7 @@ from ..chain import TOPIC_A, transfer
 from .fixtures import InMemory, Time, asking, data, emit, opened
 
 
-def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> None:
+def test_each_change_is_returned_once_across_workers(tmp_path: Path, clock: Time) -> None:
     with (
         closing(opened(tmp_path, EmbeddedChain, clock)) as one,
         closing(opened(tmp_path, EmbeddedChain, clock)) as other,
@@ -49,7 +49,7 @@ def test_each_thing_is_told_once_whoever_polls(tmp_path: Path, clock: Time) -> N
         ("newPendingTransactionFilter", [True]),
     ],
 )
-def test_of_two_polls_at_once_one_tells(
+def test_concurrent_polls_return_each_change_once(
     chain: EmbeddedChain,
     tmp_path: Path,
     clock: Time,
