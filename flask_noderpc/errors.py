@@ -34,6 +34,7 @@
     │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has fewer txs
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
+    │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
     │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
     └── RPCError(code, message, text)   the JSON-RPC error object
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
@@ -75,6 +76,14 @@ class ConfigurationError(NodeRPCError):
 
 class BackendError(NodeRPCError):
     """Root of the errors of a backend; the text reaches the caller."""
+
+
+class DecodeError(BackendError):
+    """JSON of another node does not fit its schema; ``path`` names the member."""
+
+    def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
+        self.reason, self.path = reason, path
+        super().__init__(f"{'.'.join(path)}: {reason}" if path else reason)
 
 
 class NotFound(BackendError):

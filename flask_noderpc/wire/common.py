@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..domain import block as blocks
-from ..domain import network
+from ..domain import network, rpc_results
 from .fields import (
     Base64,
     Base64OrNull,
@@ -65,6 +65,7 @@ class Header(WireSchema):
 class HeaderAnswer(WireSchema):
     """Result of ``header`` and ``header_by_hash``."""
 
+    domain = rpc_results.ResultHeader
     header = Nested(Header, nullable=True)
 
 
@@ -99,6 +100,7 @@ class SignedHeader(WireSchema):
 class CommitAnswer(WireSchema):
     """Result of ``commit``."""
 
+    domain = rpc_results.ResultCommit
     signed_header = Nested(SignedHeader)
     canonical = Flag()
 
@@ -124,6 +126,8 @@ class TxProof(WireSchema):
 
 class Empty(WireSchema):
     """An empty object."""
+
+    domain = rpc_results.Empty
 
 
 class ProtocolVersion(WireSchema):
@@ -160,6 +164,7 @@ class NodeInfo(WireSchema):
 class SyncInfo(WireSchema):
     """SyncInfo."""
 
+    domain = rpc_results.SyncInfo
     latest_block_hash = Hex()
     latest_app_hash = Hex()
     latest_block_height = IntString()
@@ -224,16 +229,18 @@ class Peer(WireSchema):
 class NetInfo(WireSchema):
     """Result of ``net_info``."""
 
+    domain = network.NetInfo
     listening = Flag()
     listeners = ListOf(Text())
-    n_peers = IntString(get=lambda answer: len(answer.peers))
+    n_peers = IntString(get=lambda answer: len(answer.peers), dump_only=True)
     peers = ListOf(Peer)
 
 
 class PendingTxs(WireSchema):
     """Result of ``unconfirmed_txs``."""
 
-    n_txs = IntString(get=lambda answer: len(answer.txs))
+    domain = rpc_results.PendingTxs
+    n_txs = IntString(get=lambda answer: len(answer.txs), dump_only=True)
     total = IntString()
     total_bytes = IntString()
     txs = ListOf(Base64())
@@ -242,4 +249,5 @@ class PendingTxs(WireSchema):
 class DialAnswer(WireSchema):
     """Result of ``dial_seeds`` and ``dial_peers``."""
 
+    domain = rpc_results.ResultDial
     log = Text()

@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from .. import jsoncodec
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, DecodeError
 from ..events.messages import Message
 from .envelope import Envelope, nearest
 from .events import event_encoder
 from .fields import Json
 from .json_schema import Components
 from .param_rules import ParamRules
-from .schema import Choice, Dump, WireSchema, compiled
+from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
+
+T = TypeVar("T")
 
 _JSON: Mapping[type, Json] = {
     dict: {"type": "object"},
@@ -147,6 +149,29 @@ class Dialect:
             raise TypeError(f"dialect {self.name} has no shape for {_name(type(result))}")
         return jsoncodec.encode(dump(result))
 
+    @cached_property
+    def _loads(self) -> dict[type, Load]:
+        shapes = ((result, _load(choice)) for result, choice in self.schemas.items())
+        return {result: load for result, load in shapes if load is not None}
+
+    def decode(self, result: type[T], document: bytes) -> T:
+        """Return a result from the JSON of a node of this dialect.
+
+        Raise :exc:`~flask_noderpc.errors.DecodeError`, which names the first bad member.
+        """
+        try:
+            return self.load(result, jsoncodec.decode(document))
+        except jsoncodec.NotJSON as error:
+            raise DecodeError(f"no JSON: {error}") from None
+
+    def load(self, result: type[T], value: Json) -> T:
+        """Return a result from its parsed JSON; raise as :meth:`decode` does."""
+        load = self._loads.get(result)
+        if load is None:
+            raise TypeError(f"dialect {self.name} does not decode {_name(result)}")
+        found: T = load(value)
+        return found
+
     @property
     def failures(self) -> set[HTTPStatus]:
         """Statuses of a failed GET."""
@@ -177,3 +202,9 @@ def _dump(choice: SchemaChoice) -> Dump:
         return made[schema](value)
 
     return dump
+
+
+def _load(choice: SchemaChoice) -> Load | None:
+    if isinstance(choice, type):
+        return compiled_load(choice) if choice.domain else None
+    return lambda value: compiled_load(choice.recognize(value))(value)

@@ -50,7 +50,8 @@ class Peer(WireSchema):
 class NetInfo(WireSchema):
     """Result of ``net_info``."""
 
+    domain = network.NetInfo
     listening = Flag()
     listeners = ListOf(Text())
-    n_peers = IntString(get=lambda answer: len(answer.peers))
+    n_peers = IntString(get=lambda answer: len(answer.peers), dump_only=True)
     peers = ListOf(Peer)

@@ -6,13 +6,13 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
-from ..domain import abci, block, rpc_results, validator
+from ..domain import abci, block, genesis, params, rpc_results, validator
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from ..protocol.comet.keys import commit_vote
 from ..protocol.comet.protobuf import blob, message, string
-from . import common
-from .fields import Base64, Flag, Hex, IntString, Number, RawJSON, Text, Timestamp
+from . import builders, common
+from .fields import Base64, Flag, Hex, IntString, Json, Number, RawJSON, Text, Timestamp
 from .schema import Choice, ListOf, Nested, WireSchema
 
 # document: PubKey.type is «of the form engine/PubKeyEd25519».
@@ -35,6 +35,7 @@ EVIDENCE_TIME_UNIT = SECOND
 class PubKey(WireSchema):
     """PubKey."""
 
+    domain = builders.public_key(KEY_TYPES)
     type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
     value = Base64()
 
@@ -42,6 +43,7 @@ class PubKey(WireSchema):
 class Validator(WireSchema):
     """Validator."""
 
+    domain = validator.Validator
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -51,6 +53,7 @@ class Validator(WireSchema):
 class ValidatorSet(WireSchema):
     """Validator set with its proposer."""
 
+    domain = builders.validator_set
     validators = ListOf(Validator, null_when_empty=True)
     proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
 
@@ -58,6 +61,7 @@ class ValidatorSet(WireSchema):
 class Attribute(WireSchema):
     """One key and value."""
 
+    domain = abci.EventAttribute
     key = Base64()
     value = Base64()
     index = Flag()
@@ -66,6 +70,7 @@ class Attribute(WireSchema):
 class Event(WireSchema):
     """Event."""
 
+    domain = abci.Event
     type = Text()
     attributes = ListOf(Attribute)
 
@@ -73,6 +78,7 @@ class Event(WireSchema):
 class TxExecResult(WireSchema):
     """TxExecResult."""
 
+    domain = abci.TxResult
     code = IntString()
     data = Base64()
     log = Text()
@@ -86,6 +92,7 @@ class TxExecResult(WireSchema):
 class BlockParams(WireSchema):
     """ConsensusParams.block."""
 
+    domain = params.BlockParams
     max_bytes = IntString()
     max_gas = IntString()
     time_iota_ms = IntString()
@@ -94,12 +101,14 @@ class BlockParams(WireSchema):
 class EvidenceParams(WireSchema):
     """ConsensusParams.evidence; the document's ``max_age`` counts blocks."""
 
+    domain = params.EvidenceParams
     max_age_num_blocks = IntString(data_key="max_age")
 
 
 class ValidatorParams(WireSchema):
     """ConsensusParams.validator."""
 
+    domain = params.ValidatorParams
     pub_key_types = ListOf(Text())
 
 
@@ -132,6 +141,7 @@ class Evidence(WireSchema):
 class BlockSignature(WireSchema):
     """BlockSignature: the full vote, in the format of nodes before 0.33."""
 
+    domain = block.Vote
     type = Number()
     height = IntString()
     round = Number()
@@ -153,6 +163,7 @@ def _votes(commit: block.Commit) -> list[block.Vote | None]:
 class LastCommit(WireSchema):
     """LastCommit."""
 
+    domain = builders.commit_of_votes
     height = Number()
     round = Number()
     block_id = Nested(common.BlockID)
@@ -171,6 +182,7 @@ def _accusations(
 class Block(WireSchema):
     """Block, from a result with the validators that its evidence accuses."""
 
+    domain = builders.document_block
     header = Nested(common.Header, get=lambda answer: answer.block.header)
     data = ListOf(Base64(), get=lambda answer: answer.block.txs)
     evidence = ListOf(
@@ -183,6 +195,7 @@ class Block(WireSchema):
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``."""
 
+    domain = rpc_results.ResultBlock
     block_id = Nested(common.BlockID)
     block = Nested(Block, get=lambda answer: answer)
 
@@ -218,6 +231,7 @@ class CommitAnswer(common.CommitAnswer):
 class BlockMeta(WireSchema):
     """BlockMeta."""
 
+    domain = block.BlockMeta
     block_id = Nested(common.BlockID)
     size = Number(data_key="block_size")
     header = Nested(common.Header)
@@ -227,6 +241,7 @@ class BlockMeta(WireSchema):
 class BlockList(WireSchema):
     """Result of ``blockchain``."""
 
+    domain = rpc_results.BlockList
     last_height = IntString()
     block_metas = ListOf(BlockMeta)
 
@@ -234,6 +249,7 @@ class BlockList(WireSchema):
 class ValidatorUpdate(WireSchema):
     """Element of BlockResults.validator_updates."""
 
+    domain = validator.ValidatorUpdate
     pub_key = Nested(PubKey)
     power = IntString()
 
@@ -241,8 +257,11 @@ class ValidatorUpdate(WireSchema):
 class BlockResults(WireSchema):
     """BlockResults."""
 
+    domain = builders.document_results
     height = IntString()
-    total_gas_used = IntString(get=lambda r: sum(tx.gas_used for tx in r.tx_results))
+    total_gas_used = IntString(
+        get=lambda r: sum(tx.gas_used for tx in r.tx_results), dump_only=True
+    )
     tx_results = ListOf(TxExecResult, data_key="txs_results")
     begin_block_events = ListOf(Event)
     end_block_events = ListOf(Event, data_key="end_block")
@@ -255,15 +274,17 @@ class BlockResults(WireSchema):
 class ValidatorPage(WireSchema):
     """Result of ``validators``."""
 
+    domain = rpc_results.ValidatorPage
     block_height = IntString()
     validators = ListOf(Validator)
-    count = IntString(get=lambda page: len(page.validators))
+    count = IntString(get=lambda page: len(page.validators), dump_only=True)
     total = IntString()
 
 
 class ValidatorInfo(WireSchema):
     """ValidatorInfo."""
 
+    domain = rpc_results.ValidatorInfo
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -272,6 +293,7 @@ class ValidatorInfo(WireSchema):
 class Status(WireSchema):
     """Result of ``status``."""
 
+    domain = rpc_results.Status
     node_info = Nested(common.NodeInfo)
     sync_info = Nested(common.SyncInfo)
     validator_info = Nested(ValidatorInfo)
@@ -280,6 +302,7 @@ class Status(WireSchema):
 class GenesisValidator(WireSchema):
     """Element of Genesis.validators."""
 
+    domain = genesis.GenesisValidator
     address = Hex()
     pub_key = Nested(PubKey)
     power = IntString()
@@ -289,6 +312,7 @@ class GenesisValidator(WireSchema):
 class Genesis(WireSchema):
     """Genesis document; ``app_state`` is the application's JSON."""
 
+    domain = builders.document_genesis
     genesis_time = Timestamp()
     chain_id = Text()
     initial_height = IntString()
@@ -301,12 +325,14 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
+    domain = rpc_results.ResultGenesis
     genesis = Nested(Genesis)
 
 
 class GenesisChunk(WireSchema):
     """Result of ``genesis_chunked``."""
 
+    domain = genesis.GenesisChunk
     chunk = Number()
     total = Number()
     content = Base64(data_key="data")
@@ -315,6 +341,7 @@ class GenesisChunk(WireSchema):
 class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 
+    domain = builders.params_answer
     block_height = IntString()
     consensus_params = Nested(ConsensusParams)
 
@@ -322,7 +349,8 @@ class ParamsAnswer(WireSchema):
 class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``."""
 
-    n_txs = IntString(get=lambda answer: answer.total)
+    domain = rpc_results.PendingCount
+    n_txs = IntString(get=lambda answer: answer.total, dump_only=True)
     total = IntString()
     total_bytes = IntString()
 
@@ -338,6 +366,7 @@ def _tags(result: abci.TxResult) -> list[abci.EventAttribute]:
 class TxLookupResult(WireSchema):
     """TxLookup.tx_result."""
 
+    domain = builders.tagged_result
     log = Text()
     gas_wanted = IntString()
     gas_used = IntString()
@@ -347,6 +376,7 @@ class TxLookupResult(WireSchema):
 class TxLookup(WireSchema):
     """Result of ``tx`` without a proof."""
 
+    domain = rpc_results.ResultTx
     hash = Hex()
     height = IntString()
     index = Number()
@@ -360,9 +390,14 @@ class ProvenTxLookup(TxLookup):
     proof = Nested(common.TxProof)
 
 
+def _is_proven(lookup: Json) -> bool:
+    return isinstance(lookup, dict) and "proof" in lookup
+
+
 TX_LOOKUP = Choice(
     (TxLookup, ProvenTxLookup),
     lambda answer: TxLookup if answer.proof is None else ProvenTxLookup,
+    lambda value: ProvenTxLookup if _is_proven(value) else TxLookup,
 )
 """Schema of a transaction, with a proof or without."""
 
@@ -370,8 +405,9 @@ TX_LOOKUP = Choice(
 class TxSearch(WireSchema):
     """Result of ``tx_search``; not in the document: CometBFT's, with the document's lookups."""
 
+    domain = rpc_results.ResultTxSearch
     txs = ListOf(TxLookup)
-    total_count = IntString(get=lambda answer: answer.total)
+    total = IntString(data_key="total_count")
 
 
 class ProvenTxSearch(TxSearch):
@@ -385,20 +421,28 @@ def _tx_search(answer: rpc_results.ResultTxSearch) -> type[WireSchema]:
     return ProvenTxSearch if proven else TxSearch
 
 
-TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search)
+def _recognized_search(value: Json) -> type[WireSchema]:
+    txs = value.get("txs") if isinstance(value, dict) else None
+    proven = isinstance(txs, list) and any(map(_is_proven, txs))
+    return ProvenTxSearch if proven else TxSearch
+
+
+TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search, _recognized_search)
 """Schema of a search, with proofs or without."""
 
 
 class BlockSearch(WireSchema):
     """Result of ``block_search``; not in the document: CometBFT's with the document's block."""
 
+    domain = rpc_results.ResultBlockSearch
     blocks = ListOf(BlockAnswer)
-    total_count = IntString(get=lambda answer: answer.total)
+    total = IntString(data_key="total_count")
 
 
 class Broadcast(WireSchema):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``."""
 
+    domain = rpc_results.ResultBroadcastTx
     code = IntString()
     data = Hex()
     log = Text()
@@ -409,6 +453,7 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``, which the document does not have."""
 
+    domain = rpc_results.ResultBroadcastTxCommit
     check_tx = Nested(TxExecResult)
     tx_result = Nested(TxExecResult)
     hash = Hex()
@@ -418,12 +463,14 @@ class BroadcastCommit(WireSchema):
 class EvidenceAnswer(WireSchema):
     """Result of ``broadcast_evidence``; not in the document: a hash, so it is hex."""
 
+    domain = rpc_results.ResultBroadcastEvidence
     hash = Hex()
 
 
 class AppInfo(WireSchema):
     """``response`` of ``abci_info``."""
 
+    domain = abci.AppInfo
     data = Text()
     version = Text()
     app_version = IntString()
@@ -432,6 +479,7 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
+    domain = rpc_results.ResultABCIInfo
     response = Nested(AppInfo)
 
 
@@ -446,6 +494,7 @@ def _proof(result: abci.QueryResult) -> bytes:
 class QueryResult(WireSchema):
     """``response`` of ``abci_query``."""
 
+    domain = builders.document_query
     log = Text()
     height = IntString()
     proof = Hex(get=_proof)
@@ -458,4 +507,5 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
+    domain = rpc_results.ResultABCIQuery
     response = Nested(QueryResult)

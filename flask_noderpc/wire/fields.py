@@ -1,7 +1,7 @@
 """Marshmallow fields, one class per encoding.
 
 ``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
-them to load and to document; the compiled dump of :mod:`.schema` calls ``encode``
+them to load and to document; the compiled dump and load of :mod:`.schema` call them
 directly.
 """
 
@@ -17,11 +17,16 @@ from marshmallow import ValidationError, fields, missing
 
 from .. import jsoncodec
 from ..domain.text import text_of
-from ..domain.time import from_text, to_text
+from ..domain.time import ZERO_TIME, from_text, to_text
 from ..errors import short_repr
 
 Json = Any
 """JSON value."""
+
+NOT_DECODED = (ValueError, TypeError, AttributeError)
+"""What :meth:`WireField.decode` raises for a value of another kind."""
+
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 _CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
@@ -32,11 +37,14 @@ class WireField(fields.Field[Any]):
 
     ``get`` reads the value from the object if it is not a plain attribute. ``omit_empty``
     omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits
-    only ``None``.
+    only ``None``. Only members that may be omitted may be missing when an object is loaded.
+    A ``dump_only`` member follows from others and is not loaded.
     """
 
     json_type = "string"
     json_format: str | None = None
+    zero: Any = None
+    """Value of a member that ``omit_empty`` omits."""
 
     def __init__(
         self,
@@ -47,7 +55,9 @@ class WireField(fields.Field[Any]):
         omit_none: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(allow_none=nullable, **options)
+        if omit_empty or omit_none:
+            options["load_default"] = self.zero if omit_empty else None
+        super().__init__(required=not (omit_empty or omit_none), **options)
         self.get = get
         self.nullable = nullable
         self.omit_empty = omit_empty
@@ -58,8 +68,25 @@ class WireField(fields.Field[Any]):
         raise NotImplementedError
 
     def decode(self, value: Json) -> Any:
-        """Decode a JSON value; raise :exc:`ValueError`."""
+        """Decode a JSON value that is not null; raise :exc:`ValueError`, :exc:`TypeError` or
+        :exc:`AttributeError` for another kind."""
         raise NotImplementedError
+
+    def decode_null(self) -> Any:
+        """Return the value of null; raise :exc:`ValueError` where there may be none."""
+        if not self.nullable:
+            raise ValueError("is null")
+        return None
+
+    def decode_missing(self) -> Any:
+        """Return the value of a missing member; raise :exc:`ValueError` if it is required."""
+        if self.required:
+            raise ValueError("is missing")
+        return self.load_default
+
+    def compiled_decode(self) -> Callable[[Json], Any]:
+        """Return :meth:`decode`, compiled with that of nested schemas."""
+        return self.decode
 
     @property
     def may_be_null(self) -> bool:
@@ -93,15 +120,31 @@ class WireField(fields.Field[Any]):
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self.encode(value)
 
+    def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if value is not None:
+            return super().deserialize(value, *args, **options)
+        try:
+            return self.decode_null()
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
         try:
             return self.decode(value)
-        except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+        except NOT_DECODED as error:
             raise ValidationError(str(error)) from None
+
+
+def _integer(value: int) -> int:
+    if not _LEAST <= value <= _MOST:
+        raise ValueError(f"{short_repr(value)} is no integer of 64 bits")
+    return value
 
 
 class IntString(WireField):
     """An integer as decimal text: the form of every 64-bit integer."""
+
+    zero = 0
 
     def encode(self, value: int) -> Json:
         return str(value)
@@ -109,7 +152,7 @@ class IntString(WireField):
     def decode(self, value: Json) -> int:
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
             raise ValueError(f"{short_repr(value)} is no integer in text")
-        return int(value)
+        return _integer(int(value))
 
 
 class Cursor(WireField):
@@ -130,6 +173,7 @@ class Number(WireField):
     """An integer as a JSON number."""
 
     json_type = "integer"
+    zero = 0
 
     def encode(self, value: int) -> Json:
         return int(value)
@@ -137,11 +181,13 @@ class Number(WireField):
     def decode(self, value: Json) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError(f"{short_repr(value)} is no integer")
-        return value
+        return _integer(value)
 
 
 class Text(WireField):
     """Plain text."""
+
+    zero = ""
 
     def encode(self, value: str) -> Json:
         return value
@@ -154,6 +200,8 @@ class Text(WireField):
 
 class Utf8(WireField):
     """Bytes as UTF-8 text; each invalid byte becomes U+FFFD."""
+
+    zero = b""
 
     def encode(self, value: bytes) -> Json:
         return text_of(value)
@@ -168,6 +216,7 @@ class Flag(WireField):
     """True or false."""
 
     json_type = "boolean"
+    zero = False
 
     def encode(self, value: bool) -> Json:
         return value
@@ -180,6 +229,8 @@ class Flag(WireField):
 
 class Hex(WireField):
     """Bytes as upper-case hex, without a prefix."""
+
+    zero = b""
 
     def encode(self, value: bytes) -> Json:
         return value.hex().upper()
@@ -199,6 +250,7 @@ class Base64(WireField):
     """Bytes as padded base64."""
 
     json_format = "byte"
+    zero = b""
 
     def encode(self, value: bytes) -> Json:
         return binascii.b2a_base64(value, newline=False).decode()
@@ -216,14 +268,15 @@ class Base64OrNull(Base64):
     def encode(self, value: bytes) -> Json:
         return super().encode(value) if value else None
 
-    def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        return b"" if value is None else super().deserialize(value, *args, **options)
+    def decode_null(self) -> bytes:
+        return b""
 
 
 class Timestamp(WireField):
     """Nanoseconds as RFC 3339 text in UTC, trailing zeros trimmed."""
 
     json_format = "date-time"
+    zero = ZERO_TIME
 
     def encode(self, value: int) -> Json:
         return to_text(value)
@@ -236,6 +289,7 @@ class RawJSON(WireField):
     """A JSON document that passes through byte for byte; an empty object when absent."""
 
     json_type = "object"
+    zero = b""
 
     def encode(self, value: bytes) -> Json:
         return jsoncodec.Raw(value or b"{}")

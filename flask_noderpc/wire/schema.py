@@ -1,8 +1,8 @@
 """Marshmallow schemas of JSON objects, for loading, dumping and documentation.
 
 A :class:`WireSchema` is a marshmallow schema whose fields are those of :mod:`.fields`.
-Loading goes through marshmallow. Dumping goes through :func:`compiled`, which turns the
-schema into closures once; tests check that both give the same result.
+:func:`compiled` turns it into closures that dump, once, and :func:`compiled_load` into
+closures that load; tests check that both give the same result as marshmallow.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from marshmallow import EXCLUDE, Schema, post_load
-from marshmallow.utils import is_collection
+from marshmallow import EXCLUDE, Schema, ValidationError, post_load
 
-from ..errors import short_repr
-from .fields import Json, WireField
+from ..errors import DecodeError, short_repr
+from .fields import NOT_DECODED, Json, WireField
 
 Dump = Callable[[Any], Json]
+Load = Callable[[Json], Any]
 Replace = Callable[[type], type]
 """Map a schema to its replacement, or to itself."""
 
 
 class WireSchema(Schema):
-    """A JSON object; ``domain`` is the class that loading makes."""
+    """A JSON object.
+
+    ``domain`` makes the value that loading returns of the loaded members: a class, or a
+    function that raises :exc:`ValueError` for members that don't fit each other.
+    """
 
     domain: ClassVar[Callable[..., Any] | None] = None
 
@@ -37,15 +41,26 @@ class WireSchema(Schema):
 
     @post_load
     def _make(self, values: dict[str, Any], **_: Any) -> Any:
-        return self.domain(**values) if self.domain else values
+        try:
+            return type(self).domain_of(values)
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+
+    @classmethod
+    def domain_of(cls, members: dict[str, Any]) -> Any:
+        """Return the value of loaded members; the members themselves without a domain."""
+        make = cls.domain
+        return members if make is None else make(**members)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Several schemas of one kind of result, and the function that selects one by value."""
+    """Several schemas of one kind of result, and the functions that select one by value and
+    by JSON."""
 
     shapes: tuple[type[WireSchema], ...]
     choose: Callable[[Any], type[WireSchema]]
+    recognize: Callable[[Json], type[WireSchema]]
 
     def __call__(self, value: Any) -> type[WireSchema]:
         return self.choose(value)
@@ -74,16 +89,19 @@ class Nested(WireField):
         return other
 
     @property
-    def names(self) -> set[str]:
-        """Names of the members in JSON."""
-        fields = _instance(self.schema).fields.items()
-        return {field.data_key or name for name, field in fields}
+    def required_names(self) -> set[str]:
+        """Names of the members that are always in the JSON."""
+        fields = _instance(self.schema).load_fields.items()
+        return {field.data_key or name for name, field in fields if field.required}
 
     def encode(self, value: Any) -> Json:
         return self._dump(value)
 
     def decode(self, value: Json) -> Any:
         return _instance(self.schema).load(value)
+
+    def compiled_decode(self) -> Load:
+        return compiled_load(self.schema)
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return refer(self.schema)
@@ -114,10 +132,17 @@ class OneOf(WireField):
         return self.shapes[type(value)].encode(value)
 
     def decode(self, value: Json) -> Any:
+        return self._recognized(value).decode(value)
+
+    def compiled_decode(self) -> Load:
+        loads = {id(shape): shape.compiled_decode() for shape in self.shapes.values()}
+        return lambda value: loads[id(self._recognized(value))](value)
+
+    def _recognized(self, value: Json) -> Nested:
         for shape in self.shapes.values():
-            if value.keys() <= shape.names:
-                return shape.decode(value)
-        raise ValueError("no kind has all these members")
+            if shape.required_names <= value.keys():
+                return shape
+        raise ValueError("has the required members of no kind")
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return {"anyOf": [refer(shape.schema) for shape in self.shapes.values()]}
@@ -130,6 +155,7 @@ class ListOf(WireField):
     """List of values of one encoding; ``null_when_empty`` encodes Go's nil slice."""
 
     json_type = "array"
+    zero = ()
 
     def __init__(
         self,
@@ -162,9 +188,26 @@ class ListOf(WireField):
         return [encode(item) for item in value]
 
     def decode(self, value: Json) -> Any:
-        if not is_collection(value):
-            raise ValueError(f"{short_repr(value)} is no list")
-        return tuple(self.item.deserialize(item) for item in value)
+        return tuple(self.item.deserialize(item) for item in _checked_list(value))
+
+    def decode_null(self) -> Any:
+        # Go: null is an empty slice, whichever way a node encodes its own.
+        return None if self.nullable else ()
+
+    def compiled_decode(self) -> Load:
+        decode = nullable_decode(self.item)
+
+        def load(value: Json) -> tuple[Any, ...]:
+            found: list[Any] = []
+            items = _checked_list(value)
+            try:
+                for item in items:
+                    found.append(decode(item))  # noqa: PERF401  # its length is the place
+            except (DecodeError, *NOT_DECODED) as error:
+                raise _located(error, str(len(found))) from None
+            return tuple(found)
+
+        return load
 
     @property
     def may_be_null(self) -> bool:
@@ -172,11 +215,6 @@ class ListOf(WireField):
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return {"type": "array", "items": self.item.described(refer)}
-
-    def deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        if value is None and self._null_when_empty:
-            return ()
-        return super().deserialize(value, *args, **options)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         if value is None and self.nullable:
@@ -192,6 +230,24 @@ def nullable_encode(field: WireField) -> Dump:
     if not field.nullable:
         return encode
     return lambda value: None if value is None else encode(value)
+
+
+def nullable_decode(field: WireField) -> Load:
+    """Return the field's compiled ``decode`` with its value of null."""
+    decode = field.compiled_decode()
+    return lambda value: field.decode_null() if value is None else decode(value)
+
+
+def _checked_list(value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        raise ValueError(f"{short_repr(value)} is no list")
+    return value
+
+
+def _located(error: Exception, place: str) -> DecodeError:
+    if isinstance(error, DecodeError):
+        return DecodeError(error.reason, (place, *error.path))
+    return DecodeError(str(error), (place,))
 
 
 @cache
@@ -225,3 +281,31 @@ def compiled(schema: type[WireSchema]) -> Dump:
         return members
 
     return dump_without_omitted if optional else dump
+
+
+@cache
+def compiled_load(schema: type[WireSchema]) -> Load:
+    """Return a function that loads an object exactly as ``schema().load`` does; it raises
+    :exc:`~flask_noderpc.errors.DecodeError` at the first member that can't be decoded."""
+    rows = []
+    for name, field in _instance(schema).load_fields.items():
+        assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
+        member = (field.attribute or name, nullable_decode(field), field.decode_missing)
+        rows.append((field.data_key or name, *member))
+
+    def load(value: Json) -> Any:
+        if not isinstance(value, dict):
+            raise DecodeError(f"{short_repr(value)} is no object")
+        members: dict[str, Any] = {}
+        key = ""
+        try:
+            for key, name, decode, decode_missing in rows:
+                members[name] = decode(value[key]) if key in value else decode_missing()
+        except (DecodeError, *NOT_DECODED) as error:
+            raise _located(error, key) from None
+        try:
+            return schema.domain_of(members)
+        except ValueError as error:
+            raise DecodeError(str(error)) from None
+
+    return load

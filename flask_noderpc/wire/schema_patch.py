@@ -45,4 +45,8 @@ class SchemaPatch:
     def _patched_choice(self, choice: SchemaChoice) -> SchemaChoice:
         if isinstance(choice, type):
             return self(choice)
-        return Choice(tuple(map(self, choice.shapes)), lambda result: self(choice(result)))
+        return Choice(
+            tuple(map(self, choice.shapes)),
+            lambda result: self(choice(result)),
+            lambda value: self(choice.recognize(value)),
+        )

@@ -142,7 +142,7 @@ def consensus_params(found: Json) -> params.ConsensusParams:
     extensions = found.get("abci") or found.get("feature") or {}
     return params.ConsensusParams(
         params.BlockParams(
-            int(block["max_bytes"]), int(block["max_gas"]), int(block.get("time_iota_ms", 0))
+            int(block["max_bytes"]), int(block["max_gas"]), int(block.get("time_iota_ms", 1000))
         ),
         params.EvidenceParams(
             int(age["max_age_num_blocks"]), int(age["max_age_duration"]), int(age["max_bytes"])
@@ -247,7 +247,7 @@ def status(found: Json) -> rpc_results.Status:
     own = found["validator_info"]
     return rpc_results.Status(
         common.NodeInfo().load(found["node_info"]),
-        rpc_results.SyncInfo(**common.SyncInfo().load(found["sync_info"])),
+        common.SyncInfo().load(found["sync_info"]),
         rpc_results.ValidatorInfo(
             bytes.fromhex(own["address"]),
             rebuild.public_key(own["pub_key"]),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask_noderpc.wire.fields import WireField
-from flask_noderpc.wire.schema import ListOf, Nested, OneOf, WireSchema, compiled
-
-_NOT_THERE = object()
+from flask_noderpc.wire.schema import ListOf, Nested, WireSchema, compiled
 
 
 def loaded_again(schema: type[WireSchema], shown: Any) -> Any:
@@ -21,8 +19,8 @@ def _object(schema: type[WireSchema], loaded: Any) -> Any:
     again = {}
     for name, field in schema().fields.items():
         assert isinstance(field, WireField)
-        value = loaded.get(field.attribute or name, _NOT_THERE)
-        if value is not _NOT_THERE:
+        value = loaded[field.attribute or name]
+        if not field.omits(value):
             again[field.data_key or name] = _value(field, value)
     return again
 
@@ -32,10 +30,6 @@ def _value(field: WireField, value: Any) -> Any:
         return None
     if isinstance(field, Nested):
         return _object(field.schema, value)
-    if isinstance(field, OneOf):
-        shapes = field.shapes.values()
-        (shape,) = (shape for shape in shapes if value.keys() <= shape.schema().fields.keys())
-        return _value(shape, value)
     if isinstance(field, ListOf) and value:
         return [_value(field.item, item) for item in value]
     return field.encode(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .. import common
+from ...domain import block as blocks
+from ...domain import params
+from .. import builders, common
 from ..fields import Base64OrNull, Hex, IntString, Number, Text, Timestamp
 from ..schema import ListOf, Nested, WireSchema
 
@@ -10,6 +12,7 @@ from ..schema import ListOf, Nested, WireSchema
 class Vote(WireSchema):
     """A vote."""
 
+    domain = blocks.Vote
     type = Number()
     height = IntString()
     round = Number()
@@ -23,6 +26,7 @@ class Vote(WireSchema):
 class BlockParams(WireSchema):
     """ConsensusParams.block."""
 
+    domain = params.BlockParams
     max_bytes = IntString()
     max_gas = IntString()
 
@@ -30,6 +34,7 @@ class BlockParams(WireSchema):
 class EvidenceParams(WireSchema):
     """ConsensusParams.evidence."""
 
+    domain = params.EvidenceParams
     max_age_num_blocks = IntString()
     max_age_duration = IntString()
     max_bytes = IntString()
@@ -38,6 +43,7 @@ class EvidenceParams(WireSchema):
 class ValidatorParams(WireSchema):
     """ConsensusParams.validator."""
 
+    domain = params.ValidatorParams
     pub_key_types = ListOf(Text())
 
 
@@ -50,6 +56,7 @@ class VersionParams(WireSchema):
 class ConsensusParams(WireSchema):
     """All consensus parameters at a height."""
 
+    domain = builders.consensus_params
     block = Nested(BlockParams)
     evidence = Nested(EvidenceParams)
     validator = Nested(ValidatorParams)

@@ -6,6 +6,8 @@ parameters are omitted everywhere.
 
 from __future__ import annotations
 
+from ...domain import abci
+from .. import builders
 from ..fields import Base64OrNull, Flag, IntString
 from ..schema import Nested, WireSchema
 from .v038_shapes import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParamsUpdate
@@ -14,6 +16,7 @@ from .v038_shapes import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParam
 class EventAttribute(WireSchema):
     """One key and value; CometBFT 0.34: abci/types/types.pb.go has bytes for both."""
 
+    domain = abci.EventAttribute
     key = Base64OrNull()
     value = Base64OrNull()
     index = Flag()
@@ -34,6 +37,7 @@ class BlockParams(BlockParamsUpdate):
 class ConsensusParams(WireSchema):
     """All consensus parameters at a height."""
 
+    domain = builders.consensus_params
     block = Nested(BlockParams)
     evidence = Nested(EvidenceParamsUpdate)
     validator = Nested(ValidatorParamsUpdate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...domain import abci
 from ..fields import IntString, Text
 from ..schema import ListOf, Nested, WireSchema
 from .v038_shapes import (
@@ -19,9 +20,9 @@ class CheckTx(ExecTxResult):
     The last three are fields of the priority mempool, which is not the default.
     """
 
-    sender = Text(get=lambda _: "")
-    priority = IntString(get=lambda _: 0)
-    mempool_error = Text(data_key="mempoolError", get=lambda _: "")
+    sender = Text(get=lambda _: "", dump_only=True)
+    priority = IntString(get=lambda _: 0, dump_only=True)
+    mempool_error = Text(data_key="mempoolError", get=lambda _: "", dump_only=True)
 
 
 class CommitResult(BroadcastCommit):
@@ -34,6 +35,7 @@ class CommitResult(BroadcastCommit):
 class BlockResults(WireSchema):
     """Result of ``block_results``; CometBFT 0.37: the events of a block's two ends."""
 
+    domain = abci.BlockResults
     height = IntString()
     tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
     begin_block_events = ListOf(BareEvent, null_when_empty=True)

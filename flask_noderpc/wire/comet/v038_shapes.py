@@ -6,9 +6,11 @@ messages behind a pointer have all fields; elsewhere zero fields are omitted.
 
 from __future__ import annotations
 
+from ...domain import abci, genesis, params, rpc_results
 from ...domain import block as blocks
+from ...domain import validator as validators
 from ...domain.validator import ED25519, SECP256K1, PublicKey
-from .. import common
+from .. import builders, common
 from ..fields import (
     Base64,
     Base64OrNull,
@@ -46,6 +48,7 @@ LISTENERS = ("Listener(@)",)
 class PubKey(WireSchema):
     """Public key with its type name."""
 
+    domain = builders.public_key(KEY_TYPES)
     type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
     value = Base64()
 
@@ -53,6 +56,7 @@ class PubKey(WireSchema):
 class Validator(WireSchema):
     """A member of a validator set."""
 
+    domain = validators.Validator
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -62,6 +66,7 @@ class Validator(WireSchema):
 class ValidatorSet(WireSchema):
     """Validator set with its proposer."""
 
+    domain = builders.validator_set
     validators = ListOf(Validator, null_when_empty=True)
     proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
 
@@ -69,6 +74,7 @@ class ValidatorSet(WireSchema):
 class EventAttribute(WireSchema):
     """One key and value, with all fields."""
 
+    domain = abci.EventAttribute
     key = Utf8()
     value = Utf8()
     index = Flag()
@@ -77,6 +83,7 @@ class EventAttribute(WireSchema):
 class Event(WireSchema):
     """Event of a result that has all fields."""
 
+    domain = abci.Event
     type = Text()
     attributes = ListOf(EventAttribute)
 
@@ -84,6 +91,7 @@ class Event(WireSchema):
 class BareEvent(WireSchema):
     """Event by itself, without empty fields."""
 
+    domain = abci.Event
     type = Text(omit_empty=True)
     attributes = ListOf(EventAttribute, omit_empty=True)
 
@@ -91,6 +99,7 @@ class BareEvent(WireSchema):
 class ExecTxResult(WireSchema):
     """Result of CheckTx or an execution, with all fields."""
 
+    domain = abci.TxResult
     code = Number()
     data = Base64OrNull()
     log = Text()
@@ -143,6 +152,7 @@ class Vote(shapes.Vote):
 class DuplicateVote(WireSchema):
     """Two votes of one validator, and the chain at their height."""
 
+    domain = blocks.DuplicateVoteEvidence
     vote_a = Nested(Vote)
     vote_b = Nested(Vote)
     total_voting_power = IntString(data_key="TotalVotingPower")
@@ -160,6 +170,7 @@ class LightValidatorSet(WireSchema):
 class LightBlock(WireSchema):
     """Light block."""
 
+    domain = builders.light_block
     signed_header = Nested(SignedHeader)
     validator_set = Nested(LightValidatorSet, get=lambda block: block)
 
@@ -167,6 +178,7 @@ class LightBlock(WireSchema):
 class LightClientAttack(WireSchema):
     """Conflicting block, and the validators that are responsible for it."""
 
+    domain = blocks.LightClientAttackEvidence
     conflicting_block = Nested(LightBlock, data_key="ConflictingBlock")
     common_height = IntString(data_key="CommonHeight")
     byzantine_validators = ListOf(
@@ -179,6 +191,7 @@ class LightClientAttack(WireSchema):
 class Evidence(WireSchema):
     """Evidence with its type name."""
 
+    domain = builders.evidence(EVIDENCE_TYPES)
     type = Text(get=lambda piece: EVIDENCE_TYPES[type(piece)])
     value = OneOf(
         {
@@ -192,18 +205,21 @@ class Evidence(WireSchema):
 class Data(WireSchema):
     """Block.data."""
 
+    domain = builders.only
     txs = ListOf(Base64())
 
 
 class EvidenceData(WireSchema):
     """Block.evidence."""
 
+    domain = builders.only
     evidence = ListOf(Evidence)
 
 
 class Block(WireSchema):
     """A block."""
 
+    domain = builders.comet_block
     header = Nested(Header)
     data = Nested(Data, get=lambda block: block)
     evidence = Nested(EvidenceData, get=lambda block: block)
@@ -213,6 +229,7 @@ class Block(WireSchema):
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``; the id of an unknown block is empty."""
 
+    domain = rpc_results.ResultBlock
     block_id = Nested(common.BlockID)
     block = Nested(Block, nullable=True)
 
@@ -220,6 +237,7 @@ class BlockAnswer(WireSchema):
 class BlockMeta(WireSchema):
     """An element of BlockList.block_metas."""
 
+    domain = blocks.BlockMeta
     block_id = Nested(common.BlockID)
     size = IntString(data_key="block_size")
     header = Nested(Header)
@@ -229,6 +247,7 @@ class BlockMeta(WireSchema):
 class BlockList(WireSchema):
     """Result of ``blockchain``."""
 
+    domain = rpc_results.BlockList
     last_height = IntString()
     block_metas = ListOf(BlockMeta)
 
@@ -247,6 +266,7 @@ def _of_type(key: PublicKey, wanted: str) -> bytes:
 class ProtoKeySum(WireSchema):
     """Key of a protobuf PublicKey, with its type name."""
 
+    domain = builders.key_of_sum(PROTO_KEY_TYPES)
     type = Text(get=lambda key: PROTO_KEY_TYPES.get(key.type, key.type))
     value = Nested(ProtoKey, get=lambda key: key)
 
@@ -254,12 +274,14 @@ class ProtoKeySum(WireSchema):
 class ProtoPubKey(WireSchema):
     """ValidatorUpdate.pub_key."""
 
+    domain = builders.only
     sum = Nested(ProtoKeySum, data_key="Sum", get=lambda key: key)
 
 
 class ValidatorUpdate(WireSchema):
     """New power of a validator, omitted if 0."""
 
+    domain = validators.ValidatorUpdate
     pub_key = Nested(ProtoPubKey)
     power = IntString(omit_empty=True)
 
@@ -267,6 +289,7 @@ class ValidatorUpdate(WireSchema):
 class BlockParamsUpdate(WireSchema):
     """ConsensusParams.block in an update."""
 
+    domain = params.BlockParams
     max_bytes = IntString(omit_empty=True)
     max_gas = IntString(omit_empty=True)
 
@@ -274,6 +297,7 @@ class BlockParamsUpdate(WireSchema):
 class EvidenceParamsUpdate(WireSchema):
     """ConsensusParams.evidence in an update."""
 
+    domain = params.EvidenceParams
     max_age_num_blocks = IntString(omit_empty=True)
     max_age_duration = IntString()
     max_bytes = IntString(omit_empty=True)
@@ -282,6 +306,7 @@ class EvidenceParamsUpdate(WireSchema):
 class ValidatorParamsUpdate(WireSchema):
     """ConsensusParams.validator in an update."""
 
+    domain = params.ValidatorParams
     pub_key_types = ListOf(Text(), omit_empty=True)
 
 
@@ -297,6 +322,7 @@ class ConsensusParamsUpdate(WireSchema):
     ``abci`` is always omitted: applications here don't change it.
     """
 
+    domain = builders.params_update
     block = Nested(BlockParamsUpdate, omit_empty=True)
     evidence = Nested(EvidenceParamsUpdate, omit_empty=True)
     validator = Nested(ValidatorParamsUpdate, omit_empty=True)
@@ -310,6 +336,7 @@ class ConsensusParamsUpdate(WireSchema):
 class BlockResults(WireSchema):
     """Result of ``block_results``; CometBFT 0.38: the one ``app_hash`` in base64."""
 
+    domain = builders.block_results
     height = IntString()
     tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
     finalize_block_events = ListOf(
@@ -325,15 +352,17 @@ class BlockResults(WireSchema):
 class ValidatorPage(WireSchema):
     """Result of ``validators``."""
 
+    domain = rpc_results.ValidatorPage
     block_height = IntString()
     validators = ListOf(Validator)
-    count = IntString(get=lambda page: len(page.validators))
+    count = IntString(get=lambda page: len(page.validators), dump_only=True)
     total = IntString()
 
 
 class ValidatorInfo(WireSchema):
     """Status.validator_info."""
 
+    domain = rpc_results.ValidatorInfo
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -342,6 +371,7 @@ class ValidatorInfo(WireSchema):
 class Status(WireSchema):
     """Result of ``status``."""
 
+    domain = rpc_results.Status
     node_info = Nested(common.NodeInfo)
     sync_info = Nested(common.SyncInfo)
     validator_info = Nested(ValidatorInfo)
@@ -368,6 +398,7 @@ class ConsensusParams(shapes.ConsensusParams):
 class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 
+    domain = rpc_results.ResultConsensusParams
     block_height = IntString()
     consensus_params = Nested(ConsensusParams)
 
@@ -375,6 +406,7 @@ class ParamsAnswer(WireSchema):
 class GenesisValidator(WireSchema):
     """An element of Genesis.validators."""
 
+    domain = genesis.GenesisValidator
     address = Hex()
     pub_key = Nested(PubKey)
     power = IntString()
@@ -384,6 +416,7 @@ class GenesisValidator(WireSchema):
 class Genesis(WireSchema):
     """Genesis document; CometBFT 0.38: types/genesis.go."""
 
+    domain = genesis.Genesis
     genesis_time = Timestamp()
     chain_id = Text()
     initial_height = IntString()
@@ -396,12 +429,14 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
+    domain = rpc_results.ResultGenesis
     genesis = Nested(Genesis)
 
 
 class GenesisChunk(WireSchema):
     """Result of ``genesis_chunked``."""
 
+    domain = genesis.GenesisChunk
     chunk = IntString()
     total = IntString()
     content = Base64(data_key="data")
@@ -410,15 +445,17 @@ class GenesisChunk(WireSchema):
 class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``; CometBFT 0.38: the type of ``unconfirmed_txs``."""
 
-    n_txs = IntString(get=lambda answer: answer.total)
+    domain = rpc_results.PendingCount
+    n_txs = IntString(get=lambda answer: answer.total, dump_only=True)
     total = IntString()
     total_bytes = IntString()
-    txs = ListOf(Base64(), get=lambda _: (), null_when_empty=True)
+    txs = ListOf(Base64(), get=lambda _: (), null_when_empty=True, dump_only=True)
 
 
 class TxAnswer(WireSchema):
     """Result of ``tx``; with the proof if it was requested."""
 
+    domain = rpc_results.ResultTx
     hash = Hex()
     height = IntString()
     index = Number()
@@ -430,20 +467,23 @@ class TxAnswer(WireSchema):
 class TxSearch(WireSchema):
     """Result of ``tx_search``."""
 
+    domain = rpc_results.ResultTxSearch
     txs = ListOf(TxAnswer)
-    total_count = IntString(get=lambda answer: answer.total)
+    total = IntString(data_key="total_count")
 
 
 class BlockSearch(WireSchema):
     """Result of ``block_search``."""
 
+    domain = rpc_results.ResultBlockSearch
     blocks = ListOf(BlockAnswer)
-    total_count = IntString(get=lambda answer: answer.total)
+    total = IntString(data_key="total_count")
 
 
 class Broadcast(WireSchema):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex here."""
 
+    domain = rpc_results.ResultBroadcastTx
     code = Number()
     data = Hex()
     log = Text()
@@ -454,6 +494,7 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``."""
 
+    domain = rpc_results.ResultBroadcastTxCommit
     check_tx = Nested(ExecTxResult)
     tx_result = Nested(ExecTxResult)
     hash = Hex()
@@ -463,12 +504,14 @@ class BroadcastCommit(WireSchema):
 class EvidenceAnswer(WireSchema):
     """Result of ``broadcast_evidence``; the one hash in base64."""
 
+    domain = rpc_results.ResultBroadcastEvidence
     hash = Base64()
 
 
 class AppInfo(WireSchema):
     """``response`` of ``abci_info``, without empty fields."""
 
+    domain = abci.AppInfo
     data = Text(omit_empty=True)
     version = Text(omit_empty=True)
     app_version = IntString(omit_empty=True)
@@ -479,12 +522,14 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
+    domain = rpc_results.ResultABCIInfo
     response = Nested(AppInfo)
 
 
 class ProofOp(WireSchema):
     """One step of a query's proof."""
 
+    domain = abci.ProofOp
     type = Text()
     key = Base64()
     data = Base64()
@@ -493,12 +538,14 @@ class ProofOp(WireSchema):
 class ProofOps(WireSchema):
     """The proof of a query."""
 
+    domain = builders.only
     ops = ListOf(ProofOp, get=lambda steps: steps)
 
 
 class QueryResult(WireSchema):
     """``response`` of ``abci_query``, with all fields; a missing proof is null."""
 
+    domain = builders.query_result
     code = Number()
     log = Text()
     info = Text()
@@ -515,4 +562,5 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
+    domain = rpc_results.ResultABCIQuery
     response = Nested(QueryResult)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...domain.time import SECOND
-from .. import common
+from .. import builders, common
 from ..fields import Base64, IntString, Text, Timestamp
 from ..schema import ListOf, Nested, WireSchema
 from . import shapes, v038_shapes
@@ -55,6 +55,7 @@ class LightClientAttack(v038_shapes.LightClientAttack):
 class ValidatorUpdate(WireSchema):
     """A validator's new power; CometBFT 1.0: abci/v1/types.pb.go has plain bytes for keys."""
 
+    domain = builders.validator_update
     power = IntString(omit_empty=True)
     pub_key_bytes = Base64(get=lambda update: update.pub_key.value, omit_empty=True)
     pub_key_type = Text(get=lambda update: update.pub_key.type, omit_empty=True)
@@ -63,15 +64,15 @@ class ValidatorUpdate(WireSchema):
 class SynchronyParams(WireSchema):
     """ConsensusParams.synchrony; chains here have no PBTS and only the default values."""
 
-    precision = IntString(get=lambda _: PRECISION)
-    message_delay = IntString(get=lambda _: MESSAGE_DELAY)
+    precision = IntString(get=lambda _: PRECISION, dump_only=True)
+    message_delay = IntString(get=lambda _: MESSAGE_DELAY, dump_only=True)
 
 
 class FeatureParams(WireSchema):
     """ConsensusParams.feature."""
 
     vote_extensions_enable_height = IntString()
-    pbts_enable_height = IntString(get=lambda _: 0)
+    pbts_enable_height = IntString(get=lambda _: 0, dump_only=True)
 
 
 class ConsensusParams(shapes.ConsensusParams):

@@ -1,0 +1,189 @@
+"""Domain values from loaded members, where a schema is not one of their class alone.
+
+Each is the ``domain`` of a schema: keywords are its members. What a dialect does not show
+has the default of its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..domain import abci, block, genesis, params, rpc_results, validator
+from ..domain.block import NO_BLOCK, BlockIDFlag
+from ..domain.validator import PublicKey, ValidatorUpdate
+
+
+def public_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
+    """Return the builder of keys whose JSON has these names of types."""
+    types = {name: kind for kind, name in names.items()}
+
+    def build(type: str, value: bytes) -> PublicKey:
+        return PublicKey(types.get(type, type), value)
+
+    return build
+
+
+def key_of_sum(names: Mapping[str, str]) -> Callable[..., PublicKey]:
+    """Return the builder of keys in protobuf's JSON: an object with one member."""
+    build = public_key(names)
+    return lambda type, value: build(type, b"".join(value.values()))
+
+
+def only(**member: Any) -> Any:
+    """Return the value of the one member."""
+    (value,) = member.values()
+    return value
+
+
+def validator_set(
+    validators: tuple[validator.Validator, ...], proposer: validator.Validator | None
+) -> validator.ValidatorSet:
+    """Return a set with the address of its proposer."""
+    return validator.ValidatorSet(validators, proposer.address if proposer else b"")
+
+
+def light_block(
+    signed_header: block.SignedHeader, validator_set: dict[str, Any]
+) -> block.LightBlock:
+    """Return a block of a light client."""
+    return block.LightBlock(signed_header, **validator_set)
+
+
+def evidence(names: Mapping[type, str]) -> Callable[..., block.Evidence]:
+    """Return the builder of evidence whose JSON has these names of types."""
+
+    def build(type: str, value: block.Evidence) -> block.Evidence:
+        if names[value.__class__] != type:
+            raise ValueError(f"its value is of the type {names[value.__class__]}")
+        return value
+
+    return build
+
+
+def comet_block(
+    header: block.Header,
+    data: tuple[bytes, ...],
+    evidence: tuple[block.Evidence, ...],
+    last_commit: block.Commit,
+) -> block.Block:
+    """Return a block; a block without its last commit is the first."""
+    return block.Block(header, data, evidence, last_commit)
+
+
+def document_block(
+    header: block.Header, data: tuple[bytes, ...], evidence: Any, last_commit: block.Commit
+) -> block.Block:
+    """Return a block without evidence.
+
+    document: Evidence has no votes, and without them a block has another hash.
+    """
+    if evidence:
+        raise ValueError("its evidence has no votes, which a block needs")
+    return block.Block(header, data, (), last_commit)
+
+
+def commit_of_votes(
+    height: int,
+    round: int,
+    block_id: block.BlockID,
+    signatures: tuple[block.Vote | None, ...],
+) -> block.Commit:
+    """Return a commit of whole votes."""
+    return block.Commit(height, round, block_id, tuple(map(_commit_sig, signatures)))
+
+
+def _commit_sig(vote: block.Vote | None) -> block.CommitSig:
+    if vote is None:
+        return block.ABSENT
+    flag = BlockIDFlag.NIL if vote.block_id == NO_BLOCK else BlockIDFlag.COMMIT
+    return block.CommitSig(flag, vote.validator_address, vote.timestamp, vote.signature)
+
+
+def block_results(
+    finalize_block_events: tuple[abci.Event, ...], **members: Any
+) -> abci.BlockResults:
+    """Return results; CometBFT 0.38: the events of both ends of a block are one list."""
+    return abci.BlockResults(begin_block_events=finalize_block_events, **members)
+
+
+def document_results(
+    consensus_param_updates: dict[str, Any] | None, **members: Any
+) -> abci.BlockResults:
+    """Return results without the app hash."""
+    groups = consensus_param_updates
+    update = None if groups is None else params.ConsensusParamsUpdate(**groups)
+    return abci.BlockResults(consensus_param_updates=update, **members)
+
+
+def validator_update(power: int, pub_key_bytes: bytes, pub_key_type: str) -> ValidatorUpdate:
+    """Return an update of CometBFT 1.0."""
+    return ValidatorUpdate(PublicKey(pub_key_type, pub_key_bytes), power)
+
+
+def params_update(
+    version: dict[str, int] | None = None, **groups: Any
+) -> params.ConsensusParamsUpdate:
+    """Return an update of the groups that are not null."""
+    return params.ConsensusParamsUpdate(
+        **groups, app_version=(version or {}).get("app_version")
+    )
+
+
+def consensus_params(
+    version: dict[str, Any],
+    abci: dict[str, Any] | None = None,
+    feature: dict[str, Any] | None = None,
+    synchrony: Any = None,
+    **groups: Any,
+) -> params.ConsensusParams:
+    """Return all parameters; CometBFT 1.0: the height of vote extensions is in ``feature``."""
+    return params.ConsensusParams(**groups, **version, **(feature or abci or {}))
+
+
+def document_params(**groups: Any) -> params.ConsensusParams:
+    """Return all parameters, with defaults for what the document does not have."""
+    return params.ConsensusParams(**{name: g for name, g in groups.items() if g is not None})
+
+
+def params_answer(
+    block_height: int, consensus_params: dict[str, Any]
+) -> rpc_results.ResultConsensusParams:
+    """Return the document's parameters at a height."""
+    return rpc_results.ResultConsensusParams(block_height, document_params(**consensus_params))
+
+
+def document_genesis(consensus_params: dict[str, Any], **members: Any) -> genesis.Genesis:
+    """Return the document's genesis; its ``app_state`` of ``{}`` stands for none."""
+    found = genesis.Genesis(consensus_params=document_params(**consensus_params), **members)
+    return replace(found, app_state=b"") if found.app_state == b"{}" else found
+
+
+def tagged_result(tags: tuple[abci.EventAttribute, ...], **members: Any) -> abci.TxResult:
+    """Return a result with one event for each of the document's tags: ``type.key``."""
+    return abci.TxResult(events=tuple(map(_event_of, tags)), **members)
+
+
+def _event_of(tag: abci.EventAttribute) -> abci.Event:
+    kind, dot, key = tag.key.rpartition(b".")
+    if not dot:
+        raise ValueError("the key of a tag is a type, a dot and a key")
+    try:
+        return abci.Event(kind.decode(), (replace(tag, key=key),))
+    except UnicodeDecodeError:
+        raise ValueError("the type of a tag is no UTF-8 text") from None
+
+
+def query_result(
+    proof_ops: tuple[abci.ProofOp, ...] | None, **members: Any
+) -> abci.QueryResult:
+    """Return an answer of an application; a missing proof is null."""
+    return abci.QueryResult(proof_ops=proof_ops or (), **members)
+
+
+def document_query(proof: bytes, **members: Any) -> abci.QueryResult:
+    """Return an answer without a proof, which is hex of protobuf in the document."""
+    if proof:
+        raise ValueError("proofs of the document are not decoded")
+    return abci.QueryResult(**members)
