@@ -58,7 +58,7 @@ class BlockScheduler:
         # The lease is checked at this interval, and a stop need not wait longer.
         self._max_wait_s = min(schedule.lease_s / 3, _MAX_WAIT_S)
         self._last_block_at = 0.0
-        self.complaint = ""
+        self.last_error = ""
         """Reason why the thread produces no block; empty if it does, or if none is due."""
         self._failed = False
         self._stopping = threading.Event()
@@ -97,7 +97,7 @@ class BlockScheduler:
         threads, self._threads = self._threads, []
         for thread in threads:
             thread.join()
-        self.producer.release_lease(self.complaint)
+        self.producer.release_lease(self.last_error)
 
     def _renew_lease(self) -> None:
         while not self._stopping.wait(self.schedule.lease_s / 3):
@@ -107,7 +107,7 @@ class BlockScheduler:
         while not self._stopping.is_set():
             try:
                 self._produce_if_due()
-                self.complaint = ""
+                self.last_error = ""
             except BlockNotExecuted as error:
                 # No other process knows which transactions to leave out: the lease stays
                 # here. The next block, even an empty one, shows if they were the cause.
@@ -120,12 +120,12 @@ class BlockScheduler:
             except Exception:
                 # The application is third-party code: its bug must not end the thread.
                 log.exception("the application failed; the block is tried again")
-                self.complaint = "the application failed; the server's log says why"
+                self.last_error = "the application failed; the server's log says why"
                 self._release_lease()
 
     def _release_lease(self) -> None:
         """Release the lease, so that another process may try, and wait."""
-        self.producer.release_lease(self.complaint)
+        self.producer.release_lease(self.last_error)
         self._stopping.wait(max(self.schedule.interval_s, self._max_wait_s))
 
     def _produce_if_due(self) -> None:
@@ -182,8 +182,8 @@ class BlockScheduler:
 
     def _log_failure(self, error: BackendError) -> None:
         # The store's path is for the log alone.
-        complaint = error.reason if isinstance(error, StoreError) else str(error)
+        last_error = error.reason if isinstance(error, StoreError) else str(error)
         # Logged once, not at each attempt.
-        if complaint != self.complaint:
+        if last_error != self.last_error:
             log.error("no block is made: %s", error)
-        self.complaint = complaint
+        self.last_error = last_error

@@ -228,10 +228,10 @@ class EmbeddedChain(SQLiteBackend):
         """
         if self._is_copy:
             return
-        own = self._block_scheduler.complaint if self._block_scheduler else ""
-        complaint = own or self.lease_state().last_error
-        if complaint.startswith(FULL):
-            raise StoreError(complaint, self.path)
+        own = self._block_scheduler.last_error if self._block_scheduler else ""
+        last_error = own or self.lease_state().last_error
+        if last_error.startswith(FULL):
+            raise StoreError(last_error, self.path)
         # Another process may have no disk space to store why it produces no block.
         if shutil.disk_usage(self._store.folder).free < _MIN_FREE_BYTES:
             raise StoreError(FULL, self.path)

@@ -117,12 +117,12 @@ class Producer:
             head = self._with_block_time(head)
         round_number, proposer = proposal.first_signable_round(head.validators, self._keys)
         evidence = self._evidence(head, evidence)
-        room = _room(head, evidence)
-        reaped = self._store.reap(_ALL if self._app.selects_txs else room)
-        txs = self._app.prepare_proposal(reaped, room)
+        limits = _block_limits(head, evidence)
+        reaped = self._store.reap(_ALL if self._app.selects_txs else limits)
+        txs = self._app.prepare_proposal(reaped, limits)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
-        proposal.check_size(txs, room.max_bytes)
+        proposal.check_size(txs, limits.max_bytes)
         execution = self._app.finalize_block(
             proposal.request(block, block_id.hash, head.validators, head.next_validators)
         )
@@ -154,8 +154,8 @@ class Producer:
             head = self._store.head()
             self._sync_application(head)
             evidence = self._evidence(head, ())
-            room = _room(head, evidence)
-            return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), room))
+            limits = _block_limits(head, evidence)
+            return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), limits))
 
     def _with_block_time(self, head: ChainState) -> ChainState:
         time, self.next_time = self.next_time, None
@@ -183,10 +183,10 @@ class Producer:
         if started_at is not None and time.monotonic() - started_at < _MAX_BLOCK_S:
             self._producer_lease.renew()
 
-    def release_lease(self, complaint: str) -> None:
+    def release_lease(self, last_error: str) -> None:
         """Release the lease after the current block, if there is one."""
         with self._lock:
-            self._producer_lease.release(complaint)
+            self._producer_lease.release(last_error)
 
     def rewind(self, height: int) -> None:
         """Remove the blocks above a height; raise as :meth:`produce` does."""
@@ -243,7 +243,7 @@ class Producer:
             log.exception("the block is made; waiting transactions could not be checked again")
 
 
-def _room(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:
+def _block_limits(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:
     """Return the limits of a block's transactions beside its evidence."""
     limits = head.params.block
     size = max_data_bytes(limits, len(head.validators.validators), evidence)

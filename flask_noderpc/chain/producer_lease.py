@@ -55,13 +55,13 @@ class ProducerLease:
             with suppress(BackendError):
                 self._store.renew_lease(lease, self._lease_s)
 
-    def release(self, complaint: str) -> None:
+    def release(self, last_error: str) -> None:
         """Release the lease, and store why this process produces no block."""
         lease, self.lease = self.lease, None
         if lease is None:
             return
         try:
-            self._store.release_lease(lease, complaint)
+            self._store.release_lease(lease, last_error)
         except BackendError as error:
             log.warning("the lease is not given back, it lapses by itself: %s", error)
 

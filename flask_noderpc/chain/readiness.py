@@ -23,9 +23,9 @@ def not_producing_reason(
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""
-    complaint = (block_scheduler.complaint if block_scheduler else "") or state.last_error
-    if complaint:
-        return f"no block is made: {complaint}"
+    last_error = (block_scheduler.last_error if block_scheduler else "") or state.last_error
+    if last_error:
+        return f"no block is made: {last_error}"
     late_s = (now - state.expires) // SECOND
     if state.owner and late_s > _GRACE_S:
         return (

@@ -92,8 +92,8 @@ class Executors:
                 pool.check(client, self._per_client)
             ticket = Ticket(pool, client)
             # Each that starts, or may, has a job to come.
-            room = self._queue_size + len(pool.idle) + pool.starting + pool.missing
-            if len(pool.queue) >= room:
+            capacity = self._queue_size + len(pool.idle) + pool.starting + pool.missing
+            if len(pool.queue) >= capacity:
                 self._evict(pool, client)
             pool.queue.append(ticket)
             return ticket

@@ -35,7 +35,7 @@ from ..protocol.ethereum.keccak import keccak
 from ..protocol.ethereum.roots import EMPTY_ROOT
 from ..protocol.ethereum.transactions import encode
 from .base import EvmEngine, Job, World
-from .tracers.base import Room
+from .tracers.base import OutputLimit
 from .tracers.transfers import TransferTracer
 
 # What the answer to a call takes beside its bytes, about; the same of a log, and of a block.
@@ -95,7 +95,7 @@ class Simulate(Job[tuple[Simulated, ...]]):
 class _Simulation:
     def __init__(self, world: World, rules: Rules) -> None:
         self._world, self._rules = world, rules
-        self._room = Room(rules.max_bytes)
+        self._output_limit = OutputLimit(rules.max_bytes)
         self._gas_left = rules.gas_cap
 
     def run(self, base: Header, blocks: tuple[CallBlock, ...]) -> tuple[Simulated, ...]:
@@ -112,7 +112,7 @@ class _Simulation:
         self, parent: Header, block: CallBlock, hashes: Mapping[int, bytes]
     ) -> Simulated:
         environment = self._environment(parent, block.changes, hashes)
-        self._room.take(_BLOCK_BYTES)
+        self._output_limit.take(_BLOCK_BYTES)
         self._world.patch(block.overrides)
         executed: list[Executed] = []
         called: list[Called] = []
@@ -182,8 +182,8 @@ class _Simulation:
         if tracer is not None:
             logs = () if outcome.error else tracer.logs
         self._gas_left -= outcome.gas_used
-        self._room.take(_CALL_BYTES + 2 * len(outcome.output) + 2 * len(message.data))
-        self._room.take(sum(_LOG_BYTES + 2 * len(log.data) for log in logs))
+        self._output_limit.take(_CALL_BYTES + 2 * len(outcome.output) + 2 * len(message.data))
+        self._output_limit.take(sum(_LOG_BYTES + 2 * len(log.data) for log in logs))
         return Called(outcome, logs)
 
 

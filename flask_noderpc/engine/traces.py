@@ -13,7 +13,7 @@ from ..protocol.ethereum.transactions import decode
 from .base import EvmEngine, Job, Tracer, World
 from .jobs import check
 from .tracers.access_list import AccessListTracer
-from .tracers.base import Deadline, MultiTracer, Origin, Room, TracerConfig
+from .tracers.base import Deadline, MultiTracer, Origin, OutputLimit, TracerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Tracing:
         world: World,
         environment: Environment,
         message: Message,
-        room: Room,
+        output_limit: OutputLimit,
         origin: Origin | None = None,
     ) -> bytes:
         """The document of a message."""
-        recorder = self.recipe.recorder(room)
+        recorder = self.recipe.recorder(output_limit)
         recorder.origin = origin
         recorder.begin(world, environment, message)
         tracer: Tracer = recorder
@@ -56,15 +56,15 @@ class TraceBlock(Job[tuple[bytes, ...]]):
     def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
         world = engine.world(self.root)
         replay(world, self.environment, self.txs[: self.first])
-        room = Room(self.tracing.max_bytes)
+        output_limit = OutputLimit(self.tracing.max_bytes)
         places = range(self.first, len(self.txs))
-        return tuple(self._trace(world, index, room) for index in places)
+        return tuple(self._trace(world, index, output_limit) for index in places)
 
-    def _trace(self, world: World, index: int, room: Room) -> bytes:
+    def _trace(self, world: World, index: int, output_limit: OutputLimit) -> bytes:
         raw = self.txs[index]
         message = _message(world, self.environment, raw)
         origin = Origin(keccak(raw), self.block_hash, self.environment.number, index)
-        return self.tracing.run(world, self.environment, message, room, origin)
+        return self.tracing.run(world, self.environment, message, output_limit, origin)
 
 
 def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> None:
@@ -97,8 +97,8 @@ class TraceCall(Job[bytes]):
         replay(world, self.around or self.environment, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
-        room = Room(self.tracing.max_bytes)
-        return self.tracing.run(world, self.environment, self.message, room)
+        output_limit = OutputLimit(self.tracing.max_bytes)
+        return self.tracing.run(world, self.environment, self.message, output_limit)
 
 
 def _check_message(world: World, environment: Environment, message: Message) -> None:

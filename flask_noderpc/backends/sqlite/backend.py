@@ -520,7 +520,7 @@ class SQLiteBackend(ChainStore):
         self._open().writer.run(lambda at: leases.release(at, lease, last_error))
 
     def lease_state(self) -> LeaseState:
-        row = self._open().readers.one("SELECT owner, expires, complaint FROM lease")
+        row = self._open().readers.one("SELECT owner, expires, last_error FROM lease")
         return LeaseState(*row) if row else LeaseState()
 
     # Keeping.

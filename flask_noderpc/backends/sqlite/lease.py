@@ -47,7 +47,8 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
 def release(connection: Connection, lease: Lease, last_error: str) -> None:
     """Release the lease; the epoch stays."""
     connection.execute(
-        "UPDATE lease SET owner = '', expires = 0, complaint = ? WHERE epoch = ? AND owner = ?",
+        "UPDATE lease SET owner = '', expires = 0, last_error = ?"
+        " WHERE epoch = ? AND owner = ?",
         (last_error, lease.epoch, lease.owner),
     )
 

@@ -268,6 +268,12 @@ def m013_arrivals(db: Database) -> None:
     db.table("tx_cache").create_index(["arrival"])
 
 
+@migrations()
+def m014_last_error(db: Database) -> None:
+    """The same column by the name that the code has for it."""
+    db.conn.execute("ALTER TABLE lease RENAME COLUMN complaint TO last_error")
+
+
 def _create(
     db: Database,
     name: str,
@@ -295,6 +301,7 @@ _STEPS = (
     m011_offences,
     m012_application,
     m013_arrivals,
+    m014_last_error,
 )
 _KNOWN = {step.__name__ for step in _STEPS}
 

@@ -16,14 +16,14 @@ NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
 """Errors of instructions before they run; geth reports no others to its tracers."""
 
 
-class Room:
-    """How much an answer may still hold that grows in memory until its end."""
+class OutputLimit:
+    """Limit of the bytes of a result that is held in memory until it is complete."""
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
 
     def take(self, size: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.TraceStopped` when there is no more."""
+        """Count bytes; raise :exc:`~flask_noderpc.errors.TraceStopped` above the limit."""
         self._left -= size
         if self._left < 0:
             raise TraceStopped(
@@ -61,7 +61,7 @@ class TracerConfig(ABC):
     """A tracer with its options: it goes to another process."""
 
     @abstractmethod
-    def recorder(self, room: Room) -> Recorder:
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
         """One for a single message."""
 
 

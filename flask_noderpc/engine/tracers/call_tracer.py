@@ -11,7 +11,7 @@ from typing import Any
 from ...domain.evm import REVERTED, Environment, Message, Outcome
 from ...protocol.ethereum.reverts import reason
 from ..base import Frame, World
-from .base import Recorder, Room, TracerConfig, data
+from .base import OutputLimit, Recorder, TracerConfig, data
 
 # What a message takes beside its bytes, about.
 _FRAME_BYTES, _LOG_BYTES = 512, 512
@@ -24,15 +24,15 @@ class CallTracer(TracerConfig):
     only_top_call: bool = False
     with_log: bool = False
 
-    def recorder(self, room: Room) -> CallRecorder:
-        return CallRecorder(self, room)
+    def recorder(self, output_limit: OutputLimit) -> CallRecorder:
+        return CallRecorder(self, output_limit)
 
 
 class CallRecorder(Recorder):
     """The tree of messages."""
 
-    def __init__(self, show: CallTracer, room: Room) -> None:
-        self._show, self._room = show, room
+    def __init__(self, show: CallTracer, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
         self._open: list[dict[str, Any]] = []
         self._depth = self._logs = self._limit = 0
         self._top: dict[str, Any] = {}
@@ -48,7 +48,7 @@ class CallRecorder(Recorder):
         self._depth = frame.depth
         if self._hidden(frame):
             return
-        self._room.take(_FRAME_BYTES + 2 * len(frame.data))
+        self._output_limit.take(_FRAME_BYTES + 2 * len(frame.data))
         gas = frame.gas if frame.depth else self._limit
         made = _frame(frame.kind, _caller(frame), callee(frame), gas)
         made["input"] = data(frame.data)
@@ -65,7 +65,7 @@ class CallRecorder(Recorder):
             return
         made = self._open.pop()
         made["gasUsed"] = hex(gas_used)
-        self._room.take(2 * len(output))
+        self._output_limit.take(2 * len(output))
         _settle(made, output, error)
         if self._open:
             self._open[-1].setdefault("calls", []).append(made)
@@ -77,7 +77,7 @@ class CallRecorder(Recorder):
         self._logs += 1
         if not self._show.with_log or (self._show.only_top_call and self._depth):
             return
-        self._room.take(_LOG_BYTES + 2 * len(data_))
+        self._output_limit.take(_LOG_BYTES + 2 * len(data_))
         own = self._open[-1]
         own.setdefault("logs", []).append(
             {
@@ -92,7 +92,7 @@ class CallRecorder(Recorder):
 
     def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
         if not self._show.only_top_call:
-            self._room.take(_FRAME_BYTES)
+            self._output_limit.take(_FRAME_BYTES)
             ended = _frame("SELFDESTRUCT", address, beneficiary, 0)
             ended |= {"input": "0x", "value": hex(balance)}
             self._open[-1].setdefault("calls", []).append(ended)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...domain.evm import PRECOMPILES, REVERTED, Environment, Message, Outcome
 from ..base import Frame, World
-from .base import MultiTracer, Recorder, Room, TracerConfig, data
+from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
 from .call_tracer import CallTracer
 
 _ENTRY_BYTES = 512
@@ -36,14 +36,14 @@ class FlatCalls(TracerConfig):
     precompiles: bool = False
     parity_errors: bool = False
 
-    def recorder(self, room: Room) -> Recorder:
-        return _FlatCalls(self, room)
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _FlatCalls(self, output_limit)
 
 
 class _FlatCalls(MultiTracer, Recorder):
-    def __init__(self, show: FlatCalls, room: Room) -> None:
-        self._show, self._room = show, room
-        self._tree = CallTracer().recorder(room)
+    def __init__(self, show: FlatCalls, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
+        self._tree = CallTracer().recorder(output_limit)
         super().__init__((self._tree,))
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
@@ -51,7 +51,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
     def enter(self, frame: Frame) -> None:
         # The path to it has a place for each message that it is in.
-        self._room.take(_ENTRY_BYTES + 8 * frame.depth)
+        self._output_limit.take(_ENTRY_BYTES + 8 * frame.depth)
         super().enter(frame)
 
     def result(self, outcome: Outcome) -> Any:

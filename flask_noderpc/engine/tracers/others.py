@@ -9,7 +9,7 @@ from typing import Any
 
 from ...domain.evm import PRECOMPILES, Environment, Message, Outcome
 from ..base import Frame, World
-from .base import MultiTracer, Recorder, Room, TracerConfig
+from .base import MultiTracer, OutputLimit, Recorder, TracerConfig
 from .call_tracer import callee
 
 _ENTRY_BYTES = 128
@@ -19,13 +19,13 @@ _ENTRY_BYTES = 128
 class FourByte(TracerConfig):
     """Count calls by function selector and size; geth: eth/tracers/native/4byte.go."""
 
-    def recorder(self, room: Room) -> Recorder:
-        return _FourByte(room)
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _FourByte(output_limit)
 
 
 class _FourByte(Recorder):
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, output_limit: OutputLimit) -> None:
+        self._output_limit = output_limit
         self._counts: Counter[str] = Counter()
 
     def enter(self, frame: Frame) -> None:
@@ -34,7 +34,7 @@ class _FourByte(Recorder):
             return
         name = f"0x{frame.data[:4].hex()}-{len(frame.data) - 4}"
         if name not in self._counts:
-            self._room.take(_ENTRY_BYTES)
+            self._output_limit.take(_ENTRY_BYTES)
         self._counts[name] += 1
 
     def result(self, outcome: Outcome) -> Any:
@@ -46,7 +46,7 @@ class _FourByte(Recorder):
 class Noop(TracerConfig):
     """Nothing."""
 
-    def recorder(self, room: Room) -> Recorder:
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _Noop()
 
 
@@ -62,8 +62,8 @@ class Mux(TracerConfig):
 
     recipes: Mapping[str, TracerConfig] = field(default_factory=dict)
 
-    def recorder(self, room: Room) -> Recorder:
-        return _Mux({name: each.recorder(room) for name, each in self.recipes.items()})
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _Mux({name: each.recorder(output_limit) for name, each in self.recipes.items()})
 
 
 class _Mux(MultiTracer, Recorder):

@@ -13,7 +13,7 @@ from ...protocol.ethereum.execution import created_address
 from ...protocol.ethereum.signatures import authority_of
 from .. import opcodes
 from ..base import Frame, Step, World
-from .base import NOT_BEGUN, Recorder, Room, TracerConfig, data, word
+from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
 _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
@@ -27,8 +27,8 @@ class Prestate(TracerConfig):
     storage: bool = True
     include_empty: bool = False
 
-    def recorder(self, room: Room) -> Recorder:
-        return _Prestate(self, room)
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _Prestate(self, output_limit)
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class _Seen:
 
 
 class _Prestate(Recorder):
-    def __init__(self, show: Prestate, room: Room) -> None:
-        self._show, self._room = show, room
+    def __init__(self, show: Prestate, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
         self._seen: dict[bytes, _Seen] = {}
         self._ended: set[bytes] = set()
         self._fresh: list[tuple[bytes, int | None]] = []
@@ -71,7 +71,7 @@ class _Prestate(Recorder):
         if address not in self._seen:
             found = self._world.account(address)
             code = self._world.code(address) if self._show.code else b""
-            self._room.take(_ACCOUNT_BYTES + 2 * len(code))
+            self._output_limit.take(_ACCOUNT_BYTES + 2 * len(code))
             self._seen[address] = _Seen(found.balance, found.nonce, found.code_hash, code, {})
             self._fresh.append((address, None))
 
@@ -79,7 +79,7 @@ class _Prestate(Recorder):
         self._see(address)
         storage = self._seen[address].storage
         if self._show.storage and slot not in storage:
-            self._room.take(_SLOT_BYTES)
+            self._output_limit.take(_SLOT_BYTES)
             storage[slot] = self._world.storage(address, slot)
             self._fresh.append((address, slot))
 

@@ -12,7 +12,7 @@ from ... import jsoncodec
 from ...domain.evm import Outcome
 from .. import opcodes
 from ..base import Frame, Step
-from .base import NOT_BEGUN, Recorder, Room, TracerConfig, data, word
+from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
 _WORD = 32
 
@@ -27,13 +27,13 @@ class StructLogger(TracerConfig):
     return_data: bool = False
     limit: int = 0
 
-    def recorder(self, room: Room) -> Recorder:
-        return _StructLogger(self, room)
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _StructLogger(self, output_limit)
 
 
 class _StructLogger(Recorder):
-    def __init__(self, show: StructLogger, room: Room) -> None:
-        self._show, self._room = show, room
+    def __init__(self, show: StructLogger, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
         self._size = 0
         self._logs: list[jsoncodec.Raw] = []
         # Each is written out as soon as its cost is known, which is less to keep.
@@ -102,14 +102,14 @@ class _StructLogger(Recorder):
         if log is not None:
             written = jsoncodec.encode(log)
             self._size += len(written)
-            self._room.take(len(written))
+            self._output_limit.take(len(written))
             self._logs.append(jsoncodec.Raw(written))
 
     def result(self, outcome: Outcome) -> Any:
         """All steps, and what came of them."""
         self._flush()
         returned = b"" if outcome.error and not outcome.reverted else outcome.output
-        self._room.take(2 * len(returned))
+        self._output_limit.take(2 * len(returned))
         return {
             "gas": outcome.gas_used,
             "failed": bool(outcome.error),
