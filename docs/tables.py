@@ -15,7 +15,7 @@ from flask_noderpc.evm.dev.routes import DEV_ROUTES
 from flask_noderpc.evm.routes import EVM_ROUTES
 from flask_noderpc.jsonrpc.params import specs
 from flask_noderpc.jsonrpc.route import Route
-from flask_noderpc.settings import SETTINGS
+from flask_noderpc.settings import settings_of
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -64,12 +64,16 @@ class EvmMethods(_Table):
 
 
 class Settings(_Table):
-    """Every setting with its default."""
+    """Settings of one group with types and defaults; ``first`` are those for a newcomer."""
+
+    required_arguments = 1
 
     def lines(self) -> list[str]:
+        (group,) = self.arguments
         out = []
-        for row in SETTINGS:
-            out += [f"``{row.key}``", f"   {row.doc} Default: ``{row.default!r}``.", ""]
+        for row in settings_of(group):
+            kind = row.kind.label or "switch"
+            out += [f"``{row.key}``", f"   {row.doc} ({kind}; default ``{row.default!r}``)", ""]
         return out
 
 

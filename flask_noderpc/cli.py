@@ -18,7 +18,7 @@ from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
 from .server.config_file import database_of
-from .server.flags import given_settings, host_flags, node_flags
+from .server.flags import GroupedCommand, given_settings, host_flags, node_flags
 from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _backup(backend: SQLiteBackend, target: Path) -> None:
     click.echo(f"{target} is a backup")
 
 
-@cli.command("start")
+@cli.command("start", cls=GroupedCommand)
 @click.option(
     "--mount",
     default="noderpc",
@@ -279,14 +279,14 @@ def _warn_of_environment() -> None:
             )
 
 
-@main.command("start")
+@main.command("start", cls=GroupedCommand)
 @node_flags
 def start_node(**given: str | None) -> None:
     """Run a node with a chain of its own.
 
     It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
-    (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag whose
-    value is [true|false] may stand alone for true. docs/settings has all settings.
+    (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag without
+    a value is a switch: --dev switches it on, --dev=false off. docs/settings has all settings.
     """
 
     from .server.start import serve_own_chain

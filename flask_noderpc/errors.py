@@ -248,7 +248,7 @@ class MempoolFull(BackendError):
         super().__init__(
             f"mempool is full: number of txs {txs} (max: {max_txs}),"
             f" total txs bytes {size} (max: {max_bytes})",
-            "NODERPC_MEMPOOL_SIZE and NODERPC_MEMPOOL_BYTES raise it",
+            "NODERPC_MEMPOOL_SIZE raises the number of transactions",
         )
 
 
@@ -276,7 +276,7 @@ class SearchTooCostly(BackendError):
         """Return the error of a search that reads too many rows."""
         return cls(
             f"the search looks at more than {rows} rows: narrow it by height or by an equality"
-            " (NODERPC_SEARCH_MAX_ROWS raises this)"
+            " (NODERPC_SEARCH_TIMEOUT raises this)"
         )
 
     @classmethod
@@ -453,7 +453,7 @@ class BatchTimedOut(InternalError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"the batch was not done within {seconds:g} s", "NODERPC_BATCH_TIMEOUT raises it"
+            f"the batch was not done within {seconds:g} s", "send fewer calls in a batch"
         )
 
 

@@ -97,11 +97,7 @@ class NodeRPC:
         settings, dialect = _read(app, {**self._settings, **options})
         memory = _cache_memory(app, settings.cache_bytes)
         backend = _embedded(app, settings, memory) if backend is None else _checked(backend)
-        if (
-            isinstance(backend, EmbeddedChain)
-            and settings.proof_blocks is None
-            and dialect.behaviours.proves_each_block
-        ):
+        if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
             backend.prove_blocks()
         mount = Mount(
             backend,

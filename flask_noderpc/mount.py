@@ -44,7 +44,7 @@ from .web.websocket_session import WebSocketSession
 from .wire.dialect import Dialect
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-_EVM = "evm"
+_EVM, _INDEX = "evm", "index"
 
 _OTHER_METHODS = {DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
 # Of the EVM layer, whose methods are not known where it is not served.
@@ -117,9 +117,7 @@ class Mount:
             hints={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
             guard=self._guard,
         )
-        self._hub = QueryHub(
-            dialect.encode_event, settings.event_buffer, settings.event_buffer_bytes
-        )
+        self._hub = QueryHub(dialect.encode_event, settings.event_buffer)
         self._feed = Feed(
             HeightSource(backend, self._publish), wanted=lambda: len(self._hub) > 0
         )
@@ -133,7 +131,6 @@ class Mount:
         self._limits = Limits(
             settings.max_subscription_clients,
             settings.max_subscriptions_per_client,
-            settings.max_query_bytes,
         )
         self.shell = WebSocketRoutes(
             self.views.refuse_handshake, self._reserve, dialect.http.wrong_websocket_version
@@ -141,7 +138,7 @@ class Mount:
         self._connections = Connections(
             backend,
             most=settings.max_websockets,
-            per_client=settings.max_websockets_per_client,
+            per_client=settings.max_connections_per_client,
         )
         self._pages = service_pages(
             self.start,
@@ -157,7 +154,7 @@ class Mount:
             {*routes.by_name(), *_OTHER_METHODS, *(self._evm.methods if self._evm else ())},
             () if self._evm else _NAMESPACES,
         )
-        own = (_EVM,) if self._evm else ()
+        own = (_INDEX, _EVM) if self._evm else (_INDEX,)
         names = {*routes.by_name(), *self._websocket_names(), *self._pages, *own}
         for name in self.settings.exclude_routes:
             if name not in names:
@@ -172,7 +169,7 @@ class Mount:
             bare = has_prefix or prefix
             for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
                 yield rule, f"rpc{add_headers_to}{suffix}", posts, self.views.rpc
-                if self.settings.index:
+                if _INDEX not in self.settings.exclude_routes:
                     yield rule, f"index{add_headers_to}{suffix}", ["GET"], self._page
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
@@ -349,11 +346,12 @@ def _policy(settings: Settings, dialect: Dialect) -> Policy:
         OriginPolicy(
             settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
         ),
-        Cors(settings.cors_origins, settings.cors_methods, settings.cors_headers),
+        Cors(settings.cors_origins, settings.cors_headers),
         settings.max_body_bytes,
         settings.evm_max_body_bytes,
         takes_forms=dialect.http.any_method,
-        page_for_empty_body=dialect.envelope.empty_body_is_index and settings.index,
+        page_for_empty_body=dialect.envelope.empty_body_is_index
+        and _INDEX not in settings.exclude_routes,
         server_time=dialect.http.server_time,
     )
 

@@ -59,14 +59,15 @@ def test_every_method_of_the_evm_layer_stands_on_its_page_once() -> None:
 
 @pytest.mark.usefixtures("tables")
 def test_every_setting_stands_on_its_page() -> None:
-    assert named("settings.rst") == [row.key for row in SETTINGS]
+    assert sorted(named("settings.rst")) == sorted(row.key for row in SETTINGS)
+    assert len(SETTINGS) <= 65
 
 
 def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> None:
     # What the directives see are the names of their module.
     seen = tables["Settings"].lines.__globals__
     seen["COMETBFT_ROUTES"] = COMETBFT_ROUTES[:1]
-    seen["SETTINGS"] = SETTINGS[:1]
+    seen["settings_of"] = lambda group: SETTINGS[:1] if group == "chain" else []
 
     assert named("routes.rst") == ["health", *(route.name for route in UNSAFE_ROUTES)]
     assert named("settings.rst") == [SETTINGS[0].key]

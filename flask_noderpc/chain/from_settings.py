@@ -35,8 +35,7 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
         )
     limits = ExecutionLimits(
         settings.evm_executors,
-        settings.evm_max_waiting_calls,
-        settings.evm_timeout,
+        call_s=settings.evm_timeout,
         per_client=settings.max_waiting_calls_per_client,
     )
     return lambda state: EvmApplication(
@@ -62,18 +61,13 @@ CHAIN_SETTINGS = (
     "produce",
     "block_interval",
     "empty_blocks",
-    "proof_blocks",
     "lease_seconds",
     "retain_blocks",
     "max_tx_bytes",
     "mempool_size",
-    "mempool_bytes",
-    "mempool_cache",
     "rpc_laddr",
-    "poll_interval",
     "evm_chain_id",
     "evm_executors",
-    "evm_max_waiting_calls",
     "evm_timeout",
     "max_waiting_calls_per_client",
     "dev",
@@ -99,7 +93,6 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
     schedule = BlockSchedule(
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
-        proof_blocks=bool(settings.proof_blocks),
         lease_s=settings.lease_seconds,
     )
     if settings.dev and schedule.at_once:
@@ -133,12 +126,6 @@ def chain_from_settings(
         rpc_address=settings.rpc_laddr,
         schedule=_block_schedule(settings),
         produce=settings.produce,
-        limits=MempoolLimits(
-            settings.max_tx_bytes,
-            settings.mempool_size,
-            settings.mempool_bytes,
-            settings.mempool_cache,
-        ),
-        poll_s=settings.poll_interval,
+        limits=MempoolLimits(settings.max_tx_bytes, settings.mempool_size),
         retain_blocks=settings.retain_blocks,
     )

@@ -26,6 +26,9 @@ DEFAULT_RESULTS = 10
 MAX_RESULTS = 100
 MAX_WAIT_S = 30.0
 
+LOG_BLOCKS = 1_000
+"""Number of latest blocks in the event log."""
+
 # Seconds of one slice of a scan. A longer scan waits for a slot, and yields to other calls.
 WORK_S = 0.005
 
@@ -77,7 +80,7 @@ def events(ctx: Context, params: EventsParams) -> EventPage:
 def _query(ctx: Context, text: str | None) -> Query | None:
     if not text:
         return None
-    check_length(text, ctx.settings.max_query_bytes)
+    check_length(text)
     return parse(text)
 
 
@@ -186,7 +189,7 @@ def _messages(ctx: Context, height: int) -> Iterable[Message]:
 
 def _lowest(ctx: Context, latest: int) -> int:
     """Return the lowest height of the event log."""
-    return max(ctx.backend.base_height(), latest - ctx.settings.event_log_blocks + 1, 1)
+    return max(ctx.backend.base_height(), latest - LOG_BLOCKS + 1, 1)
 
 
 def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:

@@ -15,6 +15,9 @@ from ..protocol.comet.keys import address
 from ..wire.params import UInt64
 from .heights import next_height
 
+# CometBFT: genesisChunkSize.
+GENESIS_CHUNK_BYTES = 16 << 20
+
 
 def health(ctx: Context, params: NoParams) -> Empty:
     """An empty object: the node answers."""
@@ -65,10 +68,9 @@ def net_info(ctx: Context, params: NoParams) -> NetInfo:
 
 def genesis(ctx: Context, params: NoParams) -> ResultGenesis:
     """The genesis document, if it fits one chunk."""
-    limit = ctx.settings.genesis_chunk_bytes
     size = len(_encoded_genesis(ctx))
-    if size > limit:
-        raise GenesisTooLarge(size, limit)
+    if size > GENESIS_CHUNK_BYTES:
+        raise GenesisTooLarge(size, GENESIS_CHUNK_BYTES)
     return ResultGenesis(ctx.backend.genesis())
 
 
@@ -81,7 +83,7 @@ class ChunkParams(Params):
 
 def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
     """One slice of the genesis document."""
-    document, size = _encoded_genesis(ctx), ctx.settings.genesis_chunk_bytes
+    document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
     total = -(-len(document) // size)
     if params.chunk >= total:
         # CometBFT says one less than there are; we count right.

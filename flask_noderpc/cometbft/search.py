@@ -110,7 +110,7 @@ def _read_each(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
 
 
 def _query(ctx: Context, text: str) -> Query:
-    check_length(text, ctx.settings.max_query_bytes)
+    check_length(text)
     return parse(text)
 
 
@@ -133,6 +133,4 @@ def _page(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
 
 def _limits(ctx: Context) -> SearchLimits:
     settings = ctx.settings
-    return SearchLimits(
-        settings.search_timeout, settings.search_max_rows, settings.max_response_bytes
-    )
+    return SearchLimits.within(settings.search_timeout, settings.max_response_bytes)

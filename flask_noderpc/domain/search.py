@@ -103,6 +103,10 @@ class Page:
     newest_first: bool = False
 
 
+MIN_ROWS, ROWS_PER_S = 10_000, 500_000
+"""Rows that a search may read: at least so many, and in each of its seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
     """Limits of one search; a search beyond them fails with a hint that names the settings."""
@@ -111,6 +115,11 @@ class SearchLimits:
     rows: int = 1_000_000
     size: int = 25_000_000
     """Maximum bytes of the records returned."""
+
+    @classmethod
+    def within(cls, seconds: float, size: int) -> SearchLimits:
+        """Return the limits of a search of so many seconds, whose rows grow with them."""
+        return cls(seconds, max(MIN_ROWS, int(seconds * ROWS_PER_S)), size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,12 +157,15 @@ class Query:
         return bool(events) and all(c.matches(events) for c in self.conditions)
 
 
-def check_length(text: str, limit: int) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than ``limit`` bytes."""
-    if len(text.encode("utf-8", "replace")) > limit:
+# CometBFT: maxQueryLength.
+MAX_QUERY_BYTES = 512
+
+
+def check_length(text: str) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a query of too many bytes."""
+    if len(text.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise ValueNotAllowed(
-            "maximum query length exceeded",
-            f"{limit} bytes; NODERPC_MAX_QUERY_BYTES raises it",
+            "maximum query length exceeded", f"at most {MAX_QUERY_BYTES} bytes are read"
         )
 
 

@@ -47,7 +47,6 @@ class Limits:
 
     clients: int
     per_client: int
-    query_bytes: int
 
 
 class Session:
@@ -176,7 +175,7 @@ class Session:
         )
 
     def _parsed(self, text: str) -> Query:
-        check_length(text, self._limits.query_bytes)
+        check_length(text)
         try:
             return parse(text)
         except NodeRPCError as error:
@@ -203,7 +202,7 @@ class Session:
         return self._subscriptions.pull(self._notice)
 
     def _notice(self, subscription: Subscription) -> Iterable[bytes]:
-        hint = "NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
+        hint = "NODERPC_EVENT_BUFFER raises the number of events"
         error = _cancelled("internal subscription event buffer is out of capacity", hint)
         return (self._envelope.failure(subscription.id, error),)
 

@@ -18,6 +18,9 @@ from ..protocol.ethereum.aliases import comparable, has_addresses
 
 K = TypeVar("K", bound=Hashable)
 
+MAX_BUFFER_BYTES = 8_000_000
+"""Maximum bytes of a topic's events besides the newest batch."""
+
 
 class EventBuffer(Generic[K]):
     """The last events of a topic, bounded in number and in bytes.
@@ -69,8 +72,8 @@ class EventBuffer(Generic[K]):
 class EventBuffers(Generic[K]):
     """Event buffers of one mount by topic, and their subscribers."""
 
-    def __init__(self, max_events: int, max_bytes: int) -> None:
-        self._bounds = (max_events, max_bytes)
+    def __init__(self, max_events: int) -> None:
+        self._max_events = max_events
         self._buffers: dict[K, EventBuffer[K]] = {}
         self._lock = threading.Lock()
         self._clients: Counter[Callable[[], None]] = Counter()
@@ -96,7 +99,9 @@ class EventBuffers(Generic[K]):
         with self._lock:
             buffer = self._buffers.get(topic)
             if buffer is None:
-                buffer = self._buffers[topic] = EventBuffer(topic, *self._bounds)
+                buffer = self._buffers[topic] = EventBuffer(
+                    topic, self._max_events, MAX_BUFFER_BYTES
+                )
                 self._opened(buffer)
             buffer.subscribers.append(wake)
             self._clients[wake] += 1
@@ -132,10 +137,8 @@ class EventBuffers(Generic[K]):
 class QueryHub(EventBuffers[Query]):
     """Event buffers of one mount by query, with an index to match messages."""
 
-    def __init__(
-        self, encode: Callable[[Message], bytes], max_events: int, max_bytes: int
-    ) -> None:
-        super().__init__(max_events, max_bytes)
+    def __init__(self, encode: Callable[[Message], bytes], max_events: int) -> None:
+        super().__init__(max_events)
         self._encode = encode
         self._by_value: dict[tuple[str, str], list[EventBuffer[Query]]] = {}
         self._others: list[EventBuffer[Query]] = []

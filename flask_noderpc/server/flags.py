@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ..settings import SETTINGS, Setting
+from ..settings import SETTINGS, Setting, by_group
 from .config_file import DEV_DEFAULTS, NODE_DEFAULTS
 
 _Command = Callable[..., None]
@@ -22,13 +22,6 @@ _SENTENCES = {
 _DEFAULTS = {
     "database": "default: data/noderpc.db in the home",
     "home": "default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm",
-}
-_METAVARS = {
-    "bool": "[true|false]",
-    "int": "INTEGER",
-    "float": "NUMBER",
-    "tuple[str, ...]": "NAME,...",
-    "str": "TEXT",
 }
 
 
@@ -60,10 +53,6 @@ def _text(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _kind(row: Setting) -> str:
-    return row.type.removesuffix(" | None")
-
-
 # A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
 _ALONE: dict[str, Any] = {"flag_value": "true"}
 
@@ -81,11 +70,30 @@ _SERVER_SETTINGS = (
 
 
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
-    more |= _ALONE if _kind(row) == "bool" else {}
-    shown = _METAVARS[_kind(row)]
+    more |= {} if row.kind.label else _ALONE
     return click.option(
-        *row.flags, row.name, default=None, is_flag=False, metavar=shown, **more
+        *row.flags, row.name, default=None, is_flag=False, metavar=row.kind.label, **more
     )
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows the options of settings by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the other options first, then each group."""
+        shown = {
+            str(option.name): record
+            for option in self.get_params(ctx)
+            if (record := option.get_help_record(ctx)) is not None
+        }
+        groups = {
+            title: [shown.pop(row.name) for row in rows if row.name in shown]
+            for title, rows in by_group()
+        }
+        for title, records in {"Options": list(shown.values()), **groups}.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl([(flags.rstrip(), text) for flags, text in records])
 
 
 def node_flags(command: _Command) -> _Command:

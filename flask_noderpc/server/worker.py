@@ -152,9 +152,9 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     for mount in found:
         mount.limit(budget.websockets, budget.waiting)
     limits = Limits(
-        header_s=settings.read_timeout,
-        body_s=settings.read_timeout,
-        write_s=settings.write_timeout,
+        header_s=settings.client_timeout,
+        body_s=settings.client_timeout,
+        write_s=settings.client_timeout,
         idle_s=settings.idle_timeout,
         connections=budget.connections,
         # Connections of proxies carry many clients.

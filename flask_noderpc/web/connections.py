@@ -74,7 +74,7 @@ class Connections:
         if client and self._per_client is not None and self._slots[client] >= self._per_client:
             raise Busy(
                 f"{self._per_client} websockets of this client are open,"
-                " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this"
+                " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this"
             )
 
     def _begin_after_fork(self) -> None:

@@ -134,7 +134,7 @@ def test_ten_thousand_parts_of_a_form_are_not_read(client: FlaskClient) -> None:
 def test_a_body_over_the_limit_has_the_status_of_the_dialect(
     tmp_path: Path, dialect: str, status: int
 ) -> None:
-    with started(tmp_path, "--dialect", dialect, "--read-timeout", "1") as node:
+    with started(tmp_path, "--dialect", dialect, "--client-timeout", "1") as node:
         node.until_up()
         _refuses_large_bodies(node, status)
 

@@ -24,7 +24,7 @@ from ..server.node_process import COMMAND, Node, started
 
 # Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
 SOON_S = 1.0
-LIMITS = ("--read-timeout", "2", "--max-open-connections", "900")
+LIMITS = ("--client-timeout", "2", "--max-open-connections", "900")
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_many_websockets_leak_no_files(node: Node) -> None:
 
 
 def test_non_reading_clients_are_disconnected(tmp_path: Path) -> None:
-    with started(tmp_path, *LIMITS, "--write-timeout", "1") as node, ExitStack() as stack:
+    with started(tmp_path, "--client-timeout", "1") as node, ExitStack() as stack:
         node.until_up()
         before = open_files(node)
         for _ in range(5):
@@ -192,7 +192,7 @@ def test_non_reading_clients_are_disconnected(tmp_path: Path) -> None:
 
 
 def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
-    few = ("--read-timeout", "2", "--max-open-connections", "50")
+    few = ("--client-timeout", "2", "--max-open-connections", "50")
     with started(tmp_path, *few) as node, ExitStack() as stack:
         node.until_up()
         for _ in range(50):

@@ -20,7 +20,7 @@ from ..server.node_process import Node, started
 
 CROWD = 900 if is_long() else 60
 # Longer than a test waits: it is not a deadline that makes room.
-SLOW = ("--read-timeout", "600", "--write-timeout", "600", "--idle-timeout", "600")
+SLOW = ("--client-timeout", "600", "--idle-timeout", "600")
 SHAKE = (
     b"GET /websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
     b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -16,7 +16,7 @@ CHUNKED = "Transfer-Encoding: chunked"
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
-    with started(folder, "--read-timeout", "1", "--idle-timeout", "2") as found:
+    with started(folder, "--client-timeout", "1", "--idle-timeout", "2") as found:
         found.until_up()
         yield found
         assert found.get("/health") == {}

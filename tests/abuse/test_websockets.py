@@ -25,7 +25,7 @@ HANDSHAKE = (
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
-    with started(folder, "--read-timeout", "1", "--idle-timeout", "1") as found:
+    with started(folder, "--client-timeout", "1", "--idle-timeout", "1") as found:
         found.until_up()
         yield found
         assert "Traceback" not in found.log.read_text()

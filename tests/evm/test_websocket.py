@@ -10,6 +10,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.evm.subscriptions import hub as evm_hub
 from flask_noderpc.extension import mounts
 from flask_noderpc.jsonrpc.context import ANONYMOUS
 from flask_noderpc.protocol.ethereum.transactions import decode
@@ -290,20 +291,21 @@ def test_other_subscriptions_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("setting", "connections"),
-    [("evm_max_subscriptions_per_client", 1), ("evm_max_subscriptions", 2)],
+    ("connections", "hint"),
+    [(1, "open another connection"), (2, "NODERPC_EVM_MAX_SUBSCRIPTIONS raises this")],
 )
 def test_too_many_subscriptions_are_refused(
-    serving: Serve, setting: str, connections: int
+    serving: Serve, connections: int, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = serving(**{setting: 2})
+    monkeypatch.setattr(evm_hub, "MAX_PER_CONNECTION", 2)
+    connect = serving(evm_max_subscriptions=2)
     clients = [connect() for _ in range(connections)]
     for number in range(2):
         own = subscribed(clients[number % connections], "newHeads")
 
     error = clients[0].asked("eth_subscribe", ["newHeads"])["error"]
     assert error["code"] == -32000
-    assert f"NODERPC_{setting.upper()} raises this" in error["message"]
+    assert hint in error["message"]
     assert clients[-1].asked("eth_unsubscribe", [own])["result"] is True
     subscribed(clients[0], "logs", {})
 
@@ -359,9 +361,7 @@ def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
         layer._hub.tell_block(height)
 
     assert list(session.pull()) == []
-    assert dropped == [
-        "too slow: NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
-    ]
+    assert dropped == ["too slow: NODERPC_EVENT_BUFFER raises the number of events"]
     assert len(layer._hub) == 0
 
 

@@ -164,7 +164,7 @@ def refused(server: Server, client: str, path: str) -> str:
 
 
 def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
-    server = start(max_websockets_per_client=2, max_websockets=3)
+    server = start(max_connections_per_client=2, max_websockets=3)
     with (
         closing(server.websocket(HOG)),
         closing(server.websocket(HOG, "/evm/ws")),
@@ -172,7 +172,7 @@ def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
         for path in ("/websocket", "/evm/ws"):
             assert refused(server, HOG, path) == (
                 "2 websockets of this client are open,"
-                " NODERPC_MAX_WEBSOCKETS_PER_CLIENT raises this\n"
+                " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this\n"
             )
         with closing(server.websocket(GUEST)):
             # All there are, of all clients.

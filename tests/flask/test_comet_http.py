@@ -288,9 +288,9 @@ def chain_of(host: Flask) -> EmbeddedChain:
     return chain
 
 
-def test_proof_blocks_can_be_switched_off(make_app: MakeApp) -> None:
+def test_the_document_dialect_has_no_proof_blocks(make_app: MakeApp) -> None:
     host = make_app(NODERPC_PRODUCE=True, NODERPC_BLOCK_INTERVAL=0.01)
-    NodeRPC(host, dialect="comet-0.38", proof_blocks=False)
+    NodeRPC(host)
 
     with host.app_context():
         assert get_backend().wait_for_height(0, 0.3) == 0

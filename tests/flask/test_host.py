@@ -363,7 +363,7 @@ def test_other_methods_and_converters_are_no_collision(make_app: MakeApp) -> Non
 
 
 def test_the_index_can_be_left_to_the_host(make_app: MakeApp) -> None:
-    app = make_app(NODERPC_INDEX=False)
+    app = make_app(NODERPC_EXCLUDE_ROUTES=["index"])
     app.add_url_rule("/", "home", lambda: "mine")
     app.register_blueprint(noderpc_bp)
     client = app.test_client()

@@ -12,6 +12,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
+from flask_noderpc.cometbft import info
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
@@ -91,11 +92,14 @@ def test_posts_are_not_cacheable(app: Flask) -> None:
     assert "Cache-Control" not in answer.headers
 
 
-def test_a_genesis_over_one_chunk_is_served_in_pieces_that_join(make_app: MakeApp) -> None:
+def test_a_genesis_over_one_chunk_is_served_in_pieces_that_join(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     maker = ChainMaker(app_state=json.dumps({"accounts": ["x" * 50] * 100}).encode())
     backend = MemoryBackend(maker.genesis, state=maker.state)
     large, whole = make_app(), make_app()
-    NodeRPC(large, backend=backend, genesis_chunk_bytes=1000)
+    monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 1000)
+    NodeRPC(large, backend=backend)
     NodeRPC(whole, backend=backend)
     client = large.test_client()
 
@@ -117,6 +121,7 @@ def test_a_genesis_over_one_chunk_is_served_in_pieces_that_join(make_app: MakeAp
     assert [piece["chunk"] for piece in pieces] == list(range(first["total"]))
     joined = b"".join(b64decode(piece["data"]) for piece in pieces)
     assert {len(b64decode(piece["data"])) for piece in pieces[:-1]} == {1000}
+    monkeypatch.undo()
     full = whole.test_client().get("/genesis").get_json()["result"]["genesis"]
     assert json.loads(joined) == full
     beyond = client.get(f"/genesis_chunked?chunk={first['total']}")

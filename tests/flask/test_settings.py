@@ -41,7 +41,7 @@ def test_every_setting_has_a_default_a_type_and_a_sentence() -> None:
         ("empty_blocks", 1, True),
         ("empty_blocks", "yes", True),
         ("empty_blocks", "1", True),
-        ("index", "0", False),
+        ("produce", "0", False),
         ("empty_blocks", "OFF", False),
         ("block_interval", 1, 1.0),
         ("block_interval", "0.5", 0.5),

@@ -118,7 +118,7 @@ def test_signals_are_sent_for_websockets_and_subscriptions(node: Node) -> None:
 
 
 def test_a_slow_subscriber_is_signalled_as_slow() -> None:
-    rings = EventBuffers[str](max_events=1, max_bytes=1)
+    rings = EventBuffers[str](max_events=1)
     sender, wake = object(), threading.Event().set
     held = ClientSubscriptions[str](rings, wake, sender)
     ring, cursor = rings.join("blocks", wake)

@@ -21,7 +21,7 @@ from flask_noderpc.web.rules.render import render
 
 POLICY = Policy(
     OriginPolicy(readers=("https://viewer.example",), hosts=("node.example",)),
-    Cors(("https://viewer.example",), ("GET", "POST"), ()),
+    Cors(("https://viewer.example",), ()),
     max_body=100,
     evm_max_body=50,
     server_time=True,

@@ -82,7 +82,7 @@ def test_every_subscriber_gets_each_match_once_and_in_order(
     told: list[dict[str, str]], asked: list[str]
 ) -> None:
     messages = [message(position, **keys) for position, keys in enumerate(told)]
-    hub = QueryHub(encode, 100, 10_000)
+    hub = QueryHub(encode, 100)
     joined = [hub.join(parse(text), lambda: None) for text in asked]
 
     hub.publish(messages)
@@ -94,7 +94,7 @@ def test_every_subscriber_gets_each_match_once_and_in_order(
 
 def test_a_subscriber_is_woken_once_per_block_with_matches() -> None:
     woken: list[str] = []
-    hub = QueryHub(encode, 100, 10_000)
+    hub = QueryHub(encode, 100)
     hub.join(parse("a.k='1'"), lambda: woken.append("one"))
     hub.join(parse("a.k='2'"), lambda: woken.append("two"))
 
@@ -110,7 +110,7 @@ def test_a_message_is_encoded_once_and_only_when_wanted() -> None:
         encoded.append(item.position)
         return b"x"
 
-    hub = QueryHub(counting, 100, 10_000)
+    hub = QueryHub(counting, 100)
     for text in ("a.k='1'", "a.k EXISTS", "a.k='1' AND a.k EXISTS"):
         hub.join(parse(text), lambda: None)
 
@@ -122,7 +122,7 @@ def test_a_message_is_encoded_once_and_only_when_wanted() -> None:
 def test_nothing_is_left_when_everyone_has_left() -> None:
     def one() -> None: ...
 
-    hub = QueryHub(encode, 100, 10_000)
+    hub = QueryHub(encode, 100)
     rings = [hub.join(parse(text), one)[0] for number, text in enumerate(QUERIES)]
     assert (len(hub), hub.clients) == (len(QUERIES), 1)
 
@@ -133,7 +133,7 @@ def test_nothing_is_left_when_everyone_has_left() -> None:
 
 
 def test_a_query_for_an_empty_value_matches_a_bare_event_type() -> None:
-    hub = QueryHub(encode, 100, 10_000)
+    hub = QueryHub(encode, 100)
     ring, cursor = hub.join(parse("transfer=''"), lambda: None)
 
     hub.publish([message(1, transfer__amount="5"), message(2, mint__amount="5")])
@@ -160,7 +160,7 @@ def test_subscribing_does_not_wait_while_a_block_is_read_or_encoded() -> None:
         subscribe()
         return encode(item)
 
-    hub = QueryHub(encode_slowly, 100, 10_000)
+    hub = QueryHub(encode_slowly, 100)
     buffer, cursor = hub.join(parse("a.k='1'"), lambda: None)
 
     hub.publish(read())

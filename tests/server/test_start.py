@@ -384,7 +384,7 @@ def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> 
 
 
 def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
-    impatient = ("--read-timeout", "0.5", "--idle-timeout", "1")
+    impatient = ("--client-timeout", "0.5", "--idle-timeout", "1")
     with started(tmp_path, *impatient) as node, ExitStack() as stack:
         node.until_up()
         slow = {

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from flask_noderpc.jsonrpc import subscriptions
 from flask_noderpc.mount import Mount
 from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
@@ -67,7 +68,8 @@ def test_a_non_reading_subscriber_is_closed_with_a_reason(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mount, "timing", Timing(write_s=0.5, close_s=0.5))
-    node = start(event_buffer_bytes=100_000_000)
+    monkeypatch.setattr(subscriptions, "MAX_BUFFER_BYTES", 100_000_000)
+    node = start()
     closed = threading.Event()
     with websocket_closed.connected_to(lambda sender: closed.set()):
         stalled = connect(node)

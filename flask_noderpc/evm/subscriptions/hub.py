@@ -12,12 +12,15 @@ from ..queries.node import syncing
 from ..reader import reader
 from .topics import BlockTopic, EncodedBlock, Pending, Syncing, Topic
 
+MAX_PER_CONNECTION = 100
+"""Maximum subscriptions of one websocket."""
+
 
 class EvmHub(EventBuffers[Topic]):
     """The distinct topics of one mount's EVM layer."""
 
     def __init__(self, ctx: Context) -> None:
-        super().__init__(ctx.settings.event_buffer, ctx.settings.event_buffer_bytes)
+        super().__init__(ctx.settings.event_buffer)
         self._ctx = ctx
         # eth_subscribe is of a namespace that a mount may leave out.
         self.is_open = "eth" in ctx.settings.evm_api
@@ -38,14 +41,12 @@ class EvmHub(EventBuffers[Topic]):
 
     def check_room(self, held: int) -> None:
         """Raise :exc:`~flask_noderpc.errors.Busy` for one more of a client that has some."""
-        settings = self._ctx.settings
-        most = settings.evm_max_subscriptions_per_client
-        if held >= most:
+        if held >= MAX_PER_CONNECTION:
             raise Busy(
-                f"this connection has {most} subscriptions",
-                "NODERPC_EVM_MAX_SUBSCRIPTIONS_PER_CLIENT raises this",
+                f"this connection has {MAX_PER_CONNECTION} subscriptions",
+                "open another connection",
             )
-        most = settings.evm_max_subscriptions
+        most = self._ctx.settings.evm_max_subscriptions
         if self.subscriptions >= most:
             raise Busy(
                 f"this server has {most} subscriptions",

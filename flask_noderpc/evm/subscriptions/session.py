@@ -19,7 +19,7 @@ from ..errors import EvmError
 from .hub import EvmHub
 from .topics import Topic, kind_of
 
-_TOO_SLOW = "too slow: NODERPC_EVENT_BUFFER and NODERPC_EVENT_BUFFER_BYTES keep more"
+_TOO_SLOW = "too slow: NODERPC_EVENT_BUFFER raises the number of events"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from .origin import ANY
 
 _ASKED_METHOD = "Access-Control-Request-Method"
 _ASKED_HEADERS = "Access-Control-Request-Headers"
+# CometBFT: cors_allowed_methods.
+_METHODS = ("HEAD", "GET", "POST")
 _METHOD_FIELD, _HEADERS_FIELD = (
     "HTTP_ACCESS_CONTROL_REQUEST_METHOD",
     "HTTP_ACCESS_CONTROL_REQUEST_HEADERS",
@@ -18,13 +20,12 @@ _METHOD_FIELD, _HEADERS_FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """Origins, methods and headers that pages may use; without origins, no headers are sent.
+    """Origins and headers that pages may use; without origins, no headers are sent.
 
     An origin may have one ``*`` in it, such as ``https://*.example.com``.
     """
 
     origins: tuple[str, ...]
-    methods: tuple[str, ...]
     headers: tuple[str, ...]
 
     def is_preflight(self, head: Head) -> bool:
@@ -57,7 +58,7 @@ class Cors:
         origin = head.fields.get("HTTP_ORIGIN", "").lower()
         known = any(_matches(origin, allowed.lower()) for allowed in self.origins)
         # CometBFT: whatever is listed, a preflight may ask for OPTIONS.
-        return bool(origin) and known and method in (*self.methods, "OPTIONS")
+        return bool(origin) and known and method in (*_METHODS, "OPTIONS")
 
     def _takes(self, asked: str | None) -> bool:
         known = {name.lower() for name in self.headers}

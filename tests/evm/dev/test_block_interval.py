@@ -23,7 +23,7 @@ from .fixtures import FIRST, STRANGER, asked, chain_of, dev_app
 @pytest.fixture(scope="module")
 def paced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedChain, Any]]:
     """A chain with a producer, and a client of it."""
-    app = dev_app(tmp_path_factory.mktemp("paced"), produce=True, poll_interval=0.01)
+    app = dev_app(tmp_path_factory.mktemp("paced"), produce=True)
     with serve(app) as url:
         yield chain_of(app), Web3(HTTPProvider(f"{url}/evm"))
     chain_of(app).close()
@@ -58,7 +58,7 @@ def test_a_transaction_does_not_wait_for_a_short_interval(
 ) -> None:
     # No time goes by, so that an interval would never end.
     monkeypatch.setattr(block_scheduler, "time", SimpleNamespace(monotonic=lambda: 1000.0))
-    app = dev_app(tmp_path, produce=True, poll_interval=0.01, block_interval=0.1)
+    app = dev_app(tmp_path, produce=True, block_interval=0.1)
     with serve(app) as url, closing(chain_of(app)):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         for _ in range(3):

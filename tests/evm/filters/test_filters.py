@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.domain import search
 from flask_noderpc.evm.subscriptions import filter_changes
 from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing.node import app_for
@@ -211,13 +212,15 @@ def test_a_poller_that_was_away_gets_one_page_after_the_other(
 
 
 def test_a_poll_beyond_its_limit_continues_after_the_returned_logs(
-    chain: EmbeddedChain,
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = asking(chain)("newFilter", {})
     for nonce in range(3):
         emit(chain, nonce, TOPIC_A)
 
     # A block and its transaction are two rows.
-    narrow, wide = asking(chain, search_max_rows=1), asking(chain)
-    assert "NODERPC_SEARCH_MAX_ROWS" in narrow("getFilterChanges", own)["message"]
-    assert len(wide("getFilterChanges", own)) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "MIN_ROWS", 1)
+        patch.setattr(search, "ROWS_PER_S", 0)
+        assert "more than 1 rows" in asking(chain)("getFilterChanges", own)["message"]
+    assert len(asking(chain)("getFilterChanges", own)) == 3

@@ -1,0 +1,149 @@
+"""Kinds of values: how each is read from JSON, the environment or a flag, and shown in help."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import short_repr
+
+_MAX_S = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of values: its label in help, and its parser, which raises ``ValueError``."""
+
+    label: str
+    """The value as it stands after a flag; empty for a switch, which needs none."""
+    read: Callable[[object], Any]
+
+
+def _text(value: object) -> str:
+    # from_prefixed_env reads values as JSON, so a chain id of digits arrives as int.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text is needed (quote a value that looks like a JSON number)")
+    return value
+
+
+# CometBFT: types/genesis.go, MaxChainIDLen.
+_MAX_CHAIN_ID_BYTES = 50
+
+
+def check_chain_id(text: str) -> str:
+    """Return a chain id; raise ``ValueError`` for one that no genesis document may have."""
+    size = len(text.encode())
+    if not 0 < size <= _MAX_CHAIN_ID_BYTES or not text.isprintable():
+        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID_BYTES} printable bytes, not {size}")
+    return text
+
+
+def one_of(*known: str) -> Kind:
+    """Return the kind of texts of which each is one of those known."""
+
+    def read(value: object) -> str:
+        if _text(value) not in known:
+            raise ValueError(f"known are {', '.join(known)}")
+        return _text(value)
+
+    return Kind(f"[{'|'.join(known)}]", read)
+
+
+def _path(value: object) -> str:
+    return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def _maybe_path(value: object) -> str:
+    return "" if value == "" else _path(value)
+
+
+_WORDS = dict.fromkeys(("true", "yes", "on", "1"), True)
+_WORDS |= dict.fromkeys(("false", "no", "off", "0"), False)
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    raise ValueError("true or false is needed")
+
+
+def integer(minimum: int, label: str = "INTEGER") -> Kind:
+    """Return the kind of whole numbers of at least a minimum."""
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdecimal():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise ValueError(f"a whole number of at least {minimum} is needed")
+        return value
+
+    return Kind(label, read)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def _seconds(value: object) -> float:
+    number = _number(value)
+    if not 0 < number <= _MAX_S:
+        raise ValueError(f"a number of seconds above 0, at most {_MAX_S}, is needed")
+    return number
+
+
+def _amount(value: object) -> float:
+    number = _number(value)
+    if not 0 <= number < math.inf:
+        raise ValueError("a number of at least 0 is needed")
+    return number
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",") if name.strip()]
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("a list of names is needed, or names joined by commas")
+    return tuple(value)
+
+
+_ORIGIN = re.compile(r"(\*|null|[a-z][a-z0-9+.-]*://[^/\s]+)", re.IGNORECASE)
+
+
+def _origins(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        # Browsers send scheme, host and port, and a list without them allows nobody.
+        if not _ORIGIN.fullmatch(name):
+            raise ValueError(
+                f"{short_repr(name)} is no origin: https://wallet.example, http://localhost:3000"
+            )
+    return names
+
+
+TEXT = Kind("TEXT", _text)
+CHAIN_ID = Kind("TEXT", lambda value: check_chain_id(_text(value)))
+ADDRESSES = Kind("ADDRESS,...", _text)
+PATH = Kind("PATH", _path)
+OPTIONAL_PATH = Kind("PATH", _maybe_path)
+SWITCH = Kind("", _switch)
+COUNT = integer(1)
+BYTES = integer(1, "BYTES")
+SECONDS = Kind("SECONDS", _seconds)
+AMOUNT = Kind("NUMBER", _amount)
+NAMES = Kind("NAME,...", _names)
+ORIGINS = Kind("ORIGIN,...", _origins)
