@@ -56,7 +56,8 @@ class Proposer(WireSchema):
     """Proposer of the round."""
 
     address = Hex(get=lambda members: members.proposer)
-    index = Number(get=lambda members: members.by_address[members.proposer][0])
+    # CometBFT: types/validator_set.go, GetByAddress gives -1 for an unknown one.
+    index = Number(get=lambda members: members.by_address.get(members.proposer, (-1,))[0])
 
 
 def _rounds(state: RoundState) -> tuple[VoteSet, ...]:
