@@ -1,6 +1,5 @@
 """A backend over the REST API of a CometBFT node: what a route reads is fetched and decoded."""
 
-import json
 import threading
 import time
 from functools import cache
@@ -11,7 +10,7 @@ from urllib.request import urlopen
 
 from flask import Flask
 
-from flask_noderpc import DIALECTS, ChainBackend, NodeRPC
+from flask_noderpc import DIALECTS, ChainBackend, NodeRPC, jsoncodec
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta, Commit
 from flask_noderpc.domain.genesis import Genesis
@@ -57,8 +56,8 @@ class RestClient:
         """Return the result; raise BackendError, of which DecodeError names a bad member."""
         body = self._fetch(f"{self._url}/{route}?{urlencode(given)}")
         try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
+            answer = jsoncodec.decode(body)
+        except jsoncodec.NotJSON:
             raise BackendError(f"{route}: the node did not answer with JSON") from None
         if not isinstance(answer, dict) or "result" not in answer:
             raise NodeError(f"{route}: the node refused: {str(answer)[:200]}")

@@ -195,6 +195,9 @@ class Text(WireField):
     def decode(self, value: Json) -> str:
         if not isinstance(value, str):
             raise ValueError(f"{short_repr(value)} is no text")
+        if not value.isascii():
+            # Half a surrogate pair, which some decoders of JSON let through, is no text.
+            value.encode()
         return value
 
 
@@ -295,4 +298,7 @@ class RawJSON(WireField):
         return jsoncodec.Raw(value or b"{}")
 
     def decode(self, value: Json) -> bytes:
-        return jsoncodec.encode(value)
+        try:
+            return jsoncodec.encode(value)
+        except (RecursionError, OverflowError) as error:
+            raise ValueError(f"can't be encoded: {error}") from None

@@ -156,6 +156,8 @@ def test_the_state_of_consensus_is_not_decoded(dialect: Dialect, result: type) -
         dialect.load(result, {})
 
 
+GENESIS = genesis.Genesis("chain", 0)
+
 RESULTS = abci.BlockResults(
     3,
     (abci.TxResult(5, b"d", "log", events=(abci.Event("t", (EventAttribute(b"k", b""),)),)),),
@@ -283,6 +285,18 @@ def test_bad_documents_are_typed_errors(dialect: Dialect, document: bytes, reaso
 
     assert str(caught.value).startswith(reason)
     assert len(str(caught.value)) < 400
+
+
+def test_parsed_json_that_is_no_json_text_is_a_typed_error() -> None:
+    dialect = DIALECTS["comet-0.38"]
+    document = json.loads(dialect.encode(rpc_results.ResultGenesis(GENESIS)))
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+
+    for member, bad in (("chain_id", "\ud800"), ("app_state", deep), ("app_state", "\ud800")):
+        with pytest.raises(DecodeError, match=f"^genesis.{member}: "):
+            dialect.load(rpc_results.ResultGenesis, changed(document, ("genesis", member), bad))
 
 
 def test_null_lists_are_empty_as_in_go() -> None:
