@@ -1,11 +1,82 @@
-"""Choose the client to evict from a full shared limit."""
+"""Limits that clients share: the largest client is evicted first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+E = TypeVar("E", bound=Hashable)
+
+
+class LimitReached(Exception):
+    """The limit is reached; ``of_client`` is true for the limit of one client."""
+
+    def __init__(self, count: int, *, of_client: bool = False) -> None:
+        super().__init__(count)
+        self.count, self.of_client = count, of_client
+
+
+class FairLimit(Generic[E]):
+    """Entries of clients: at most ``limit``, and ``per_client`` of each if that is given.
+
+    A client that would exceed the limit evicts an entry of the largest client, if that has more
+    than it would have. Clients without a name are many: they have no limit of their own. It has
+    no lock: its user holds one.
+    """
+
+    def __init__(
+        self, limit: int, per_client: int | None = None, *, evicts_newest: bool = False
+    ) -> None:
+        self.limit, self.per_client = limit, per_client
+        self._evicts_newest = evicts_newest
+        self._owners: dict[E, str] = {}
+        self._owned: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self._owners)
+
+    def owned(self, client: str) -> int:
+        """Return the number of entries of a client."""
+        return self._owned[client]
+
+    def acquire(self, entry: E, client: str = "", *, evict: bool = True) -> E | None:
+        """Add an entry and return the one evicted for it, if any; raise :exc:`LimitReached`."""
+        owned = self._owned[client]
+        if client and self.per_client is not None and owned >= self.per_client:
+            raise LimitReached(owned, of_client=True)
+        evicted = None
+        if len(self) >= self.limit:
+            owner = largest_owner(self._owned, client) if evict else None
+            if owner is None:
+                raise LimitReached(self.limit)
+            evicted = self._next_of(owner)
+            self.release(evicted)
+        self._owners[entry] = client
+        self._owned[client] += 1
+        return evicted
+
+    def release(self, entry: E) -> None:
+        """Remove an entry, if it is there."""
+        client = self._owners.pop(entry, None)
+        if client is not None:
+            self._owned -= Counter((client,))
+
+    def touch(self, entry: E) -> None:
+        """Make an entry the newest."""
+        self._owners[entry] = self._owners.pop(entry)
+
+    def _next_of(self, owner: str) -> E:
+        entries = reversed(self._owners) if self._evicts_newest else iter(self._owners)
+        return next(entry for entry in entries if self._owners[entry] == owner)
 
 
 def largest_owner(owned: Mapping[str, int], newcomer: str) -> str | None:
     """Return the owner with the most entries; ``None`` if the newcomer would have as many."""
-    owner = max(owned, key=lambda name: owned[name])
-    return None if owned.get(newcomer, 0) + 1 >= owned[owner] else owner
+    owner = max(owned, key=lambda name: owned[name], default=None)
+    if owner is None or owned.get(newcomer, 0) + 1 >= owned[owner]:
+        return None
+    return owner

@@ -137,7 +137,7 @@ class Mount:
         )
         self._connections = Connections(
             backend,
-            most=settings.max_websockets,
+            limit=settings.max_websockets,
             per_client=settings.max_connections_per_client,
         )
         self._pages = service_pages(
@@ -241,8 +241,8 @@ class Mount:
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Have no more of them than a server with few files can hold."""
-        self._connections.most = min(self._connections.most, websockets)
-        self._waiters.limit = min(self._waiters.limit, waiting)
+        self._connections.lower(websockets)
+        self._waiters.lower(waiting)
 
     def _index(self) -> Response | str:
         left_out = self._left_out()

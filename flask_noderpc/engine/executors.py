@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
 from ..errors import ExecutorDied, ExecutorsBusy
-from ..fairness import largest_owner
+from ..fairness import FairLimit, LimitReached
 from .base import Job
 from .process import Executor
 
@@ -72,7 +71,7 @@ class Executors:
             if left <= 0:
                 raise ExecutorsBusy(self._count)
             ticket.called.wait(left)
-        if ticket.gave_way:
+        if ticket.evicted:
             raise ExecutorsBusy(self._count)
         if ticket.executor is None:
             raise ExecutorDied
@@ -92,10 +91,15 @@ class Executors:
                 pool.check(client, self._per_client)
             ticket = Ticket(pool, client)
             # Each that starts, or may, has a job to come.
-            capacity = self._queue_size + len(pool.idle) + pool.starting + pool.missing
-            if len(pool.queue) >= capacity:
-                self._evict(pool, client)
-            pool.queue.append(ticket)
+            started = len(pool.idle) + pool.starting + pool.missing
+            pool.queue.limit = self._queue_size + started
+            try:
+                evicted = pool.queue.acquire(ticket, client)
+            except LimitReached:
+                raise ExecutorsBusy(self._count) from None
+            if evicted is not None:
+                evicted.evicted = True
+                evicted.called.set()
             return ticket
 
     def _serve_next(self, pool: WorkerPool) -> None:
@@ -126,22 +130,10 @@ class Executors:
                 pool.add(executor)
                 self._serve_next(pool)
 
-    def _evict(self, pool: WorkerPool, newcomer: str) -> None:
-        """Have the last in line of the client with the most give way."""
-        waiting = Counter(ticket.client for ticket in pool.queue)
-        owner = largest_owner(waiting, newcomer) if waiting else None
-        if owner is None:
-            raise ExecutorsBusy(self._count)
-        last = next(ticket for ticket in reversed(pool.queue) if ticket.client == owner)
-        pool.queue.remove(last)
-        last.gave_way = True
-        last.called.set()
-
     def _leave(self, ticket: Ticket) -> None:
         pool, executor = ticket.pool, ticket.executor
         with self._lock:
-            if ticket in pool.queue:
-                pool.queue.remove(ticket)
+            pool.queue.release(ticket)
             if executor is None:
                 return
             pool.working.remove(ticket)
@@ -173,7 +165,7 @@ class Ticket:
         self.pool, self.client = pool, client
         self.called = threading.Event()
         self.executor: Executor | None = None
-        self.gave_way = False
+        self.evicted = False
         self._entered = time.monotonic()
 
     def began(self) -> float:
@@ -193,7 +185,7 @@ class WorkerPool:
     def __init__(self, count: int) -> None:
         # The one that worked last is the warmest.
         self.idle: list[Executor] = []
-        self.queue: list[Ticket] = []
+        self.queue = FairLimit[Ticket](0, evicts_newest=True)
         self.working: list[Ticket] = []
         self.missing, self.starting = count, 0
         self.serves_since = 0.0
@@ -216,20 +208,20 @@ class WorkerPool:
 
     def dismiss(self) -> None:
         """Tell who waits that nobody comes."""
-        for ticket in self.queue:
+        for ticket in tuple(self.queue):
             ticket.called.set()
-        self.queue.clear()
+            self.queue.release(ticket)
 
-    def check(self, client: str, most: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` for one more than ``most``."""
-        if sum(ticket.client == client for ticket in (*self.queue, *self.working)) >= most:
-            raise ExecutorsBusy.of_client(most)
+    def check(self, client: str, limit: int) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` above the client's limit."""
+        if sum(ticket.client == client for ticket in (*self.queue, *self.working)) >= limit:
+            raise ExecutorsBusy.of_client(limit)
 
     def call_next(self) -> None:
         """Assign idle executors to the client that was not served for the longest."""
         while self.queue and (executor := self._free()):
             ticket = min(self.queue, key=self._last_served)
-            self.queue.remove(ticket)
+            self.queue.release(ticket)
             # Who has nothing more in line is forgotten.
             present = {each.client for each in self.queue} - {ticket.client}
             self._served = [name for name in self._served if name in present] + [ticket.client]

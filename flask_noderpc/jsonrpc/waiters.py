@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..backends.base.backend import ChainBackend
 from ..errors import Busy, SearchTooCostly
-from ..fairness import largest_owner
+from ..fairness import FairLimit, LimitReached
 from ..signals import emit, wait_began, wait_ended
 from .threads import reserve_thread
 
@@ -61,15 +60,16 @@ class WaiterLimit:
         threads: int | None = None,
         per_client: int | None = None,
     ) -> None:
-        self.limit = limit
-        """Maximum number of waiters; a server with fewer resources lowers it."""
+        self._limit = FairLimit[Waiter](limit, per_client)
         self._sender = sender
         self._threads = threads
         self._closed = False
         self._setting = setting
-        self._per_client = per_client
         self._lock = threading.Lock()
-        self._waiters: dict[Waiter, None] = {}
+
+    def lower(self, limit: int) -> None:
+        """Lower the limit to what a server with fewer resources can hold."""
+        self._limit.limit = min(self._limit.limit, limit)
 
     @contextmanager
     def acquire(self, client: str = "") -> Iterator[Waiter]:
@@ -85,41 +85,41 @@ class WaiterLimit:
                 yield waiter
             finally:
                 with self._lock:
-                    self._waiters.pop(waiter, None)
+                    self._limit.release(waiter)
                 emit(wait_ended, self._sender)
 
     def _acquire(self, client: str) -> Waiter:
+        waiter = Waiter(client)
         with self._lock:
-            owned = Counter(waiter.client for waiter in self._waiters)
-            # Clients without an address are not distinguished.
-            if client and self._per_client is not None and owned[client] >= self._per_client:
-                raise Busy(
-                    f"{owned[client]} calls of this client wait already,"
-                    f" {self._setting}_PER_CLIENT raises this"
-                )
-            if len(self._waiters) >= self.limit:
-                self._evict(owned, client)
-            waiter = Waiter(client)
+            try:
+                evicted = self._limit.acquire(waiter, client)
+            except LimitReached as reached:
+                raise self._busy(reached) from None
+            if evicted is not None:
+                evicted.evicted = self._eviction(evicted.client)
             waiter.evicted = _GOING_AWAY if self._closed else ""
-            self._waiters[waiter] = None
             return waiter
 
-    def _evict(self, owned: Counter[str], newcomer: str) -> None:
-        owner = largest_owner(owned, newcomer)
-        if owner is None:
-            raise Busy(f"{self.limit} calls wait already, {self._setting} raises this")
-        first = next(waiter for waiter in self._waiters if waiter.client == owner)
-        first.evicted = (
-            f"{self.limit} calls wait already, {owned[owner]} of this client, and so this one"
+    def _busy(self, reached: LimitReached) -> Busy:
+        if reached.of_client:
+            return Busy(
+                f"{reached.count} calls of this client wait already,"
+                f" {self._setting}_PER_CLIENT raises this"
+            )
+        return Busy(f"{reached.count} calls wait already, {self._setting} raises this")
+
+    def _eviction(self, client: str) -> str:
+        count = self._limit.owned(client) + 1
+        return (
+            f"{self._limit.limit} calls wait already, {count} of this client, and so this one"
             f" gave way; what it sent may still get into a block ({self._setting} raises this)"
         )
-        del self._waiters[first]
 
     def close(self) -> None:
         """Evict all waiters, and refuse new ones."""
         with self._lock:
             self._closed = True
-            for waiter in self._waiters:
+            for waiter in self._limit:
                 waiter.evicted = _GOING_AWAY
 
 

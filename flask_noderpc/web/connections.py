@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wsproto.frame_protocol import CloseReason
 
 from ..errors import Busy
+from ..fairness import FairLimit, LimitReached
 from ..signals import emit, websocket_closed, websocket_opened
 from .connection import Connection
 
@@ -34,12 +34,10 @@ class Connections:
         self,
         sender: object = None,
         tick_s: float = _TICK_S,
-        most: int = 900,
+        limit: int = 900,
         per_client: int | None = None,
     ) -> None:
-        self.most = most
-        """Maximum number of open websockets; a server with fewer resources lowers it."""
-        self._per_client = per_client
+        self._limits = limit, per_client
         self._sender = sender
         self._tick_s = tick_s
         self._begin()
@@ -47,7 +45,7 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._open: set[Connection] = set()
-        self._slots: Counter[str] = Counter()
+        self._slots = FairLimit[object](*self._limits)
         self._lock = threading.Lock()
         self._is_ticking = False
         self._is_closed = False
@@ -56,26 +54,35 @@ class Connections:
     def slot(self, client: str) -> Iterator[None]:
         """Reserve a slot for a websocket; raise :exc:`~flask_noderpc.errors.Busy`."""
         self._begin_after_fork()
+        slot = object()
         with self._lock:
-            self._check_limits(client)
-            self._slots[client] += 1
+            self._acquire(slot, client)
         try:
             yield
         finally:
             with self._lock:
-                self._slots -= Counter((client,))
+                self._slots.release(slot)
 
-    def _check_limits(self, client: str) -> None:
+    def _acquire(self, slot: object, client: str) -> None:
         if self._is_closed:
             raise Busy(_GOING_AWAY)
-        if self._slots.total() >= self.most:
-            raise Busy(f"{self.most} websockets are open, NODERPC_MAX_WEBSOCKETS raises this")
-        # Clients without an address are not distinguished.
-        if client and self._per_client is not None and self._slots[client] >= self._per_client:
+        try:
+            # A websocket is there to stay: it is not evicted for another.
+            self._slots.acquire(slot, client, evict=False)
+        except LimitReached as reached:
+            if reached.of_client:
+                raise Busy(
+                    f"{reached.count} websockets of this client are open,"
+                    " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this"
+                ) from None
             raise Busy(
-                f"{self._per_client} websockets of this client are open,"
-                " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this"
-            )
+                f"{reached.count} websockets are open, NODERPC_MAX_WEBSOCKETS raises this"
+            ) from None
+
+    def lower(self, limit: int) -> None:
+        """Lower the limit to what a server with fewer resources can hold."""
+        self._limits = min(self._limits[0], limit), self._limits[1]
+        self._slots.limit = self._limits[0]
 
     def _begin_after_fork(self) -> None:
         if self._process != os.getpid():

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ...domain.filters import PolledFilter
 from ...domain.time import SECOND
 from ...errors import Busy, FilterNotFound
-from ...fairness import largest_owner
+from ...fairness import FairLimit, LimitReached, largest_owner
 
 DEADLINE = 300 * SECOND
 """Nanoseconds after which an unpolled filter expires. geth: eth/filters/api.go, 5 minutes."""
@@ -56,20 +55,26 @@ class MemoryFilters(Filters):
         self._clock = clock
         self._lock = threading.Lock()
         self._live: dict[str, tuple[PolledFilter, int]] = {}
+        self._limit = FairLimit[str](0)
+        """Ids of the filters, the least recently polled first."""
 
     def add(self, added: PolledFilter, cap: int) -> None:
         now = self._clock()
         with self._lock:
-            self._live = {name: live for name, live in self._live.items() if live[1] >= now}
-            if len(self._live) >= cap:
-                self._make_room(added.owner, cap)
+            for name in [name for name, live in self._live.items() if live[1] < now]:
+                self._remove(name)
+            self._limit.limit = cap
+            try:
+                evicted = self._limit.acquire(added.id, added.owner)
+            except LimitReached:
+                raise too_many_filters(cap, self._limit.owned(added.owner)) from None
+            if evicted is not None:
+                del self._live[evicted]
             self._live[added.id] = added, now + DEADLINE
 
-    def _make_room(self, newcomer: str, cap: int) -> None:
-        owned = Counter(polled.owner for polled, _ in self._live.values())
-        owner = filters_to_evict(owned, newcomer, cap)
-        theirs = (name for name, (polled, _) in self._live.items() if polled.owner == owner)
-        del self._live[min(theirs, key=lambda name: self._live[name][1])]
+    def _remove(self, name: str) -> tuple[PolledFilter | None, int]:
+        self._limit.release(name)
+        return self._live.pop(name, _NO_OWNER)
 
     def get(self, filter_id: str) -> PolledFilter:
         with self._lock:
@@ -85,11 +90,12 @@ class MemoryFilters(Filters):
             if found != polled or expires < now:
                 return False
             self._live[polled.id] = replace(polled, cursor=cursor), now + DEADLINE
+            self._limit.touch(polled.id)
             return True
 
     def drop(self, filter_id: str) -> bool:
         with self._lock:
-            found, expires = self._live.pop(filter_id, _NO_OWNER)
+            found, expires = self._remove(filter_id)
         return found is not None and expires >= self._clock()
 
 
@@ -101,11 +107,16 @@ def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
     newcomer would have as many."""
     owner = largest_owner(owned, newcomer)
     if owner is None:
-        raise Busy(
-            f"{cap} filters live already, {owned.get(newcomer, 0)} of this client",
-            "NODERPC_EVM_FILTER_CAP raises this",
-        )
+        raise too_many_filters(cap, owned.get(newcomer, 0))
     return owner
+
+
+def too_many_filters(cap: int, owned: int) -> Busy:
+    """Return the error for a client that has as many filters as any other."""
+    return Busy(
+        f"{cap} filters live already, {owned} of this client",
+        "NODERPC_EVM_FILTER_CAP raises this",
+    )
 
 
 class FilterStore:
