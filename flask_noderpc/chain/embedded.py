@@ -221,7 +221,7 @@ class EmbeddedChain(SQLiteBackend):
             if reason:
                 raise NotReady(reason)
 
-    def check_room(self) -> None:
+    def check_disk_space(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk is too full for a block.
 
         This includes the disk of the process that produces blocks.

@@ -20,7 +20,7 @@ MAX_BLOCKS = 20
 
 @dataclass(frozen=True, slots=True)
 class HeightRange(Params):
-    """Of ``blockchain``."""
+    """Parameters of ``blockchain``."""
 
     min_height: int | None = param(
         Int64(), default=None, wire="minHeight", doc="Lowest block returned."
@@ -53,7 +53,7 @@ class ByHash(Params):
 
 @dataclass(frozen=True, slots=True)
 class HeaderByHash(Params):
-    """Of ``header_by_hash``."""
+    """Parameters of ``header_by_hash``."""
 
     # CometBFT: HexBytes here, and bytes in every other route.
     hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")

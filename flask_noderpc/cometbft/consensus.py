@@ -18,12 +18,12 @@ from ..protocol.comet.keys import commit_vote
 
 
 def consensus_state(ctx: Context, params: NoParams) -> ConsensusState:
-    """Height, round and votes of the block to come, and whose turn it is."""
+    """Height, round, votes and proposer of the next block."""
     return ConsensusState(_round_state(ctx))
 
 
 def dump_consensus_state(ctx: Context, params: NoParams) -> ConsensusDump:
-    """The whole state of consensus, with the last precommits and two validator sets."""
+    """Full consensus state, with the last precommits and two validator sets."""
     return ConsensusDump(_round_state(ctx))
 
 

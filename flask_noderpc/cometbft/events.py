@@ -37,7 +37,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class EventsParams(Params):
-    """Of ``events``."""
+    """Parameters of ``events``."""
 
     filter: str | None = param(
         Filter(),

@@ -15,7 +15,7 @@ from ..wire.comet.evidence import EvidenceObject
 
 @dataclass(frozen=True, slots=True)
 class EvidenceParams(Params):
-    """Of ``broadcast_evidence``."""
+    """Parameters of ``broadcast_evidence``."""
 
     evidence: Evidence | None = param(
         EvidenceObject(),

@@ -20,12 +20,12 @@ GENESIS_CHUNK_BYTES = 16 << 20
 
 
 def health(ctx: Context, params: NoParams) -> Empty:
-    """An empty object: the node answers."""
+    """An empty object, if the node serves requests."""
     return Empty()
 
 
 def status(ctx: Context, params: NoParams) -> Status:
-    """The node's card, the first and latest block, and its validator key."""
+    """Node info, sync info and validator info."""
     backend = ctx.backend
     own = backend.validator_key()
     latest = backend.latest_height()
@@ -76,17 +76,17 @@ def genesis(ctx: Context, params: NoParams) -> ResultGenesis:
 
 @dataclass(frozen=True, slots=True)
 class ChunkParams(Params):
-    """Of ``genesis_chunked``."""
+    """Parameters of ``genesis_chunked``."""
 
     chunk: int = param(UInt64(), default=0, doc="Index of the chunk, counted from 0.")
 
 
 def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
-    """One slice of the genesis document."""
+    """One chunk of the genesis document."""
     document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
     total = -(-len(document) // size)
     if params.chunk >= total:
-        # CometBFT says one less than there are; we count right.
+        # CometBFT: its error names one chunk less.
         raise ValueNotAllowed(f"there are {total} chunks, {params.chunk} is invalid")
     start = params.chunk * size
     return GenesisChunk(params.chunk, total, document[start : start + size])

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TxQuery(Params):
-    """Of ``tx_search``."""
+    """Parameters of ``tx_search``."""
 
     query: str = param(Text(), default="", doc="The event query.")
     prove: bool = param(
@@ -40,7 +40,7 @@ class TxQuery(Params):
 
 @dataclass(frozen=True, slots=True)
 class BlockQuery(Params):
-    """Of ``block_search``."""
+    """Parameters of ``block_search``."""
 
     query: str = param(Text(), default="", doc="The event query.")
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")

@@ -13,7 +13,7 @@ from .heights import AtHeight, page_slice, per_page, state_height
 
 @dataclass(frozen=True, slots=True)
 class PageAtHeight(AtHeight):
-    """Of ``validators``."""
+    """Parameters of ``validators``."""
 
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
@@ -22,7 +22,7 @@ class PageAtHeight(AtHeight):
 
 
 def validators(ctx: Context, params: PageAtHeight) -> ValidatorPage:
-    """The validator set at a height, in the order that its hash has."""
+    """Validator set at a height, in the order in which it is hashed."""
     height = state_height(ctx.backend, params.height)
     members = ctx.backend.validators(height).validators
     chosen = page_slice(len(members), params.page, per_page(params.per_page))

@@ -35,7 +35,7 @@ from .heights import per_page
 
 @dataclass(frozen=True, slots=True)
 class Limit(Params):
-    """Of ``unconfirmed_txs``."""
+    """Parameters of ``unconfirmed_txs``."""
 
     limit: int | None = param(
         Int(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
@@ -54,7 +54,7 @@ def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
 
 @dataclass(frozen=True, slots=True)
 class TxByHash(Params):
-    """Of ``tx``."""
+    """Parameters of ``tx``."""
 
     hash: bytes = param(Hash(), default=b"", doc="Hash of the transaction.")
     prove: bool = param(

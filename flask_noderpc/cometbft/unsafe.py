@@ -18,14 +18,14 @@ _ADDRESSES = "Nodes, each as ``id@host:port``."
 
 @dataclass(frozen=True, slots=True)
 class Seeds(Params):
-    """Of ``dial_seeds``."""
+    """Parameters of ``dial_seeds``."""
 
     seeds: tuple[str, ...] = param(Texts(), default=(), doc=_ADDRESSES)
 
 
 @dataclass(frozen=True, slots=True)
 class Peers(Params):
-    """Of ``dial_peers``."""
+    """Parameters of ``dial_peers``."""
 
     peers: tuple[str, ...] = param(Texts(), default=(), doc=_ADDRESSES)
     persistent: bool = param(

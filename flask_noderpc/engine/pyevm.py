@@ -281,7 +281,7 @@ class _PyEvmWorld(World):
 
 
 def _began(message: Message, error: str) -> Outcome:
-    """Of a message that cost what any such costs, and ran no code."""
+    """Return the outcome of a message that failed before its code ran."""
     lists = message.access_list, message.authorizations
     used = intrinsic_gas(message.data, message.to is None, *lists)
     return Outcome(gas_used=used, max_used_gas=used, error=error)

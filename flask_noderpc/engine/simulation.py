@@ -57,7 +57,7 @@ class Rules:
 
     chain_id: int
     gas_cap: int
-    """Of all the calls together."""
+    """Limit of all calls together."""
     validation: bool
     trace_transfers: bool
     max_bytes: int

@@ -59,10 +59,12 @@ class EvmLayer:
         )
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
-            HeightSource(ctx.backend, self._hub.tell_block), lambda: self._hub.wants_blocks
+            HeightSource(ctx.backend, self._hub.publish_block),
+            lambda: self._hub.has_block_subscribers,
         )
         self._waiting = Feed(
-            MempoolSource(ctx.backend, self._hub.tell_pending), lambda: self._hub.wants_pending
+            MempoolSource(ctx.backend, self._hub.publish_pending),
+            lambda: self._hub.has_pending_subscribers,
         )
 
     def session(
@@ -88,6 +90,6 @@ class EvmLayer:
         (self._waiting if isinstance(topic, Pending) else self._blocks).follow()
 
     def stop(self) -> None:
-        """Tell nobody anything more."""
+        """Stop the feeds."""
         self._blocks.stop()
         self._waiting.stop()

@@ -28,7 +28,7 @@ _MAX_STARTED, _MAX_STARTED_BYTES = 64, 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class QueryParams(Params):
-    """Of ``subscribe`` and ``unsubscribe``."""
+    """Parameters of ``subscribe`` and ``unsubscribe``."""
 
     query: str = param(Text(), doc="The event query.")
 

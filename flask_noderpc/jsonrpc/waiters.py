@@ -25,7 +25,7 @@ class Waiter:
     def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
         """Wait like :meth:`wait_for_height`, for a transaction; raise also if the disk has no
         space for the block."""
-        return self.wait_for_height(backend, after, seconds, backend.check_room)
+        return self.wait_for_height(backend, after, seconds, backend.check_disk_space)
 
     def wait_for_height(
         self,

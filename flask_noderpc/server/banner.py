@@ -24,7 +24,7 @@ class Place:
 
     @property
     def scheme(self) -> str:
-        """Of its URL."""
+        """Path of its URL."""
         scheme = "ws" if self.surface == "evm_ws" else "http"
         return f"{scheme}s" if self.certificate else scheme
 

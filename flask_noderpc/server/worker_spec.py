@@ -33,7 +33,7 @@ class WorkerSpec:
     """Import path of the host's app, as of ``flask --app``; empty for the node's own."""
     mount: str = "noderpc"
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of the node's own app, by their names."""
+    """Settings of the node's own app, by name."""
     folder: str = ""
     """Folder of the chain of the node's own app."""
     restarted: bool = False

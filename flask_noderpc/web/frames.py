@@ -62,7 +62,7 @@ class SmallFrames:
         self._second = 0.0
         self._count = 0
         self._size = 0
-        """Of the fragment that is being read."""
+        """Bytes of the fragment that is being read."""
 
     def are_too_many(self, event: Event) -> bool:
         """Return true if a frame that was read is one too many."""

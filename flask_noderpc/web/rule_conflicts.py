@@ -41,7 +41,7 @@ class RuleConflict:
     path: str
     mount: str
     endpoint: str
-    """Of the mount's rule, without the name of its blueprint."""
+    """Endpoint of the mount's rule, without the name of its blueprint."""
     host: str
     """The endpoint of the host's rule."""
 

@@ -355,10 +355,10 @@ def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
     layer.stop()
     for height in (1, 2):
-        layer._hub.tell_block(height)
+        layer._hub.publish_block(height)
     assert len(list(session.pull())) == 2
     for height in (1, 2, 3):
-        layer._hub.tell_block(height)
+        layer._hub.publish_block(height)
 
     assert list(session.pull()) == []
     assert dropped == ["too slow: NODERPC_EVENT_BUFFER raises the number of events"]

@@ -58,13 +58,13 @@ class ChainBackend(
         blocks are made that should be."""
         self.latest_height()
 
-    def check_room(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.BackendError` where the store is full, so that no
-        block can take what waits; the default knows of none."""
+    def check_disk_space(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.BackendError` if the store is full and can
+        commit no block; the default never raises."""
 
     def awaits_first_block(self) -> bool:
         """Return true if the first block is to come, and is made without a transaction."""
         return False
 
     def close(self) -> None:
-        """Let go of files and threads; the backend opens again when it is used."""
+        """Close files and stop threads; the next call opens them again."""

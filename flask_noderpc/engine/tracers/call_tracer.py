@@ -108,7 +108,7 @@ class CallRecorder(Recorder):
 
 
 def _caller(frame: Frame) -> bytes:
-    """Of borrowed code it is the contract that borrows."""
+    """Return the address that executes the code: with DELEGATECALL the caller's."""
     return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender
 
 

@@ -20,7 +20,7 @@ class BlockView:
 
     @property
     def header(self) -> Header:
-        """Of the block."""
+        """Header of the block."""
         return self.block.header
 
 

@@ -22,7 +22,7 @@ from .control import Number, control
 
 @dataclass(frozen=True, slots=True)
 class BalanceParams(Params):
-    """Of ``anvil_setBalance``."""
+    """Parameters of ``anvil_setBalance``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     balance: int = param(Big(), doc="Wei.")
@@ -30,7 +30,7 @@ class BalanceParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class NonceParams(Params):
-    """Of ``anvil_setNonce``."""
+    """Parameters of ``anvil_setNonce``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     nonce: int = param(Number(), doc="The next.")
@@ -38,7 +38,7 @@ class NonceParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class CodeParams(Params):
-    """Of ``anvil_setCode``."""
+    """Parameters of ``anvil_setCode``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     code: bytes = param(Data(), doc="What runs there.")
@@ -46,7 +46,7 @@ class CodeParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class StorageWordParams(Params):
-    """Of ``anvil_setStorageAt``."""
+    """Parameters of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     key: bytes = param(StorageKey(), doc="Place in its storage.")

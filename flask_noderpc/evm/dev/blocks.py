@@ -24,21 +24,21 @@ _HIGHEST_FEE = 1 << 255
 
 @dataclass(frozen=True, slots=True)
 class FeeParams(Params):
-    """Of ``anvil_setNextBlockBaseFeePerGas``."""
+    """Parameters of ``anvil_setNextBlockBaseFeePerGas``."""
 
     fee: int = param(Big(), doc="Wei for a unit of gas.")
 
 
 @dataclass(frozen=True, slots=True)
 class CoinbaseParams(Params):
-    """Of ``anvil_setCoinbase``."""
+    """Parameters of ``anvil_setCoinbase``."""
 
     address: bytes = param(Address(), doc="Who gets the tips.")
 
 
 @dataclass(frozen=True, slots=True)
 class GasLimitParams(Params):
-    """Of ``evm_setBlockGasLimit``."""
+    """Parameters of ``evm_setBlockGasLimit``."""
 
     limit: int = param(Number(), doc="Units of gas.")
 

@@ -65,7 +65,7 @@ class MineOptions(ParamField):
 
 @dataclass(frozen=True, slots=True)
 class MineParams(Params):
-    """Of ``evm_mine``."""
+    """Parameters of ``evm_mine``."""
 
     options: tuple[int | None, int] = param(
         MineOptions(), default=(None, 1), doc="The block's time, or how many and when."
@@ -74,7 +74,7 @@ class MineParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class MineManyParams(Params):
-    """Of ``hardhat_mine`` and ``anvil_mine``."""
+    """Parameters of ``hardhat_mine`` and ``anvil_mine``."""
 
     count: int = param(Number(), default=1, doc="How many blocks.")
     interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
@@ -93,7 +93,7 @@ class NoFork(ParamField):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Params):
-    """Of ``hardhat_reset``."""
+    """Parameters of ``hardhat_reset``."""
 
     fork: None = param(NoFork(), default=None, doc="Not what to fork.")
 
@@ -107,21 +107,21 @@ class SecondsParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class SwitchParams(Params):
-    """Of ``evm_setAutomine``."""
+    """Parameters of ``evm_setAutomine``."""
 
     on: bool = param(Bool(), doc="Whether.")
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotParams(Params):
-    """Of ``evm_revert``."""
+    """Parameters of ``evm_revert``."""
 
     number: int = param(Number(), doc="What evm_snapshot gave.")
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionHashParams(Params):
-    """Of ``anvil_dropTransaction``."""
+    """Parameters of ``anvil_dropTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
@@ -264,7 +264,7 @@ def drop_all(ctx: Context, params: NoParams) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SenderParams(Params):
-    """Of ``anvil_removePoolTransactions``."""
+    """Parameters of ``anvil_removePoolTransactions``."""
 
     address: bytes = param(Address(), doc="Address of the sender.")
 

@@ -22,7 +22,7 @@ _CALL_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class DumpParams(Params):
-    """Of ``anvil_loadState``."""
+    """Parameters of ``anvil_loadState``."""
 
     dump: bytes = param(Data(), doc="What anvil_dumpState gave here.")
 

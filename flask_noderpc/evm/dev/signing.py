@@ -48,7 +48,7 @@ class Wallet:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """Of the keys, in their order."""
+        """Return the addresses of the keys, in order."""
         return tuple(self._keys)
 
     def key(self, address: bytes) -> Key:
@@ -139,7 +139,7 @@ def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Message(Params):
-    """Of ``eth_sign``."""
+    """Parameters of ``eth_sign``."""
 
     address: bytes = param(Address(), doc="Who signs.")
     message: bytes = param(Data(), doc="What is signed.")
@@ -152,7 +152,7 @@ def sign(ctx: Context, params: Message) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PersonalMessage(Params):
-    """Of ``personal_sign``."""
+    """Parameters of ``personal_sign``."""
 
     message: bytes = param(Data(), doc="What is signed.")
     address: bytes = param(Address(), doc="Who signs.")
@@ -184,7 +184,7 @@ class TypedData(ParamField):
 
 @dataclass(frozen=True, slots=True)
 class Typed(Params):
-    """Of ``eth_signTypedData``."""
+    """Parameters of ``eth_signTypedData``."""
 
     address: bytes = param(Address(), doc="Who signs.")
     digest: bytes = param(TypedData(), doc="What is signed: types, domain, message.")
@@ -216,7 +216,7 @@ def stop_impersonating(ctx: Context, params: Name) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SwitchParams(Params):
-    """Of ``anvil_autoImpersonateAccount``."""
+    """Parameters of ``anvil_autoImpersonateAccount``."""
 
     on: bool = param(Bool(), doc="Whether in any.")
 

@@ -21,7 +21,7 @@ from .state import machine
 
 @dataclass(frozen=True, slots=True)
 class AccessListParams(Params):
-    """Of ``eth_createAccessList``."""
+    """Parameters of ``eth_createAccessList``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
     block: Height | ByHash = param(

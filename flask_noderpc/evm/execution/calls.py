@@ -39,7 +39,7 @@ _LEAST = 21_000
 
 @dataclass(frozen=True, slots=True)
 class CallParams(Params):
-    """Of ``eth_call`` and ``eth_estimateGas``."""
+    """Parameters of ``eth_call`` and ``eth_estimateGas``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
     block: Height | ByHash = param(

@@ -25,7 +25,7 @@ _NOT_IN_TIME = 4
 
 @dataclass(frozen=True, slots=True)
 class RawTransaction(Params):
-    """Of ``eth_sendRawTransaction``."""
+    """Parameters of ``eth_sendRawTransaction``."""
 
     raw: bytes = param(Data(), doc="The signed transaction, encoded.")
 
@@ -86,7 +86,7 @@ def check_fee(ctx: Context, tx: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RawTransactionSync(RawTransaction):
-    """Of ``eth_sendRawTransactionSync``."""
+    """Parameters of ``eth_sendRawTransactionSync``."""
 
     timeout_ms: int | None = param(
         Quantity(), default=None, doc="How long to wait; 20 s when omitted, at most 60 s."

@@ -122,7 +122,7 @@ def _block(value: Any) -> CallBlock:
 
 @dataclass(frozen=True, slots=True)
 class SimulationParams(Params):
-    """Of ``eth_simulateV1``."""
+    """Parameters of ``eth_simulateV1``."""
 
     payload: Simulation = param(SimulationPayload(), doc="Blocks of calls.")
     block: Height | ByHash = param(

@@ -124,7 +124,7 @@ def read_key(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SlotParams(Params):
-    """Of ``eth_getStorageAt``."""
+    """Parameters of ``eth_getStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     key: bytes = param(StorageKey(), doc="Place in its storage.")
@@ -167,7 +167,7 @@ class SlotsByAddress(ParamField):
 
 @dataclass(frozen=True, slots=True)
 class SlotsParams(Params):
-    """Of ``eth_getStorageValues``."""
+    """Parameters of ``eth_getStorageValues``."""
 
     slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
     block: Height | ByHash = param(
@@ -208,7 +208,7 @@ def _told(key: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProofParams(Params):
-    """Of ``eth_getProof``."""
+    """Parameters of ``eth_getProof``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Places in its storage.")

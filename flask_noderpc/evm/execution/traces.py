@@ -37,7 +37,7 @@ _PLAIN = TraceConfig()
 
 @dataclass(frozen=True, slots=True)
 class TraceTransactionParams(Params):
-    """Of ``debug_traceTransaction``."""
+    """Parameters of ``debug_traceTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
     config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
@@ -45,7 +45,7 @@ class TraceTransactionParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class TraceNumberParams(Params):
-    """Of ``debug_traceBlockByNumber``."""
+    """Parameters of ``debug_traceBlockByNumber``."""
 
     block: Height = param(BlockNumber(), doc="Height or tag of the block.")
     config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
@@ -53,7 +53,7 @@ class TraceNumberParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class TraceHashParams(Params):
-    """Of ``debug_traceBlockByHash``."""
+    """Parameters of ``debug_traceBlockByHash``."""
 
     hash: bytes = param(Hash(), doc="Hash of the block.")
     config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
@@ -61,7 +61,7 @@ class TraceHashParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class TraceBytesParams(Params):
-    """Of ``debug_traceBlock``."""
+    """Parameters of ``debug_traceBlock``."""
 
     block: bytes = param(Data(), doc="The block's RLP.")
     config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
@@ -69,7 +69,7 @@ class TraceBytesParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class TraceCallParams(Params):
-    """Of ``debug_traceCall``."""
+    """Parameters of ``debug_traceCall``."""
 
     call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
     block: Height | ByHash = param(BlockId(), doc="The block after which.")

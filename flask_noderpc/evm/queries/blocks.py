@@ -21,7 +21,7 @@ class AtNumberParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class BlockByNumberParams(AtNumberParams):
-    """Of ``eth_getBlockByNumber``."""
+    """Parameters of ``eth_getBlockByNumber``."""
 
     full_transactions: bool = param(
         Bool(), doc="Return complete transactions instead of hashes."
@@ -37,7 +37,7 @@ class BlockHashParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class BlockByHashParams(BlockHashParams):
-    """Of ``eth_getBlockByHash``."""
+    """Parameters of ``eth_getBlockByHash``."""
 
     full_transactions: bool = param(
         Bool(), doc="Return complete transactions instead of hashes."

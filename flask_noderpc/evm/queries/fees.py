@@ -44,7 +44,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 
 
 def _latest_tips(ctx: Context) -> Iterator[int]:
-    """Of each block the lowest few."""
+    """Return the lowest tips of each block."""
     chain = reader(ctx)
     latest = chain.latest
     for height in range(
@@ -112,7 +112,7 @@ class Percentiles(ParamField):
 
 @dataclass(frozen=True, slots=True)
 class FeeHistory(Params):
-    """Of ``eth_feeHistory``."""
+    """Parameters of ``eth_feeHistory``."""
 
     count: int = param(Count(), doc="How many blocks.")
     newest: Height = param(BlockNumber(), doc="The last of them.")

@@ -22,7 +22,7 @@ _REVERSED = "invalid block range params"
 
 @dataclass(frozen=True, slots=True)
 class LogFilterParams(Params):
-    """Of ``eth_getLogs`` and ``eth_newFilter``."""
+    """Parameters of ``eth_getLogs`` and ``eth_newFilter``."""
 
     filter: LogFilter = param(FilterObject(), doc="Which logs.")
 

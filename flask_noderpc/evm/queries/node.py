@@ -1,4 +1,4 @@
-"""web3, net and rpc: who answers here, and what it offers."""
+"""Client and network information: web3, net, rpc and parts of eth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client_version(ctx: Context, params: NoParams) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bytes(Params):
-    """Of ``web3_sha3``."""
+    """Parameters of ``web3_sha3``."""
 
     data: bytes = param(Data(), doc="The bytes to hash.")
 
@@ -58,7 +58,7 @@ def peer_count(ctx: Context, params: NoParams) -> int:
 
 
 def modules(ctx: Context, params: NoParams) -> dict[str, str]:
-    """The namespaces that are served, each with a version."""
+    """Enabled namespaces, with their versions."""
     served = {*ctx.settings.evm_api, "rpc", *(DEV_NAMESPACES if ctx.settings.dev else ())}
     return dict.fromkeys(sorted(served), "1.0")
 
@@ -74,7 +74,7 @@ def block_number(ctx: Context, params: NoParams) -> int:
 
 
 def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
-    """False, or between which blocks the node is fetching."""
+    """False, or the progress of the sync."""
     backend = ctx.backend
     if not backend.catching_up():
         return False
@@ -87,12 +87,12 @@ def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
 
 
 def coinbase(ctx: Context, params: NoParams) -> bytes:
-    """The address of the node's own validator key."""
+    """Address of the node's validator key."""
     return address(ctx.backend.validator_key())
 
 
 def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, and from which one on there is what."""
+    """Available data, with the first block of each kind."""
     chain = reader(ctx)
     head = chain.block(Tag.LATEST)
     if head is None:
@@ -111,15 +111,15 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def not_mining(ctx: Context, params: NoParams) -> bool:
-    """False: blocks are not mined here."""
+    """Always false: there is no proof of work."""
     return False
 
 
 def no_hashrate(ctx: Context, params: NoParams) -> int:
-    """None: blocks are not mined here."""
+    """Always 0: there is no proof of work."""
     return 0
 
 
 def protocol_version(ctx: Context, params: NoParams) -> int:
-    """Of Ethereum's wire protocol, as Ethermint says it."""
+    """Version 65 of the wire protocol, as in Ethermint."""
     return 65

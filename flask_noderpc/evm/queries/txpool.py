@@ -38,7 +38,7 @@ def inspect(ctx: Context, params: NoParams) -> Pool:
 
 @dataclass(frozen=True, slots=True)
 class SenderParams(Params):
-    """Of ``txpool_contentFrom``."""
+    """Parameters of ``txpool_contentFrom``."""
 
     sender: bytes = param(Address(), doc="Address of the sender.")
 

@@ -30,75 +30,76 @@ class EvmHub(EventBuffers[Topic]):
             return tuple(self._buffers.values())
 
     @property
-    def wants_blocks(self) -> bool:
+    def has_block_subscribers(self) -> bool:
         """True if there are subscribers to blocks."""
-        return any(isinstance(ring.topic, BlockTopic) for ring in self._now())
+        return any(isinstance(buffer.topic, BlockTopic) for buffer in self._now())
 
     @property
-    def wants_pending(self) -> bool:
+    def has_pending_subscribers(self) -> bool:
         """True if there are subscribers to pending transactions."""
-        return any(isinstance(ring.topic, Pending) for ring in self._now())
+        return any(isinstance(buffer.topic, Pending) for buffer in self._now())
 
-    def check_room(self, held: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.Busy` for one more of a client that has some."""
-        if held >= MAX_PER_CONNECTION:
+    def check_limits(self, count: int) -> None:
+        """Raise :exc:`~flask_noderpc.errors.Busy` if a connection with ``count`` subscriptions
+        may not have another."""
+        if count >= MAX_PER_CONNECTION:
             raise Busy(
                 f"this connection has {MAX_PER_CONNECTION} subscriptions",
                 "open another connection",
             )
-        most = self._ctx.settings.evm_max_subscriptions
-        if self.subscriptions >= most:
+        limit = self._ctx.settings.evm_max_subscriptions
+        if self.subscriptions >= limit:
             raise Busy(
-                f"this server has {most} subscriptions",
+                f"this server has {limit} subscriptions",
                 "NODERPC_EVM_MAX_SUBSCRIPTIONS raises this",
             )
 
     def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
-        """The topic's ring, and a cursor; that of ``syncing`` is before what holds now."""
-        ring, cursor = super().join(topic, wake)
+        """Return the topic's buffer and a cursor: of ``syncing`` before its current state."""
+        buffer, cursor = super().join(topic, wake)
         if isinstance(topic, Syncing):
             try:
-                self._tell_syncing()
+                self._publish_syncing()
             except Exception:
-                self.leave(ring, wake)
+                self.leave(buffer, wake)
                 raise
-            cursor = ring.end - 1
-        return ring, cursor
+            cursor = buffer.end - 1
+        return buffer, cursor
 
-    def tell_block(self, height: int) -> None:
-        """Tell of the block at a height, which was converted at most once."""
+    def publish_block(self, height: int) -> None:
+        """Publish the block at a height, which is encoded once for all subscribers."""
         block = reader(self._ctx).at(height)
         if block is None:
             # The feed comes back: a foreign node may have the results a little later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
-        talk = EncodedBlock(self._ctx, block)
+        encoded = EncodedBlock(self._ctx, block)
         found = (
-            (ring, tuple(ring.topic.of(talk)))
-            for ring in self._now()
-            if isinstance(ring.topic, BlockTopic)
+            (buffer, tuple(buffer.topic.of(encoded)))
+            for buffer in self._now()
+            if isinstance(buffer.topic, BlockTopic)
         )
-        # What may fail comes first: the feed would tell this block again.
-        self._tell_syncing()
-        self._deliver({ring: bodies for ring, bodies in found if bodies})
+        # First, as it may fail: the feed would publish this block again.
+        self._publish_syncing()
+        self._deliver({buffer: bodies for buffer, bodies in found if bodies})
 
-    def tell_pending(self, raws: Sequence[bytes]) -> None:
-        """Tell of node transactions that have come to wait."""
+    def publish_pending(self, raws: Sequence[bytes]) -> None:
+        """Publish node transactions that have entered the mempool."""
         txs = [tx for raw in raws for tx in reader(self._ctx).decoded(raw)]
         if txs:
             self._deliver(
                 {
-                    ring: [ring.topic.of(self._ctx, tx) for tx in txs]
-                    for ring in self._now()
-                    if isinstance(ring.topic, Pending)
+                    buffer: [buffer.topic.of(self._ctx, tx) for tx in txs]
+                    for buffer in self._now()
+                    if isinstance(buffer.topic, Pending)
                 }
             )
 
-    def _tell_syncing(self) -> None:
-        """Send the sync state to those subscribers who last got another."""
-        rings = [ring for ring in self._now() if isinstance(ring.topic, Syncing)]
-        if rings:
+    def _publish_syncing(self) -> None:
+        """Publish the sync state to subscribers that last received another."""
+        buffers = [buffer for buffer in self._now() if isinstance(buffer.topic, Syncing)]
+        if buffers:
             status = self._ctx.encode(_status(self._ctx))
-            self._deliver({ring: [status] for ring in rings if ring.newest != status})
+            self._deliver({buffer: [status] for buffer in buffers if buffer.newest != status})
 
 
 def _status(ctx: Context) -> bool | dict[str, object]:

@@ -24,7 +24,7 @@ _TOO_SLOW = "too slow: NODERPC_EVENT_BUFFER raises the number of events"
 
 @dataclass(frozen=True, slots=True)
 class _ById(Params):
-    """Of ``eth_unsubscribe``."""
+    """Parameters of ``eth_unsubscribe``."""
 
     id: str = param(Id(), doc="Id of the subscription.")
 
@@ -73,7 +73,7 @@ class EvmSession:
     def _subscribe(self, params: bytes) -> bytes:
         wanted = self._dispatcher.loader(kind_of(params)).from_json(params)
         topic = wanted.topic()
-        self._hub.check_room(len(self._held))
+        self._hub.check_limits(len(self._held))
         ring, cursor = self._hub.join(topic, self._wake)
         try:
             self._follow(topic)

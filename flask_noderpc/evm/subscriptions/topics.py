@@ -144,7 +144,7 @@ Topic = BlockTopic | Pending
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParams(Params):
-    """Of ``eth_subscribe``: first the kind, then what that kind takes."""
+    """Parameters of ``eth_subscribe``: the kind, then those of that kind."""
 
     kind: str = param(Anything(), doc="Name of the subscription.")
 
@@ -155,7 +155,7 @@ class SubscriptionParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class HeadsSubscriptionParams(SubscriptionParams):
-    """Of ``newHeads``."""
+    """Parameters of ``newHeads``."""
 
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
@@ -166,7 +166,7 @@ class HeadsSubscriptionParams(SubscriptionParams):
 
 @dataclass(frozen=True, slots=True)
 class LogsSubscriptionParams(SubscriptionParams):
-    """Of ``logs``."""
+    """Parameters of ``logs``."""
 
     filter: LogFilter = param(FilterObject(), doc="Which logs.")
 
@@ -177,7 +177,7 @@ class LogsSubscriptionParams(SubscriptionParams):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsSubscriptionParams(SubscriptionParams):
-    """Of ``transactionReceipts``."""
+    """Parameters of ``transactionReceipts``."""
 
     hashes: frozenset[bytes] = param(
         ReceiptFilter(), doc="Of which transactions; of all when omitted.", default=frozenset()
@@ -190,7 +190,7 @@ class ReceiptsSubscriptionParams(SubscriptionParams):
 
 @dataclass(frozen=True, slots=True)
 class PendingSubscriptionParams(SubscriptionParams):
-    """Of ``newPendingTransactions``."""
+    """Parameters of ``newPendingTransactions``."""
 
     full_transactions: bool = param(
         BoolOrNoOptions(), doc="Send complete transactions instead of hashes.", default=False
@@ -203,7 +203,7 @@ class PendingSubscriptionParams(SubscriptionParams):
 
 @dataclass(frozen=True, slots=True)
 class SyncingSubscriptionParams(SubscriptionParams):
-    """Of ``syncing``."""
+    """Parameters of ``syncing``."""
 
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
