@@ -8,9 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection
-from urllib.parse import urlsplit
 
+from ..helpers.http import connection_to
 from ..helpers.raw_http import connect, post
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
@@ -118,7 +117,7 @@ def under(*attacks: Attack) -> Iterator[None]:
 def timed_health(node: Node, until: Callable[[], bool], most: int = 1 << 40) -> list[float]:
     """Seconds of each answer to somebody who asks for /health again and again."""
     took: list[float] = []
-    with closing(HTTPConnection(urlsplit(node.url()).netloc, timeout=PATIENCE)) as honest:
+    with closing(connection_to(node.url())) as honest:
         while len(took) < most and not until():
             began = time.monotonic()
             honest.request("GET", "/health")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
@@ -14,6 +12,8 @@ from flask_noderpc import MemoryBackend, NodeRPC
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE
+
+from ..helpers.http import get
 
 CHAIN = make_chain()
 SECRET = "the password of the database"
@@ -94,11 +94,11 @@ def test_a_hanging_backend_blocks_only_its_caller() -> None:
         raise RuntimeError
 
     with serve(app_for(Faulty(hangs))) as url:
-        waiting = threading.Thread(target=_status, args=(f"{url}/block",))
+        waiting = threading.Thread(target=get, args=(f"{url}/block",))
         waiting.start()
         assert asked.wait(PATIENCE)
         for _ in range(20):
-            assert _status(f"{url}/health") == 200
+            assert get(f"{url}/health").status == 200
         goes_on.set()
         waiting.join(PATIENCE)
         assert not waiting.is_alive()
@@ -118,21 +118,13 @@ def test_a_hanging_authorize_hook_blocks_only_its_caller() -> None:
     NodeRPC(app, backend=backend, authorize=authorize)
     with serve(app) as url:
         found: list[int] = []
-        waiting = threading.Thread(target=lambda: found.append(_status(f"{url}/block")))
+        waiting = threading.Thread(target=lambda: found.append(get(f"{url}/block").status))
         waiting.start()
         assert asked.wait(PATIENCE)
-        assert _status(f"{url}/health") == 200
+        assert get(f"{url}/health").status == 200
         goes_on.set()
         waiting.join(PATIENCE)
         assert found == [403]
-
-
-def _status(url: str) -> int:
-    try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
 
 
 def test_credentials_are_neither_logged_nor_echoed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ..faults.processes import is_long
+from ..helpers.http import request
 from ..helpers.raw_http import CLOSING, GET, UNFINISHED, answers, connect, exchange, send
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
@@ -84,9 +84,7 @@ def test_silent_tls_clients_do_not_block_new_connections(tmp_path: Path) -> None
 
         def answered() -> bool:
             with suppress(OSError):
-                url = node.url() + "/health"
-                with urllib.request.urlopen(url, context=trusting, timeout=PATIENCE) as answer:
-                    return bool(answer.status == 200)
+                return request(node.url() + "/health", tls=trusting).status == 200
             return False
 
         until(answered, "an answer over TLS")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 
+from ..helpers.until import until
 from .conftest import OpenStore
 
 
@@ -58,9 +58,7 @@ def test_a_store_that_can_t_be_opened_leaves_no_threads(
         with pytest.raises(StoreError):
             backend.latest_height()
 
-    deadline = time.monotonic() + 120
-    while threading.active_count() > before:
-        assert time.monotonic() < deadline
+    until(lambda: threading.active_count() <= before, "the end of the threads")
 
 
 def test_an_empty_file_becomes_a_store(open_store: OpenStore, path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from . import ETHEREUM_SCRIPTS, do_without, require
+from ..helpers.require import require_program, skip_or_fail
+from . import ETHEREUM_SCRIPTS
 from .evm_node import DevAccount, development_node, in_turn
 from .light import Trust
 from .verified import write_chain
@@ -18,9 +19,9 @@ ETHEREUM = Path(__file__).parent / "ethereum"
 @pytest.fixture(scope="module")
 def node() -> str:
     """Node.js, with the libraries beside the scripts."""
-    program = require("node")
+    program = require_program("node")
     if not (ETHEREUM_SCRIPTS / "node_modules").is_dir():
-        do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
+        skip_or_fail("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
     return program
 
 
@@ -29,11 +30,11 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of our program ``rpc`` and of CometBFT itself, built in about two minutes
     when nothing of them is in Go's cache."""
     folder = tmp_path_factory.mktemp("go")
-    words = [require("go"), "build", "-buildvcs=false", "-o", f"{folder}/", "./rpc"]
+    words = [require_program("go"), "build", "-buildvcs=false", "-o", f"{folder}/", "./rpc"]
     command = "github.com/cometbft/cometbft/cmd/cometbft"
     built = subprocess.run([*words, command], cwd=GO, capture_output=True, text=True)
     if built.returncode != 0:
-        do_without(f"CometBFT's client could not be built: {built.stderr[-2000:]}")
+        skip_or_fail(f"CometBFT's client could not be built: {built.stderr[-2000:]}")
     return folder
 
 
@@ -47,9 +48,9 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
 @pytest.fixture(scope="session")
 def ethereum_js() -> str:
     """Node.js, with the libraries beside the scripts."""
-    program = require("node")
+    program = require_program("node")
     if not (ETHEREUM / "node_modules").is_dir():
-        do_without("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
+        skip_or_fail("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
     return program
 
 

@@ -5,12 +5,10 @@ Every difference is explained below, and what is explained must differ.
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -24,7 +22,9 @@ from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
 from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer
 from tests.helpers.websocket import WebSocketClient
 
-from . import ANVIL, do_without
+from ..helpers.http import call
+from ..helpers.require import skip_or_fail
+from . import ANVIL
 
 _PRICED = {"gas": 100_000, "gasPrice": 2 * 10**9, "value": 0, "chainId": CHAIN_ID, "to": TO}
 TRANSACTIONS = [
@@ -90,7 +90,7 @@ EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 def anvil(*more: str) -> Iterator[str]:
     """anvil on a free port, whose blocks are made by hand."""
     if not ANVIL.exists():
-        do_without("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
+        skip_or_fail("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
     words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining", *more]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -102,10 +102,7 @@ def anvil(*more: str) -> Iterator[str]:
 
 
 def ask(url: str, method: str, *params: Any) -> Any:
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {"Content-Type": "application/json"}
-    with urlopen(Request(url, json.dumps(body).encode(), headers), timeout=10) as answer:
-        return json.load(answer)["result"]
+    return call(url, method, params).result
 
 
 def hash_of(raw: bytes) -> str:

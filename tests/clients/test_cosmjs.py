@@ -13,8 +13,8 @@ from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
+from ..helpers.require import require_program, skip_or_fail
 from ..server.node_process import started
-from . import do_without, require
 
 COSMJS = Path(__file__).parent / "cosmjs"
 CLIENTS = {
@@ -31,9 +31,9 @@ IDLE_STEPS = 14
 @pytest.fixture(scope="module")
 def node() -> str:
     """Node.js, with CosmJS beside the script."""
-    program = require("node")
+    program = require_program("node")
     if not (COSMJS / "node_modules").is_dir():
-        do_without("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
+        skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
     return program
 
 

@@ -18,7 +18,8 @@ from web3.exceptions import (
 )
 from web3.middleware import SignAndSendRawMiddlewareBuilder
 
-from . import ETHEREUM_SCRIPTS, do_without
+from ..helpers.require import skip_or_fail
+from . import ETHEREUM_SCRIPTS
 from .evm_node import ACCOUNTS, DevAccount
 
 SCRIPTS = ETHEREUM_SCRIPTS / "evm"
@@ -115,7 +116,7 @@ def test_hardhat_uses_and_drives_the_chain(
 def cast(url: str, *words: str) -> str:
     """What cast prints; what it complains of is raised as :exc:`RuntimeError`."""
     if not CAST.exists():
-        do_without("no cast for Linux: run `npm ci` in tests/clients/ethereum")
+        skip_or_fail("no cast for Linux: run `npm ci` in tests/clients/ethereum")
     command = [str(CAST), words[0], "--rpc-url", url, *words[1:]]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if ended.returncode != 0:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from selenium.webdriver import Chrome
 
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
 from ..example_app.browser import chromium
 from ..helpers.until import PATIENCE
 from ..server.node_process import Node, started
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 FIRST = "0x" + DEV_KEYS[0].address.hex()
 PAYS = {"method": "eth_sendTransaction", "params": [{"from": FIRST, "to": FIRST}]}

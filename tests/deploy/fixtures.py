@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from ..helpers.http import JSON, request
 from ..helpers.ports import free_port
+from ..helpers.require import require_library
 from ..helpers.until import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
@@ -108,22 +109,16 @@ class Way:
 
     def asked(self, path: str, body: Any = None) -> tuple[int, str]:
         """Status and text of the answer to a GET, or to a POST where there is a body."""
-        options: Any = {"timeout": PATIENCE, "source_address": (self.source, 0)}
-        if self.tls is None:
-            connection = HTTPConnection("127.0.0.1", self.port, **options)
-        else:
-            connection = HTTPSConnection("127.0.0.1", self.port, context=self.tls, **options)
+        scheme = "http" if self.tls is None else "https"
         headers = {"Host": f"{self.host}:{self.port}", **self.headers}
-        try:
-            if body is None:
-                connection.request("GET", self.prefix + path, headers=headers)
-            else:
-                headers["Content-Type"] = "application/json"
-                connection.request("POST", self.prefix + path, json.dumps(body), headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
+        answer = request(
+            f"{scheme}://127.0.0.1:{self.port}{self.prefix}{path}",
+            None if body is None else json.dumps(body).encode(),
+            headers if body is None else {**headers, **JSON},
+            source=self.source,
+            tls=self.tls,
+        )
+        return answer.status, answer.text
 
     def get(self, path: str) -> Any:
         """The result of a route."""
@@ -210,6 +205,7 @@ def unit_command(state: Path, runtime: Path, ports: tuple[int, int]) -> list[str
 
 
 def gunicorn_command(*words: str, factory: str = "create_app") -> list[str]:
+    require_library("gunicorn")
     app = f"tests.deploy.app:{factory}()"
     conf = str(FILES / "gunicorn.conf.py")
     return [sys.executable, "-m", "gunicorn", "-c", conf, *words, app]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ..clients import do_without
 from ..helpers.ports import free_port
+from ..helpers.require import skip_or_fail
 from ..helpers.until import until
 from .fixtures import (
     FILES,
@@ -69,7 +69,7 @@ def nginx_command(folder: Path, site: str) -> list[str]:
 def nginx() -> str:
     # Debian has it where only its owner's path leads.
     path = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
-    return shutil.which("nginx", path=path) or do_without("nginx is not installed")
+    return shutil.which("nginx", path=path) or skip_or_fail("nginx is not installed")
 
 
 def site_of(folder: Path, port: int, evm: tuple[int, int]) -> tuple[str, ssl.SSLContext]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
+from contextlib import closing
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
+from ..helpers.http import connection_to
 from ..helpers.websocket import WebSocketClient
 
 SHOWN_HEADERS = ("Content-Type", "Cache-Control", "X-Server-Time", "X-Content-Type-Options")
@@ -38,9 +38,7 @@ def ask(url: str, request: Ask, timeout: float = 30) -> Reply:
     """Send a request as it is written."""
     if request.frames:
         return Reply(101, replies=_over_websocket(url, request.frames))
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
-    try:
+    with closing(connection_to(url, timeout=timeout)) as connection:
         connection.request(
             request.method,
             request.path,
@@ -55,8 +53,6 @@ def ask(url: str, request: Ask, timeout: float = 30) -> Reply:
             if (value := response.headers.get(name)) is not None
         }
         return Reply(response.status, headers, body)
-    finally:
-        connection.close()
 
 
 def _over_websocket(url: str, frames: tuple[str, ...]) -> tuple[str, ...]:

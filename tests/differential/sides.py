@@ -7,9 +7,8 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,12 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 
 from ..helpers.ports import free_port
+from ..helpers.until import until
 from .applications import KVStore034, KVStore037
 from .http_client import Ask, ask
 
 MONIKER = "twin"
 HOME_FILES = ("genesis.json", "priv_validator_key.json", "node_key.json")
-_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,16 @@ class Side:
 
     def settle(self, height: int = 1) -> int:
         """Wait until no further block is due; the height of the latest."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < deadline:
+        latest = 0
+
+        def is_settled() -> bool:
+            nonlocal latest
             sync = self.call("status")["sync_info"]
             latest = int(sync["latest_block_height"])
-            if latest >= height and self._is_proven(sync["latest_app_hash"]):
-                return latest
-            time.sleep(0.05)
-        raise AssertionError(f"{self.url} does not settle at {height}")
+            return latest >= height and self._is_proven(sync["latest_app_hash"])
+
+        until(is_settled, f"{self.url} settles at {height}")
+        return latest
 
     def _is_proven(self, app_hash: str) -> bool:
         info = self.call("abci_info")["response"]
@@ -128,15 +129,13 @@ def real(binary: Path, home: Path) -> Iterator[Side]:
 
 
 def _wait_until_up(side: Side) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
+    def is_up() -> bool:
+        with suppress(OSError, AssertionError):
             side.call("health")
-            return
-        except (OSError, AssertionError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+            return True
+        return False
+
+    until(is_up, f"an answer of {side.url}")
 
 
 @contextmanager

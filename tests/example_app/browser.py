@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
-
-from ..clients import require
 from ..helpers.ports import free_port
-from ..helpers.until import PATIENCE
+from ..helpers.require import require_library, require_program
+from ..helpers.until import until
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
@@ -22,11 +21,14 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 @contextmanager
 def chromium(*flags: str) -> Iterator[Chrome]:
     """Debian's Chromium; Selenium looks for no other."""
+    require_library("selenium")
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
     options = ChromeOptions()
-    options.binary_location = require("chromium")
+    options.binary_location = require_program("chromium")
     for flag in (*FLAGS, *flags):
         options.add_argument(flag)
-    service = ChromeService(require("chromedriver"), port=free_port())
+    service = ChromeService(require_program("chromedriver"), port=free_port())
     with patch.dict(os.environ, SE_OFFLINE="true"):
         driver = Chrome(options, service)
     try:
@@ -52,14 +54,13 @@ class Page:
         driver.execute_script(_WATCH)
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        wait = WebDriverWait(self._driver, PATIENCE, poll_frequency=0.05)
-        wait.until(lambda _: holds(), f"not within {PATIENCE} s: {what}")
+        until(holds, what)
 
     def until_live(self) -> None:
         self.until(lambda: self.text("state") == "live", "live")
 
     def text(self, name: str) -> str:
-        return self._driver.find_element(By.ID, name).text
+        return self._driver.find_element("id", name).text
 
     def rows(self, table: str) -> list[str]:
         """The HTML of a table's rows, without the names of its columns."""
@@ -83,9 +84,9 @@ class Page:
 
     def send(self, name: str, value: str) -> None:
         """Fill in the form."""
-        self._driver.find_element(By.NAME, "name").send_keys(name)
-        self._driver.find_element(By.NAME, "value").send_keys(value)
-        self._driver.find_element(By.CSS_SELECTOR, "form button").click()
+        self._driver.find_element("name", "name").send_keys(name)
+        self._driver.find_element("name", "value").send_keys(value)
+        self._driver.find_element("css selector", "form button").click()
 
     def reload(self) -> None:
         self._driver.refresh()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
@@ -19,8 +17,13 @@ from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import serve
 
 from ..ethereum.signing import sender, transfer
-from ..helpers.until import PATIENCE
+from ..helpers.until import until
 from .browser import chromium
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+pytestmark = pytest.mark.integration
 
 TOPIC, DATA = b"\xab" * 32, b"a log's data"
 
@@ -39,12 +42,11 @@ class Shown:
     driver: Chrome
 
     def rows(self) -> list[str]:
-        found = self.driver.find_elements(By.CSS_SELECTOR, "#transactions > tbody > tr")
+        found = self.driver.find_elements("css selector", "#transactions > tbody > tr")
         return [row.text for row in found]
 
     def until_rows(self, count: int) -> list[str]:
-        wait = WebDriverWait(self.driver, PATIENCE, poll_frequency=0.05)
-        wait.until(lambda _: len(self.rows()) == count)
+        until(lambda: len(self.rows()) == count, f"{count} rows")
         return self.rows()
 
 
@@ -79,8 +81,8 @@ def test_transactions_their_receipts_and_logs_are_shown(shown: Shown) -> None:
 
     newest, _ = shown.until_rows(2)
     assert "success" in newest
-    shown.driver.find_element(By.CSS_SELECTOR, "#transactions summary").click()
-    details = shown.driver.find_element(By.CSS_SELECTOR, "#transactions details").text
+    shown.driver.find_element("css selector", "#transactions summary").click()
+    details = shown.driver.find_element("css selector", "#transactions details").text
     assert TOPIC.hex() in details
     assert DATA.hex() in details
     assert address in details
@@ -113,7 +115,7 @@ def test_long_calldata_leaves_the_layout_as_it_is(shown: Shown, width: int) -> N
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     try:
         before = driver.execute_script(_LAYOUT)
-        driver.find_element(By.CSS_SELECTOR, "#transactions summary").click()
+        driver.find_element("css selector", "#transactions summary").click()
         after = driver.execute_script(_LAYOUT)
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from selenium.webdriver import Chrome
 
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
@@ -19,6 +18,11 @@ from flask_noderpc.testing.node import serve
 
 from ..helpers.http import get
 from .browser import Page, chromium
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")

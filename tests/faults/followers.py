@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from itertools import cycle
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlencode
 
+from ..helpers.http import HttpStatusError
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .servers import Server
@@ -197,7 +197,7 @@ class Poller(Follower):
         path = f"/events?{urlencode(params)}"
         try:
             return next(self._servers).get(path)
-        except HTTPError:
+        except HttpStatusError:
             raise
         except (OSError, HTTPException):
             # One worker was killed, so the next server answers.

@@ -8,17 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gunicorn.config import KNOWN_SETTINGS
-
 from tests.helpers.until import PATIENCE
 
+from ..helpers.http import get
+from ..helpers.require import require_library
 from .processes import ROOT
 
 SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
@@ -49,8 +48,7 @@ class Server:
 
     def get(self, path: str) -> Any:
         """The result of a route, or another view's answer as it is."""
-        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
-            found = json.load(answer)
+        found = get(self.url, path).raise_for_status().json
         return found["result"] if isinstance(found, dict) and "result" in found else found
 
     def census(self) -> dict[str, int]:
@@ -116,6 +114,9 @@ def _command(kind: str, descriptor: int) -> list[str]:
     if kind not in ("gthread", "gevent"):
         module = "patched" if kind == "pywsgi" else "served"
         return ["-m", f"tests.faults.{module}", kind, str(descriptor)]
+    require_library("gunicorn")
+    from gunicorn.config import KNOWN_SETTINGS
+
     words = (_GUNICORN % (descriptor, kind)).split()
     if any(setting.name == "control_socket_disable" for setting in KNOWN_SETTINGS):
         words.insert(2, "--no-control-socket")

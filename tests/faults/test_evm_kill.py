@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import threading
-import urllib.request
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -25,6 +23,7 @@ from tests.evm.contracts import COUNTER
 from tests.evm.evm_node import tx
 from tests.helpers.until import PATIENCE, until
 
+from ..helpers.http import call
 from .processes import (
     Process,
     is_long,
@@ -42,11 +41,7 @@ class Refused(Exception):
 
 
 def ask(url: str, method: str, *params: Any) -> Any:
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    headers = {"content-type": "application/json"}
-    request = urllib.request.Request(f"{url}/evm", body.encode(), headers)
-    with urllib.request.urlopen(request, timeout=2 * PATIENCE) as answer:
-        reply = json.load(answer)
+    reply = call(f"{url}/evm", method, params, timeout=2 * PATIENCE).raise_for_status().json
     if "error" in reply:
         raise Refused(reply["error"]["message"])
     return reply["result"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from itertools import cycle
@@ -15,6 +14,7 @@ import pytest
 
 from flask_noderpc.chain.embedded import EmbeddedChain
 
+from ..helpers import http
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from .processes import is_long
@@ -45,14 +45,7 @@ def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
 
 
 def call(server: Server, method: str, *params: Any) -> Any:
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    request = urllib.request.Request(
-        f"{server.url}/evm", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        reply = json.load(answer)
-    assert "result" in reply, reply
-    return reply["result"]
+    return http.call(f"{server.url}/evm", method, params).result
 
 
 class Heads(threading.Thread):

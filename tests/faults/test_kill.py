@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
-import urllib.request
 from http.client import HTTPException
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.helpers.until import until
 
+from ..helpers.http import get
 from .processes import (
     PAIR_APPLICATIONS,
     Process,
@@ -53,9 +52,7 @@ class Clients:
             number += 1
 
     def _ask(self, tx: bytes) -> int:
-        url = f"{self._url}/broadcast_tx_commit?tx=0x{tx.hex()}"
-        with urllib.request.urlopen(url, timeout=120) as answer:
-            result = json.load(answer)["result"]
+        result = get(self._url, f"/broadcast_tx_commit?tx=0x{tx.hex()}").result
         assert int(result["height"]) > 0
         return int(result["height"])
 

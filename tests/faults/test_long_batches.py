@@ -7,10 +7,8 @@ import select
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from tests.helpers.until import PATIENCE
-
+from ..helpers.http import connection_to
 from .servers import serving
 
 CALLS = 10_000
@@ -28,8 +26,7 @@ def test_others_are_answered_before_a_long_batch_ends(tmp_path: Path) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "consensus_state"}
     settings: dict[str, Any] = {"max_batch": CALLS, "cache_bytes": 0}
     with serving("pywsgi", tmp_path / "chain.db", **settings) as server:
-        place = urlsplit(server.url).netloc
-        batch, other = (HTTPConnection(place, timeout=PATIENCE) for _ in range(2))
+        batch, other = (connection_to(server.url) for _ in range(2))
         # The first call of all starts the chain.
         _post(other, call)
         assert "result" in json.load(other.getresponse())

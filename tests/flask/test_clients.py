@@ -6,9 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
@@ -17,6 +15,7 @@ from flask_noderpc.signals import wait_began
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
 
+from ..helpers.http import request
 from ..helpers.websocket import WebSocketClient
 
 HOG, GUEST = "127.0.0.2", "127.0.0.3"
@@ -145,7 +144,7 @@ def test_one_client_cannot_take_all_waiter_slots(
         assert "result" in each.result(20)
 
 
-SHAKE = {
+HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
     "Sec-WebSocket-Version": "13",
@@ -155,12 +154,9 @@ SHAKE = {
 
 def refused(server: Server, client: str, path: str) -> str:
     """What is said to a handshake that is refused."""
-    where = urlsplit(server.url)
-    with closing(HTTPConnection(where.netloc, source_address=(client, 0))) as connection:
-        connection.request("GET", path, headers=SHAKE)
-        answer = connection.getresponse()
-        assert answer.status == 503
-        return answer.read().decode()
+    answer = request(server.url + path, headers=HANDSHAKE, source=client)
+    assert answer.status == 503
+    return answer.text
 
 
 def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:

@@ -29,7 +29,7 @@ from tests.ethereum.signing import ACCOUNT, TO
 from tests.evm.contract import CODE, calling
 from tests.evm.dev.fixtures import FIRST, TYPED, chain_of, dev_app
 from tests.evm.trace_chain import transaction
-from tests.helpers.http import called
+from tests.helpers.http import client_call
 from tests.http import chain
 
 
@@ -138,7 +138,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
         client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
         # The chain that has everything makes no blocks.
         maker = app_for(making, dialect=dialect).test_client()
-        document = strict(called(client, "rpc.discover")["result"])
+        document = strict(client_call(client, "rpc.discover")["result"])
         methods = {method["name"]: method for method in document["methods"]}
         omits_routes = DIALECTS[dialect].omits_routes
         assert methods.keys() == {
@@ -160,7 +160,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
             for params in NODE_CALLS[name]:
                 given = resolved(params, known)
                 node = maker if name == "broadcast_tx_commit" else client
-                reply = called(node, name, given)
+                reply = client_call(node, name, given)
                 assert "result" in reply, (name, given, reply)
                 assert_described(methods[name], given, reply["result"], document)
 

@@ -26,7 +26,7 @@ from flask_noderpc.web import service_pages
 from flask_noderpc.wire.comet.v038_shapes import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.evm.chain import ethereum_chain
-from tests.helpers.http import called
+from tests.helpers.http import client_call
 from tests.http import chain
 from tests.wire.collect_answers import ARGUMENTS
 
@@ -148,7 +148,7 @@ def test_the_host_may_have_the_path_of_the_document(backend: chain.PeeredBackend
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_rpc_discover_lists_every_method(backend: chain.PeeredBackend, dialect: str) -> None:
     client = app_for(backend, dialect=dialect).test_client()
-    found = called(client, "rpc.discover")["result"]
+    found = client_call(client, "rpc.discover")["result"]
 
     assert found["openrpc"] == "1.2.6"
     omits_routes = DIALECTS[dialect].omits_routes
@@ -245,7 +245,7 @@ def told_of(client: FlaskClient) -> set[str]:
 
 
 def methods_told(client: FlaskClient) -> set[str]:
-    methods = called(client, "rpc.discover")["result"]["methods"]
+    methods = client_call(client, "rpc.discover")["result"]["methods"]
     return {method["name"] for method in methods}
 
 

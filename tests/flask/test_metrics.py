@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from flask import Flask
@@ -20,6 +19,7 @@ from flask_noderpc import ConfigurationError, NodeRPC
 from flask_noderpc.signals import wait_began
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.http import get
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
@@ -168,8 +168,7 @@ def started(home: Path, *flags: str) -> Iterator[tuple[str, int]]:
 
 
 def fetched(url: str) -> str:
-    with urlopen(url, timeout=PATIENCE) as answer:
-        return str(answer.read().decode())
+    return get(url).raise_for_status().text
 
 
 def test_the_processes_of_a_node_count_together(

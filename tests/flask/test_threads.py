@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
 
+from ..helpers.http import request
 from ..helpers.until import until
 from ..helpers.websocket import WebSocketClient
 
-SHAKE = {
+HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
     "Sec-WebSocket-Version": "13",
@@ -47,16 +46,11 @@ def connected(node: Node) -> WebSocketClient:
 
 
 def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) -> None:
-    where = urlsplit(node.url)
     with closing(connected(node)):
-        connection = HTTPConnection(str(where.hostname), where.port or 80)
-        with closing(connection):
-            connection.request("GET", "/websocket", headers=SHAKE)
-            refused = connection.getresponse()
-            assert refused.status == 503
-            said = refused.read().decode()
-        assert "hold 1 of the server's 2 threads" in said
-        assert "NODERPC_SERVER_THREADS" in said
+        refused = request(node.url + "/websocket", headers=HANDSHAKE)
+        assert refused.status == 503
+        assert "hold 1 of the server's 2 threads" in refused.text
+        assert "NODERPC_SERVER_THREADS" in refused.text
     connected(node).close()
 
 

@@ -1,71 +1,125 @@
-"""Speaking to a node: over Flask's test client, or over a real socket."""
+"""HTTP requests over a socket, or through Flask's test client."""
 
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlencode
+from http.client import HTTPConnection, HTTPSConnection
+from ssl import SSLContext
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
 
 from flask.testing import FlaskClient
 
+from .until import PATIENCE
+
+JSON = {"Content-Type": "application/json"}
+
+
+class HttpStatusError(OSError):
+    """A status that is an error, where a result was asked for."""
+
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back."""
+class HttpResponse:
+    """Status, headers and body."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode()
+
+    @property
     def json(self) -> Any:
-        """The body; NaN and the like are no JSON."""
-        return json.loads(self.body, parse_constant=_no_json)
+        """The body as JSON, which has no NaN and no Infinity."""
+        return json.loads(self.body, parse_constant=_refuse_constant)
+
+    @property
+    def result(self) -> Any:
+        """The result of a call; raise where it has none."""
+        reply = self.raise_for_status().json
+        assert "result" in reply, reply
+        return reply["result"]
+
+    def raise_for_status(self) -> Self:
+        """This response; raise :exc:`HttpStatusError` where its status is an error."""
+        if self.status >= 400:
+            raise HttpStatusError(f"{self.status}: {self.text}")
+        return self
 
 
-def _no_json(text: str) -> None:
+def _refuse_constant(text: str) -> None:
     raise AssertionError(f"{text} is no JSON")
 
 
-def get(url: str, path: str, params: dict[str, str] | None = None) -> Answer:
-    """GET over a socket."""
+def connection_to(
+    url: str, *, source: str = "", tls: SSLContext | None = None, timeout: float = PATIENCE
+) -> HTTPConnection:
+    """Make a connection to the host of a URL, from the address ``source``."""
+    parts = urlsplit(url)
+    bind = (source, 0) if source else None
+    if parts.scheme == "https":
+        return HTTPSConnection(parts.netloc, timeout=timeout, source_address=bind, context=tls)
+    return HTTPConnection(parts.netloc, timeout=timeout, source_address=bind)
+
+
+def request(
+    url: str,
+    body: bytes | Iterable[bytes] | None = None,
+    headers: Mapping[str, str] | None = None,
+    **options: Any,
+) -> HttpResponse:
+    """GET a URL, or POST a body to it, over a connection of its own."""
+    target = url.partition("://")[2].partition("/")[2]
+    method = "GET" if body is None else "POST"
+    with closing(connection_to(url, **options)) as connection:
+        is_chunked = body is not None and not isinstance(body, bytes)
+        connection.request(
+            method, f"/{target}", body, dict(headers or {}), encode_chunked=is_chunked
+        )
+        response = connection.getresponse()
+        return HttpResponse(response.status, dict(response.headers), response.read())
+
+
+def get(url: str, path: str = "", params: dict[str, str] | None = None) -> HttpResponse:
+    """GET a path of a node."""
     query = "?" + urlencode(params, quote_via=quote) if params else ""
-    return _sent(urllib.request.Request(url + path + query))
+    return request(url + path + query)
 
 
-def post(url: str, method: str, params: object = None, request_id: object = 1) -> Answer:
-    """A JSON-RPC call over a socket."""
-    call = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-    return _sent(urllib.request.Request(url, json.dumps(call).encode(), method="POST"))
+def call(
+    url: str, method: str, params: object = None, request_id: object = 1, **options: Any
+) -> HttpResponse:
+    """POST a JSON-RPC call to a URL."""
+    body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return request(url, json.dumps(body).encode(), JSON, **options)
 
 
-def _sent(request: urllib.request.Request) -> Answer:
-    try:
-        with urllib.request.urlopen(request, timeout=120) as response:
-            return Answer(response.status, dict(response.headers), response.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return Answer(error.code, dict(error.headers), error.read())
+def client_get(client: FlaskClient, path: str) -> HttpResponse:
+    """GET a path through Flask's test client."""
+    response = client.get(path)
+    return HttpResponse(response.status_code, dict(response.headers), response.data)
 
 
-def sent(client: FlaskClient, body: bytes | str, path: str = "/", **options: Any) -> Answer:
-    """The answer to a POST of this body."""
+def client_post(
+    client: FlaskClient, body: bytes | str, path: str = "/", **options: Any
+) -> HttpResponse:
+    """POST a body through Flask's test client."""
     response = client.post(path, data=body, **options)
-    return Answer(response.status_code, dict(response.headers), response.data)
+    return HttpResponse(response.status_code, dict(response.headers), response.data)
 
 
-def called(client: FlaskClient, method: str, params: object = None, path: str = "/") -> Any:
-    """The reply to a call: a dictionary with ``result`` or ``error``."""
+def client_call(
+    client: FlaskClient, method: str, params: object = None, path: str = "/"
+) -> Any:
+    """The reply to a JSON-RPC call through Flask's test client."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    answer = sent(client, json.dumps(body), path)
+    answer = client_post(client, json.dumps(body), path)
     assert answer.status == 200, answer.body
     return answer.json
-
-
-def got(client: FlaskClient, path: str) -> Answer:
-    """The answer to a GET."""
-    response = client.get(path)
-    return Answer(response.status_code, dict(response.headers), response.data)

@@ -23,7 +23,7 @@ from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
 
-from ..helpers.http import called
+from ..helpers.http import client_call
 from ..helpers.until import PATIENCE
 
 
@@ -45,11 +45,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def send(client: FlaskClient, tx: bytes) -> Any:
-    return called(client, "broadcast_tx_async", {"tx": b64encode(tx).decode()})
+    return client_call(client, "broadcast_tx_async", {"tx": b64encode(tx).decode()})
 
 
 def total(client: FlaskClient) -> str:
-    found: str = called(client, "num_unconfirmed_txs")["result"]["total"]
+    found: str = client_call(client, "num_unconfirmed_txs")["result"]["total"]
     return found
 
 

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from flask_noderpc.jsonrpc import batch_budget
 from flask_noderpc.testing.node import app_for
 
-from ..helpers.http import called, sent
+from ..helpers.http import client_call, client_post
 from .chain import TX, PeeredBackend
 
 
@@ -23,7 +23,7 @@ NOTIFICATION = {"jsonrpc": "2.0", "method": "health"}
 
 
 def replies(client: FlaskClient, *calls: object) -> Any:
-    answer = sent(client, json.dumps(calls))
+    answer = client_post(client, json.dumps(calls))
     assert answer.status == 200, answer.body
     return answer.json
 
@@ -44,7 +44,7 @@ def test_the_limit_is_the_last_size_that_is_taken(client: FlaskClient) -> None:
 
 
 def test_one_call_more_than_the_limit_refuses_them_all(client: FlaskClient) -> None:
-    answer = sent(client, json.dumps([health(1)] * 11))
+    answer = client_post(client, json.dumps([health(1)] * 11))
 
     error = answer.json["error"]
     assert (answer.status, error["code"]) == (400, -32600)
@@ -53,7 +53,7 @@ def test_one_call_more_than_the_limit_refuses_them_all(client: FlaskClient) -> N
 
 
 def test_a_batch_of_notifications_is_answered_with_nothing(client: FlaskClient) -> None:
-    answer = sent(client, json.dumps([NOTIFICATION] * 3))
+    answer = client_post(client, json.dumps([NOTIFICATION] * 3))
 
     assert (answer.status, answer.body) == (200, b"")
     assert "Content-Type" not in answer.headers
@@ -67,12 +67,12 @@ def test_a_notification_among_calls_has_no_reply(client: FlaskClient) -> None:
 
 def test_a_notification_is_not_executed(client: FlaskClient) -> None:
     params = {"tx": "bm90aWZpZWQ9MQ=="}
-    before = called(client, "num_unconfirmed_txs")["result"]
+    before = client_call(client, "num_unconfirmed_txs")["result"]
 
-    answer = sent(client, json.dumps({"method": "broadcast_tx_sync", "params": params}))
+    answer = client_post(client, json.dumps({"method": "broadcast_tx_sync", "params": params}))
 
     assert (answer.status, answer.body) == (200, b"")
-    assert called(client, "num_unconfirmed_txs")["result"] == before
+    assert client_call(client, "num_unconfirmed_txs")["result"] == before
 
 
 def test_each_call_fails_alone(client: FlaskClient) -> None:
@@ -108,7 +108,7 @@ def test_each_call_fails_alone(client: FlaskClient) -> None:
     "element", ["1e400", '{"id":2,"method":1e400}', "1" + "0" * 5000, '{"id":2,"method":null}']
 )
 def test_a_number_beyond_every_range_is_no_request(client: FlaskClient, element: str) -> None:
-    answer = sent(client, f"[{json.dumps(health(1))},{element}]")
+    answer = client_post(client, f"[{json.dumps(health(1))},{element}]")
 
     assert answer.status == 200
     assert [reply.get("error", {}).get("code", 0) for reply in answer.json] == [0, -32600]
@@ -150,7 +150,7 @@ def test_no_call_is_executed_beyond_the_batch_response_limit(backend: PeeredBack
 def test_a_lone_call_has_no_size_cap(backend: PeeredBackend) -> None:
     client = app_for(backend, max_response_bytes=1).test_client()
 
-    assert called(client, "tx", {"hash": tx_hash_text()})["result"]["height"] == "2"
+    assert client_call(client, "tx", {"hash": tx_hash_text()})["result"]["height"] == "2"
 
 
 def tx_hash_text() -> str:
@@ -163,7 +163,7 @@ def test_the_limit_is_a_setting(backend: PeeredBackend) -> None:
     client = app_for(backend, max_batch=2).test_client()
 
     assert len(replies(client, health(1), health(2))) == 2
-    assert sent(client, json.dumps([health(1)] * 3)).status == 400
+    assert client_post(client, json.dumps([health(1)] * 3)).status == 400
 
 
 def test_calls_beyond_the_time_of_a_batch_are_refused(
@@ -172,7 +172,7 @@ def test_calls_beyond_the_time_of_a_batch_are_refused(
     monkeypatch.setattr(batch_budget, "BATCH_S", 1e-9)
     client = app_for(backend).test_client()
 
-    replies = sent(client, '[{"id":1,"method":"health"},{"method":"x"},{"id":2}]').json
+    replies = client_post(client, '[{"id":1,"method":"health"},{"method":"x"},{"id":2}]').json
 
     assert replies[0]["error"]["code"] == -32603
     assert "send fewer calls" in replies[0]["error"]["data"]

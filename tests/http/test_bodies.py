@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -14,14 +13,14 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, serve
 
-from ..helpers.http import Answer, sent
+from ..helpers.http import HttpResponse, client_post, request
 from .chain import PeeredBackend
 
 LIMIT = 2000
 HEALTH = b'{"jsonrpc":"2.0","id":1,"method":"health"}'
 
 
-def assert_refused(answer: Answer, status: int, code: int) -> None:
+def assert_refused(answer: HttpResponse, status: int, code: int) -> None:
     assert answer.status == status
     assert answer.headers["Content-Type"] == "application/json"
     reply = answer.json
@@ -67,7 +66,7 @@ def assert_refused(answer: Answer, status: int, code: int) -> None:
     ids=lambda body: repr(body[:40]),
 )
 def test_malformed_json_is_a_parse_error(client: FlaskClient, body: bytes) -> None:
-    answer = sent(client, body)
+    answer = client_post(client, body)
 
     assert_refused(answer, 400, -32700)
     assert answer.json["id"] is None
@@ -80,28 +79,28 @@ def test_malformed_json_is_a_parse_error(client: FlaskClient, body: bytes) -> No
 def test_json_that_is_no_request_is_an_invalid_request(
     client: FlaskClient, body: bytes
 ) -> None:
-    assert_refused(sent(client, body), 400, -32600)
+    assert_refused(client_post(client, body), 400, -32600)
 
 
 def test_a_batch_of_something_else_is_answered_with_its_error(client: FlaskClient) -> None:
-    assert_refused(sent(client, b"[1]"), 200, -32600)
+    assert_refused(client_post(client, b"[1]"), 200, -32600)
 
 
 def test_of_a_key_that_is_there_twice_the_last_counts(client: FlaskClient) -> None:
     body = b'{"id":1,"id":2,"method":"nosuch","method":"health"}'
 
-    assert sent(client, body).json == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert client_post(client, body).json == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
 
 def test_blanks_around_a_request_are_nothing(client: FlaskClient) -> None:
-    assert sent(client, b"\r\n\t " + HEALTH + b"\n").json["result"] == {}
+    assert client_post(client, b"\r\n\t " + HEALTH + b"\n").json["result"] == {}
 
 
 @pytest.mark.parametrize("version", [b"", b'"jsonrpc":"1.0",', b'"jsonrpc":2,'])
 def test_the_version_is_not_looked_at(client: FlaskClient, version: bytes) -> None:
     body = b"{" + version + b'"id":1,"method":"health"}'
 
-    assert sent(client, body).json["result"] == {}
+    assert client_post(client, body).json["result"] == {}
 
 
 @pytest.mark.parametrize(
@@ -116,14 +115,14 @@ def test_the_version_is_not_looked_at(client: FlaskClient, version: bytes) -> No
     ],
 )
 def test_the_content_type_is_not_looked_at(client: FlaskClient, content_type: str) -> None:
-    answer = sent(client, HEALTH, content_type=content_type)
+    answer = client_post(client, HEALTH, content_type=content_type)
 
     assert (answer.status, answer.json["result"]) == (200, {})
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "nonsense"])
 def test_a_content_encoding_is_refused_with_415(client: FlaskClient, encoding: str) -> None:
-    answer = sent(client, gzip.compress(HEALTH), headers={"Content-Encoding": encoding})
+    answer = client_post(client, gzip.compress(HEALTH), headers={"Content-Encoding": encoding})
 
     assert_refused(answer, 415, -32600)
     assert f"Content-Encoding: {encoding}" in answer.json["error"]["data"]
@@ -131,7 +130,7 @@ def test_a_content_encoding_is_refused_with_415(client: FlaskClient, encoding: s
 
 @pytest.mark.parametrize("encoding", ["identity", "Identity"])
 def test_no_encoding_may_be_named(client: FlaskClient, encoding: str) -> None:
-    answer = sent(client, HEALTH, headers={"Content-Encoding": encoding})
+    answer = client_post(client, HEALTH, headers={"Content-Encoding": encoding})
 
     assert answer.json["result"] == {}
 
@@ -150,16 +149,11 @@ def padded(size: int) -> bytes:
     return HEALTH + b" " * (size - len(HEALTH))
 
 
-def post(address: tuple[str, int], body: bytes, *, chunked: bool = False) -> Answer:
-    connection = http.client.HTTPConnection(*address, timeout=120)
-    try:
-        # Without a length, http.client sends an iterable in chunks.
-        content = iter([body[:100], body[100:]]) if chunked else body
-        connection.request("POST", "/", content, encode_chunked=chunked)
-        response = connection.getresponse()
-        return Answer(response.status, dict(response.headers), response.read())
-    finally:
-        connection.close()
+def post(address: tuple[str, int], body: bytes, *, chunked: bool = False) -> HttpResponse:
+    host, port = address
+    # Without a length, http.client sends an iterable in chunks.
+    content = iter([body[:100], body[100:]]) if chunked else body
+    return request(f"http://{host}:{port}/", content)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

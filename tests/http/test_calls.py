@@ -7,7 +7,7 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from ..helpers.http import called, sent
+from ..helpers.http import client_call, client_post
 
 LONG = "x" * 999_900
 
@@ -35,8 +35,8 @@ LONG = "x" * 999_900
     ids=lambda request_id: request_id[:30],
 )
 def test_an_id_is_echoed_byte_for_byte(client: FlaskClient, request_id: str) -> None:
-    good = sent(client, f'{{"id": {request_id} ,"method":"health"}}')
-    bad = sent(client, f'{{"id": {request_id} ,"method":"nosuch"}}')
+    good = client_post(client, f'{{"id": {request_id} ,"method":"health"}}')
+    bad = client_post(client, f'{{"id": {request_id} ,"method":"nosuch"}}')
 
     assert good.body == f'{{"jsonrpc":"2.0","id":{request_id},"result":{{}}}}'.encode()
     assert f'"id":{request_id},"error"'.encode() in bad.body
@@ -44,7 +44,7 @@ def test_an_id_is_echoed_byte_for_byte(client: FlaskClient, request_id: str) -> 
 
 @pytest.mark.parametrize("request_id", ["true", "false", "[]", "[1]", "{}"])
 def test_invalid_ids_are_refused(client: FlaskClient, request_id: str) -> None:
-    answer = sent(client, f'{{"id":{request_id},"method":"health"}}')
+    answer = client_post(client, f'{{"id":{request_id},"method":"health"}}')
 
     reply = answer.json
     assert (answer.status, reply["id"], reply["error"]["code"]) == (400, None, -32600)
@@ -53,7 +53,7 @@ def test_invalid_ids_are_refused(client: FlaskClient, request_id: str) -> None:
 
 @pytest.mark.parametrize("body", ['{"method":"health"}', '{"id":null,"method":"health"}'])
 def test_a_call_without_an_id_gets_no_reply(client: FlaskClient, body: str) -> None:
-    answer = sent(client, body)
+    answer = client_post(client, body)
 
     assert (answer.status, answer.body) == (200, b"")
 
@@ -77,7 +77,7 @@ def test_a_call_without_an_id_gets_no_reply(client: FlaskClient, body: str) -> N
     ids=lambda method: repr(method[:20]),
 )
 def test_a_method_that_is_not_there_is_named_in_short(client: FlaskClient, method: str) -> None:
-    answer = sent(client, json.dumps({"id": 1, "method": method}))
+    answer = client_post(client, json.dumps({"id": 1, "method": method}))
 
     error = answer.json["error"]
     assert (answer.status, error["code"]) == (200, -32601)
@@ -89,7 +89,7 @@ def test_a_method_that_is_not_there_is_named_in_short(client: FlaskClient, metho
 def test_a_method_that_is_no_text_is_an_invalid_request(
     client: FlaskClient, method: str
 ) -> None:
-    answer = sent(client, f'{{"id":4,"method":{method}}}')
+    answer = client_post(client, f'{{"id":4,"method":{method}}}')
 
     assert (answer.status, answer.json["id"]) == (400, 4)
     assert answer.json["error"]["code"] == -32600
@@ -97,13 +97,13 @@ def test_a_method_that_is_no_text_is_an_invalid_request(
 
 @pytest.mark.parametrize("params", ["null", "[]", "{}", "[null]", '{"height":null}'])
 def test_a_null_parameter_counts_as_omitted(client: FlaskClient, params: str) -> None:
-    answer = sent(client, f'{{"id":1,"method":"block","params":{params}}}')
+    answer = client_post(client, f'{{"id":1,"method":"block","params":{params}}}')
 
     assert answer.json["result"]["block"]["header"]["height"] == "7"
 
 
 def test_params_may_be_absent(client: FlaskClient) -> None:
-    answer = sent(client, '{"id":1,"method":"block"}')
+    answer = client_post(client, '{"id":1,"method":"block"}')
 
     assert answer.json["result"]["block"]["header"]["height"] == "7"
 
@@ -112,7 +112,7 @@ def test_params_may_be_absent(client: FlaskClient) -> None:
     "params", [{"height": "2", "bogus": [1]}, {"height": 2, "Height": 3}, ["2"], [2]]
 )
 def test_params_are_named_or_in_order(client: FlaskClient, params: object) -> None:
-    result = called(client, "block", params)["result"]
+    result = client_call(client, "block", params)["result"]
 
     assert result["block"]["header"]["height"] == "2"
 
@@ -122,7 +122,7 @@ def test_params_are_named_or_in_order(client: FlaskClient, params: object) -> No
 def test_params_of_another_kind_are_refused(
     client: FlaskClient, method: str, params: str
 ) -> None:
-    answer = sent(client, f'{{"id":1,"method":"{method}","params":{params}}}')
+    answer = client_post(client, f'{{"id":1,"method":"{method}","params":{params}}}')
 
     error = answer.json["error"]
     assert (answer.status, error["code"]) == (200, -32602)
@@ -140,7 +140,7 @@ def test_params_of_another_kind_are_refused(
 def test_too_many_params_are_refused_and_counted(
     client: FlaskClient, method: str, params: list[int], names: str
 ) -> None:
-    error = called(client, method, params)["error"]
+    error = client_call(client, method, params)["error"]
 
     assert error["code"] == -32602
     assert names in error["data"]
@@ -152,7 +152,7 @@ def test_too_many_params_are_refused_and_counted(
 def test_a_number_beyond_every_range_is_a_bad_parameter(
     client: FlaskClient, params: str
 ) -> None:
-    answer = sent(client, f'{{"id":1,"method":"block","params":{params}}}')
+    answer = client_post(client, f'{{"id":1,"method":"block","params":{params}}}')
 
     assert (answer.status, answer.json["error"]["code"]) == (200, -32602)
 
@@ -189,7 +189,7 @@ def test_a_number_beyond_every_range_is_a_bad_parameter(
 def test_a_value_of_the_wrong_kind_is_refused_by_its_name(
     client: FlaskClient, method: str, name: str, value: object
 ) -> None:
-    error = called(client, method, {name: value})["error"]
+    error = client_call(client, method, {name: value})["error"]
 
     assert error["code"] == -32602
     assert error["data"].startswith(f"{name}: ")
@@ -210,7 +210,7 @@ def test_a_height_that_is_not_there_is_refused_in_every_form(
 ) -> None:
     by_get = client.get(f"/{method}?height={height}")
     as_text, as_number = (
-        called(client, method, {"height": form})["error"] for form in (str(height), height)
+        client_call(client, method, {"height": form})["error"] for form in (str(height), height)
     )
 
     assert by_get.status_code == (400 if height <= 0 else 404)
@@ -227,7 +227,7 @@ def test_a_height_of_more_than_64_bits_is_a_bad_parameter(
 ) -> None:
     by_get = client.get(f"/{method}?height={height}")
     forms = [
-        called(client, method, {"height": form})["error"] for form in (str(height), height)
+        client_call(client, method, {"height": form})["error"] for form in (str(height), height)
     ]
 
     assert by_get.status_code == 400
@@ -256,7 +256,7 @@ def test_other_numbers_at_their_edges_are_our_caller_s_business(
     by_get = client.get(f"/{method}?{name}={edge}")
 
     assert by_get.status_code in (200, 400)
-    assert called(client, method, {name: edge}).keys() & {"result", "error"}
+    assert client_call(client, method, {name: edge}).keys() & {"result", "error"}
 
 
 @pytest.mark.parametrize("value", ["%22%ff=a%22", "%22a%c3=1%22", "%22%ed%a0%80=1%22"])

@@ -17,7 +17,7 @@ from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.document import DOCUMENT
 from tests.helpers.websocket import WebSocketClient
 
-from ..helpers.http import got
+from ..helpers.http import client_get
 from . import chain
 from .test_uri_matrix import MATRIX, OURS
 
@@ -51,7 +51,7 @@ def test_the_matrix_has_such_rows() -> None:
 def test_a_get_is_refused_with_the_text_of_a_node(
     client: FlaskClient, target: str, text: str
 ) -> None:
-    error = got(client, target).json["error"]
+    error = client_get(client, target).json["error"]
 
     assert error == {"code": -32602, "message": "Invalid params", "data": text}
 
@@ -72,7 +72,7 @@ def test_a_get_is_refused_with_the_text_of_a_node(
     ],
 )
 def test_a_get_is_taken(client: FlaskClient, target: str) -> None:
-    assert got(client, target).status == 200
+    assert client_get(client, target).status == 200
 
 
 def posted(client: FlaskClient, call: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.jsonrpc.params import specs
 
-from ..helpers.http import Answer, sent
+from ..helpers.http import HttpResponse, client_post
 
 # The chain is only read, except for transactions, which no example depends on.
 shared = settings(
@@ -58,7 +58,7 @@ def assert_reply(reply: Any) -> None:
         assert "the server's log" not in error.get("data", "")
 
 
-def assert_json_rpc(answer: Answer) -> None:
+def assert_json_rpc(answer: HttpResponse) -> None:
     assert answer.status in (200, 400), answer.body
     if not answer.body:
         assert "Content-Type" not in answer.headers
@@ -72,13 +72,13 @@ def assert_json_rpc(answer: Answer) -> None:
 @shared
 @given(body=st.binary(max_size=300))
 def test_any_bytes_are_answered(client: FlaskClient, body: bytes) -> None:
-    assert_json_rpc(sent(client, body))
+    assert_json_rpc(client_post(client, body))
 
 
 @shared
 @given(body=bodies)
 def test_any_json_is_answered(client: FlaskClient, body: Any) -> None:
-    assert_json_rpc(sent(client, json.dumps(body)))
+    assert_json_rpc(client_post(client, json.dumps(body)))
 
 
 @shared
@@ -88,7 +88,7 @@ def test_any_params_of_any_method_are_answered(
 ) -> None:
     body = json.dumps({"id": 1, "method": method, "params": given_params}, allow_nan=True)
 
-    assert_json_rpc(sent(client, body))
+    assert_json_rpc(client_post(client, body))
 
 
 @shared

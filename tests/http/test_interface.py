@@ -14,7 +14,7 @@ import pytest
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.interface.shapes import DOCUMENT, SHAPES, Kind, check
 
-from ..helpers.http import get, post
+from ..helpers.http import call, get
 from .chain import (
     AFTER_ABSENCE,
     LATEST,
@@ -81,12 +81,12 @@ class Sender:
 
     def post(self, name: str, params: dict[str, Value]) -> dict[str, Any]:
         values = {key: self._json(value) for key, value in params.items()} | {"bogus": 1}
-        return dict(post(self._url, name, values).json)
+        return dict(call(self._url, name, values).json)
 
     def post_positional(self, name: str, params: dict[str, Value]) -> dict[str, Any]:
         wanted = (params.get(row["name"]) for row in ROUTES[name]["params"])
         values = [None if value is None else self._json(value) for value in wanted]
-        return dict(post(self._url, name, values).json)
+        return dict(call(self._url, name, values).json)
 
     def _bytes(self, kind: str, value: bytes) -> bytes:
         if kind == "hash of block":

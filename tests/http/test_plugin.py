@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing import Node, run_node
 
-from ..helpers.http import get, post
+from ..helpers.http import call, get
 
 # The README's examples.
 ROOT = Path(__file__).parents[2]
@@ -124,6 +124,6 @@ def test_run_node_takes_settings_and_a_folder(tmp_path: Path) -> None:
         node.produce()
 
     with run_node(tmp_path) as again:
-        answer = post(again.url, "abci_query", {"data": "kept"}).json
+        answer = call(again.url, "abci_query", {"data": "kept"}).json
 
     assert bytes.fromhex(answer["result"]["response"]["value"]) == b"1"

@@ -20,7 +20,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
-from ..helpers.http import Answer, called, got
+from ..helpers.http import HttpResponse, client_call, client_get
 
 BLOCKS = (
     (b"name=satoshi", b"n1=10"),
@@ -41,7 +41,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
 
 
 def search(client: FlaskClient, query: str, **params: Any) -> Any:
-    return called(client, "tx_search", {"query": query, **params})
+    return client_call(client, "tx_search", {"query": query, **params})
 
 
 def keys(client: FlaskClient, query: str, **params: Any) -> list[str]:
@@ -122,7 +122,7 @@ def test_a_hash_is_enough_whatever_else_is_asked(client: FlaskClient) -> None:
 def test_a_transaction_looks_as_it_does_by_its_hash(client: FlaskClient) -> None:
     for prove in (False, True):
         params = {"hash": tx_hash(b"n3=9.5").hex(), "prove": prove}
-        alone = called(client, "tx", params)["result"]
+        alone = client_call(client, "tx", params)["result"]
 
         assert search(client, "app.key = 'n3'", prove=prove)["result"]["txs"] == [alone]
         query = f"tx.hash = '{params['hash']}'"
@@ -173,13 +173,13 @@ BLOCK_QUERIES = [
 
 @pytest.mark.parametrize(("query", "found"), BLOCK_QUERIES)
 def test_blocks(client: FlaskClient, query: str, found: list[int]) -> None:
-    result = called(client, "block_search", {"query": query})["result"]
+    result = client_call(client, "block_search", {"query": query})["result"]
 
     assert result["total_count"] == str(len(found))
     assert result["blocks"] == [
-        called(client, "block", {"height": height})["result"] for height in found
+        client_call(client, "block", {"height": height})["result"] for height in found
     ]
-    upward = called(client, "block_search", {"query": query, "order_by": "asc"})["result"]
+    upward = client_call(client, "block_search", {"query": query, "order_by": "asc"})["result"]
     assert upward["blocks"] == result["blocks"][::-1]
 
 
@@ -197,11 +197,11 @@ def test_blocks(client: FlaskClient, query: str, found: list[int]) -> None:
 def test_bad_search_parameters_are_refused(
     client: FlaskClient, params: dict[str, str], reason: str
 ) -> None:
-    assert reason in called(client, "tx_search", params)["error"]["data"]
+    assert reason in client_call(client, "tx_search", params)["error"]["data"]
 
 
-def asked(client: FlaskClient, path: str) -> Answer:
-    answer = got(client, path)
+def asked(client: FlaskClient, path: str) -> HttpResponse:
+    answer = client_get(client, path)
     assert "error" not in answer.json or answer.status == 400
     return answer
 
@@ -223,13 +223,13 @@ def test_a_search_beyond_a_limit_names_its_setting(
     backend = client.application.extensions["noderpc"]["noderpc"].backend
     narrow = app_for(backend, max_response_bytes=1000).test_client()
 
-    blocks = called(narrow, "block_search", {"query": "block.height > 0"})["error"]
+    blocks = client_call(narrow, "block_search", {"query": "block.height > 0"})["error"]
     assert "NODERPC_MAX_RESPONSE_BYTES" in blocks["data"]
-    txs = called(narrow, "tx_search", {"query": "tx.height > 0"})["error"]
+    txs = client_call(narrow, "tx_search", {"query": "tx.height > 0"})["error"]
     assert "NODERPC_MAX_RESPONSE_BYTES" in txs["data"]
     monkeypatch.setattr(search_limits, "MIN_ROWS", 10)
     monkeypatch.setattr(search_limits, "ROWS_PER_S", 0)
     short = app_for(backend).test_client()
-    scan = called(short, "tx_search", {"query": "app.key CONTAINS 'n'"})["error"]
+    scan = client_call(short, "tx_search", {"query": "app.key CONTAINS 'n'"})["error"]
     assert "more than 10 rows" in scan["data"]
     assert "NODERPC_SEARCH_TIMEOUT" in scan["data"]

@@ -19,7 +19,7 @@ from flask_noderpc.protocol.comet import merkle
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 
-from ..helpers.http import called, got, sent
+from ..helpers.http import client_call, client_get, client_post
 
 BROADCASTS = ["broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit"]
 
@@ -43,11 +43,11 @@ def client(chain: EmbeddedChain) -> FlaskClient:
 
 
 def send(client: FlaskClient, method: str, tx: bytes) -> Any:
-    return called(client, method, {"tx": b64encode(tx).decode()})
+    return client_call(client, method, {"tx": b64encode(tx).decode()})
 
 
 def waiting(client: FlaskClient) -> int:
-    return int(called(client, "num_unconfirmed_txs")["result"]["total"])
+    return int(client_call(client, "num_unconfirmed_txs")["result"]["total"])
 
 
 class Producer(threading.Thread):
@@ -70,15 +70,15 @@ def test_a_committed_transaction_is_found_by_its_hash_with_a_proof(
     assert (result["height"], result["check_tx"]["code"]) == ("1", "0")
     assert result["tx_result"]["code"] == "0"
     assert result["hash"] == sha256(b"name=satoshi").hexdigest().upper()
-    found = got(client, f"/tx?hash=0x{result['hash']}&prove=true").json["result"]
+    found = client_get(client, f"/tx?hash=0x{result['hash']}&prove=true").json["result"]
     assert b64decode(found["tx"]) == b"name=satoshi"
     assert_proves(client, found)
-    answer = got(client, '/abci_query?data="name"').json["result"]["response"]
+    answer = client_get(client, '/abci_query?data="name"').json["result"]["response"]
     assert bytes.fromhex(answer["value"]) == b"satoshi"
 
 
 def assert_proves(client: FlaskClient, found: Any) -> None:
-    header = got(client, f"/header?height={found['height']}").json["result"]["header"]
+    header = client_get(client, f"/header?height={found['height']}").json["result"]["header"]
     proof = found["proof"]["proof"]
     leaf = sha256(b"\x00" + sha256(b64decode(found["tx"])).digest()).digest()
     assert found["proof"]["root_hash"] == header["data_hash"]
@@ -92,7 +92,7 @@ def assert_proves(client: FlaskClient, found: Any) -> None:
 def test_a_block_that_does_not_come_is_waited_for_no_longer_than_the_setting(
     client: FlaskClient,
 ) -> None:
-    answer = got(client, '/broadcast_tx_commit?tx="late=1"')
+    answer = client_get(client, '/broadcast_tx_commit?tx="late=1"')
 
     error = answer.json["error"]
     assert (answer.status, error["code"]) == (500, -32603)
@@ -173,7 +173,7 @@ def test_a_transaction_sent_twice_is_refused_with_the_text_of_nodes(
     chain.submit(b"twice=1")
     prefix = "error on broadcastTxCommit: " if method.endswith("commit") else ""
 
-    answer = got(client, f'/{method}?tx="twice=1"')
+    answer = client_get(client, f'/{method}?tx="twice=1"')
 
     assert (answer.status, answer.json["error"]["code"]) == (400, -32603)
     assert answer.json["error"]["data"] == f"{prefix}tx already exists in cache"
@@ -234,7 +234,7 @@ def test_unconfirmed_txs_respects_limit(
     for index in range(3):
         chain.submit(b"k=%d" % index)
 
-    result = called(client, "unconfirmed_txs", {"limit": limit})["result"]
+    result = client_call(client, "unconfirmed_txs", {"limit": limit})["result"]
 
     assert [b64decode(tx) for tx in result["txs"]] == [b"k=%d" % i for i in range(shown)]
     assert (result["n_txs"], result["total"], result["total_bytes"]) == (str(shown), "3", "9")
@@ -249,18 +249,18 @@ def test_a_transaction_of_many_bytes_comes_back_whole(tmp_path: Path) -> None:
     hashed = send(client, "broadcast_tx_sync", tx)["result"]["hash"]
     chain.produce()
 
-    found = called(client, "tx", {"hash": hashed})["result"]
+    found = client_call(client, "tx", {"hash": hashed})["result"]
     chain.close()
     assert b64decode(found["tx"]) == tx
 
 
 def test_an_empty_chain_gives_clear_errors(client: FlaskClient) -> None:
-    status = called(client, "status")["result"]["sync_info"]
+    status = client_call(client, "status")["result"]["sync_info"]
     assert (status["latest_block_height"], status["catching_up"]) == ("0", True)
     assert status["latest_block_time"] == "1970-01-01T00:00:00Z"
     for path in ("/block", "/commit", "/header", "/block_results", "/block?height=1"):
-        answer = got(client, path)
+        answer = client_get(client, path)
         assert (answer.status, answer.json["error"]["code"]) == (404, -32603)
-    sentence = got(client, "/blockchain").json["error"]["data"]
+    sentence = client_get(client, "/blockchain").json["error"]["data"]
     assert sentence == "min height 1 can't be greater than max height 0"
-    assert sent(client, '{"id":1,"method":"validators"}').json["result"]["total"] == "1"
+    assert client_post(client, '{"id":1,"method":"validators"}').json["result"]["total"] == "1"

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import COMETBFT_ROUTES
 
-from ..helpers.http import Answer, got
+from ..helpers.http import HttpResponse, client_get
 
 MATRIX = Path(__file__).parents[1] / "golden" / "uri_error_matrix.txt"
 
@@ -65,9 +65,9 @@ def test_the_matrix_is_read_whole() -> None:
     assert {row.code for row in ROWS} == {None, -32602, -32603}
 
 
-def asked(client: FlaskClient, row: Row) -> Answer:
+def asked(client: FlaskClient, row: Row) -> HttpResponse:
     # As in curl: quotes travel bare, and blanks are written %20.
-    return got(client, row.target)
+    return client_get(client, row.target)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.code], ids=lambda row: row.target)
@@ -101,7 +101,7 @@ def test_a_parameter_that_can_t_be_read_is_named_with_its_value(
 def test_strings_are_accepted_without_quotes(client: FlaskClient, target: str) -> None:
     assert target in {row.target for row in rows() if row.code == -32602}
 
-    answer = got(client, target)
+    answer = client_get(client, target)
 
     assert "Invalid params" not in str(answer.json)
 
@@ -154,7 +154,7 @@ def test_unknown_paths_are_404(client: FlaskClient, row: Row) -> None:
 def test_clients_find_the_sentences_they_match(
     client: FlaskClient, target: str, sentence: str
 ) -> None:
-    assert got(client, target).json["error"]["data"] == sentence
+    assert client_get(client, target).json["error"]["data"] == sentence
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_clients_find_the_sentences_they_match(
 def test_status_is_400_for_bad_parameters_and_404_for_missing_data(
     client: FlaskClient, target: str, status: int
 ) -> None:
-    assert got(client, target).status == status
+    assert client_get(client, target).status == status
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])

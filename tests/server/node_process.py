@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,14 @@ from typing import Any
 
 from tests.helpers.until import PATIENCE, until
 
+from ..helpers.http import get
+
 COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+ANY_PORTS = (
+    *("--rpc.laddr", "tcp://127.0.0.1:0"),
+    *("--json-rpc.address", "127.0.0.1:0"),
+    *("--json-rpc.ws-address", "127.0.0.1:0"),
+)
 
 
 class Node:
@@ -53,8 +58,7 @@ class Node:
 
     def get(self, path: str) -> Any:
         """The result of a GET."""
-        with urllib.request.urlopen(self.url() + path, timeout=PATIENCE) as answer:
-            return json.load(answer)["result"]
+        return get(self.url(), path).result
 
     def height(self) -> int:
         """The latest."""
@@ -108,10 +112,7 @@ def started(
     folder: Path, *flags: str, command: list[str] | None = None, log: str = "node.log"
 ) -> Iterator[Node]:
     """A node that listens where nobody else does."""
-    ports = ["--rpc.laddr", "tcp://127.0.0.1:0"]
-    evm = ["--json-rpc.address", "127.0.0.1:0", "--json-rpc.ws-address", "127.0.0.1:0"]
-    own = [] if command else [*ports, *evm]
-    node = Node(folder, *own, *flags, command=command, log=log)
+    node = Node(folder, *([] if command else ANY_PORTS), *flags, command=command, log=log)
     try:
         yield node
     finally:
@@ -121,7 +122,7 @@ def started(
 def refusal(*flags: str, command: list[str] | None = None) -> str:
     """What is said where it can't start."""
     ended = subprocess.run(
-        [*(command or [*COMMAND, "--rpc.laddr", "tcp://127.0.0.1:0"]), *flags],
+        [*(command or [*COMMAND, *ANY_PORTS]), *flags],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.until import PATIENCE
 
+from ..helpers.http import call
 from .node_process import refusal, started
 
 
@@ -44,12 +43,8 @@ def test_addresses_of_flags_go_before_those_of_the_app(
         assert len(node.children()) == 2
         other = node.get("/status")["node_info"]["other"]
         assert other["rpc_address"] == "tcp://127.0.0.1:0"
-        body = b'{"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}'
-        asked = urllib.request.Request(
-            node.url("EVM JSON-RPC"), body, {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
-            assert json.load(answer)["result"].startswith("0x")
+        number = call(node.url("EVM JSON-RPC"), "eth_blockNumber", []).result
+        assert number.startswith("0x")
 
 
 def test_a_bad_address_is_named_by_its_flag(command: list[str]) -> None:

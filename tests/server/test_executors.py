@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from flask_noderpc.testing.evm import ACCOUNTS
-from tests.helpers.until import PATIENCE, until
+from tests.helpers.until import until
 
+from ..helpers.http import call
 from .node_process import Node, started
 
 
@@ -27,12 +26,7 @@ def executors(folder: Path) -> dict[int, int]:
 
 
 def ask(node: Node, method: str, *params: Any) -> Any:
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {"content-type": "application/json"}
-    url = node.url("EVM JSON-RPC")
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        return json.load(answer)["result"]
+    return call(node.url("EVM JSON-RPC"), method, params).result
 
 
 def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) -> None:

@@ -8,15 +8,14 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
+from ..helpers.http import JSON, request
 from ..helpers.raw_http import connect
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
@@ -30,16 +29,13 @@ SENT = {"method": "broadcast_tx_sync", "params": {"tx": "YT0x"}}
 
 def asked(url: str, path: str = "/health", body: Any = None, **headers: str) -> tuple[int, str]:
     """Status and text of the answer to a GET, or to a POST of a body."""
-    with closing(HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as connection:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        if body is None:
-            connection.request("GET", path, headers=named)
-        else:
-            named["Content-Type"] = "application/json"
-            call = json.dumps({"jsonrpc": "2.0", "id": 1, **body})
-            connection.request("POST", path, call, named)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    call = None
+    if body is not None:
+        call = json.dumps({"jsonrpc": "2.0", "id": 1, **body}).encode()
+        named |= JSON
+    answer = request(url.rstrip("/") + path, call, named)
+    return answer.status, answer.text
 
 
 def urls(node: Node) -> list[str]:

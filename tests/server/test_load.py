@@ -9,7 +9,6 @@ import random
 import signal
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
@@ -21,7 +20,8 @@ import pytest
 
 from ..faults.followers import Place, Subscriber, events_after, place
 from ..faults.processes import is_long
-from ..helpers.until import PATIENCE, until
+from ..helpers.http import call
+from ..helpers.until import until
 from .load_client import Readers
 from .node_process import Node, started
 
@@ -111,12 +111,8 @@ class Sender(threading.Thread):
     def run(self) -> None:
         while not self._over.wait(1.0):
             tx = base64.b64encode(b"key%d=value" % (self.sent + self.cut)).decode()
-            body = {"jsonrpc": "2.0", "id": 1, "method": "broadcast_tx_sync", "params": [tx]}
             try:
-                with urllib.request.urlopen(
-                    self._url, json.dumps(body).encode(), PATIENCE
-                ) as answer:
-                    assert int(json.load(answer)["result"]["code"]) == 0
+                assert int(call(self._url, "broadcast_tx_sync", [tx]).result["code"]) == 0
                 self.sent += 1
             except (OSError, HTTPException):
                 self.cut += 1

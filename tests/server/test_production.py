@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-import urllib.error
-import urllib.request
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import StoreError
 
 from ..chain.fixtures import write_home
+from ..helpers.http import get
 from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
@@ -98,17 +96,16 @@ def _has_chain(database: Path) -> bool:
 
 
 def _first_status(url: str) -> int:
-    """Of the first answer, however long nobody listens."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            return error.code
-        except OSError:
-            time.sleep(0.02)
-    return 0
+    """The status of the first answer, once a server listens."""
+    statuses: list[int] = []
+
+    def is_answered() -> bool:
+        with suppress(OSError):
+            statuses.append(get(url).status)
+        return bool(statuses)
+
+    until(is_answered, "an answer")
+    return statuses[0]
 
 
 def test_a_chain_that_cannot_start_fails_waiting_calls_at_once(tmp_path: Path) -> None:

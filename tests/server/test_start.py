@@ -9,8 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -22,6 +20,7 @@ from web3 import HTTPProvider, Web3
 
 from flask_noderpc.server.worker_spec import VARIABLE, WorkerSpec
 
+from ..helpers.http import get
 from ..helpers.raw_http import connect
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
@@ -97,8 +96,7 @@ def test_nothing_of_the_current_folder_is_run(
 
 
 def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(node.url("EVM JSON-RPC") + "/status", timeout=PATIENCE)
+    assert get(node.url("EVM JSON-RPC"), "/status").status == 404
 
 
 def test_cache_entries_are_per_listener(node: Node) -> None:
@@ -364,11 +362,7 @@ def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> 
         told: list[int] = []
 
         def wait() -> None:
-            try:
-                urllib.request.urlopen(node.url() + '/broadcast_tx_commit?tx="a=1"')
-            except urllib.error.HTTPError as error:
-                with error:
-                    told.append(error.code)
+            told.append(get(node.url(), '/broadcast_tx_commit?tx="a=1"').status)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
@@ -452,7 +446,7 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
 
         def answers() -> bool:
             try:
-                return bool(urllib.request.urlopen(url + "/own").read() == b"the host")
+                return get(url, "/own").text == "the host"
             except OSError:
                 return False
 
@@ -460,7 +454,7 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
         assert (
             f"curl {url.replace('127.0.0.1', 'localhost')}/node/status" in node.log.read_text()
         )
-        assert b'"result"' in urllib.request.urlopen(url + "/node/status").read()
+        assert get(url, "/node/status").result
         for path in ("/node/health", "/node/num_unconfirmed_txs"):
-            assert urllib.request.urlopen(url + path).read() == b"the host"
+            assert get(url, path).text == "the host"
         assert node.log.read_text().count("is answered by the app's own 'own'") == 1

@@ -7,11 +7,10 @@ import signal
 import socket
 import sqlite3
 import sys
-import urllib.error
-import urllib.request
 from contextlib import closing
 from pathlib import Path
 
+from ..helpers.http import get
 from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from .node_process import (
@@ -94,10 +93,8 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
 def answered(url: str) -> tuple[int, str]:
     """Status and text of the answer to a GET; 0 where nobody answers."""
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        answer = get(url)
+        return answer.status, answer.text
     except OSError as error:
         return 0, str(error)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from ..helpers.http import call, request
 from ..helpers.raw_http import connect
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
@@ -64,20 +62,13 @@ def test_all_addresses_are_shown_with_their_schemes(node: Node) -> None:
 
 def test_the_node_rpc_is_reached(node: Node, own: ssl.SSLContext) -> None:
     url = node.url()
-    with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own) as answer:
-        assert json.load(answer)["result"] == {}
+    assert request(f"{url}/health", tls=own).result == {}
     with closing(WebSocketClient(url, tls=own)) as client:
         assert client.asked("health")["result"] == {}
 
 
 def test_the_evm_layer_is_reached(node: Node, evm: ssl.SSLContext) -> None:
-    request = urllib.request.Request(
-        node.url("EVM JSON-RPC"),
-        b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}',
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=PATIENCE, context=evm) as answer:
-        assert json.load(answer)["result"] == hex(9000)
+    assert call(node.url("EVM JSON-RPC"), "eth_chainId", tls=evm).result == hex(9000)
     with closing(WebSocketClient(node.url("EVM websocket"), path="/", tls=evm)) as client:
         assert client.asked("eth_chainId", [])["result"] == hex(9000)
 
@@ -87,8 +78,8 @@ def test_each_listener_uses_its_certificate(
 ) -> None:
     for title, wrong in (("node RPC", evm), *((title, own) for title in EVM)):
         url = node.url(title).replace("wss", "https", 1)
-        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-            urllib.request.urlopen(url, timeout=PATIENCE, context=wrong)
+        with pytest.raises(ssl.SSLCertVerificationError, match="CERTIFICATE_VERIFY_FAILED"):
+            request(url, tls=wrong)
 
 
 def test_plain_http_on_a_tls_port_gets_no_answer_and_affects_no_other(
@@ -99,7 +90,7 @@ def test_plain_http_on_a_tls_port_gets_no_answer_and_affects_no_other(
         sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
         with suppress(ConnectionResetError):
             assert not sock.recv(100).startswith(b"HTTP/")
-    assert urllib.request.urlopen(f"{url}/health", timeout=PATIENCE, context=own).read()
+    assert request(f"{url}/health", tls=own).result == {}
 
 
 def test_subscribers_over_tls_get_events_and_close_1001(

@@ -6,17 +6,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
+from ..helpers.http import get
 from ..helpers.ports import free_port
+from ..helpers.until import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30.0
 # As docs/events.rst has it.
 GUNICORN = ("--threads", "50", "--graceful-timeout", "5", "example_app:create_app()")
 SETTINGS = {
@@ -46,16 +44,14 @@ def running(folder: Path) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.wait(PATIENCE_S)
+            process.wait(PATIENCE)
 
 
 def _wait_for_a_block(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def has_block() -> bool:
         assert process.poll() is None, "the node ended: see node.log"
-        try:
-            with urlopen(f"{url}/block?height=1"):
-                return
-        except URLError:
-            time.sleep(0.1)
-    raise TimeoutError(f"no block within {PATIENCE_S:g} s: see node.log")
+        with suppress(OSError):
+            return get(url, "/block?height=1").status == 200
+        return False
+
+    until(has_block, "a block: see node.log")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from flask_noderpc.testing.node import app_for, serve
 from flask_noderpc.web.connection import Timing
 from flask_noderpc.web.connections import Connections
 
+from ..helpers.http import get
 from ..helpers.websocket import WebSocketClient
 from .socket_pair import served
 
@@ -51,8 +51,7 @@ def test_new_websockets_get_503_with_retry_after_at_shutdown(
     assert client.closed == 1001
     client.close()
     # Requests that are under way may still be answered.
-    with urllib.request.urlopen(f"{url}/health") as answer:
-        assert answer.status == 200
+    assert get(url, "/health").status == 200
 
 
 def test_a_handshake_during_shutdown_gets_close_1001() -> None:

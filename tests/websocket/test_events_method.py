@@ -11,14 +11,14 @@ import pytest
 from flask_noderpc.cometbft import events as event_log
 from flask_noderpc.testing import Node
 
-from ..helpers.http import Answer, get, post
+from ..helpers.http import HttpResponse, call, get
 from .conftest import Connect
 
 TXS = {"query": "tm.event='Tx'"}
 
 
 def events(node: Node, **params: Any) -> Any:
-    return post(node.url, "events", params).json["result"]
+    return call(node.url, "events", params).json["result"]
 
 
 def produce(node: Node, blocks: int, txs: int = 2) -> None:
@@ -119,7 +119,7 @@ def test_waiting_events_calls_count_toward_the_waiter_limit(start: Callable[...,
     replies: list[Any] = []
     waiting = [
         threading.Thread(
-            target=lambda: replies.append(post(node.url, "events", {"wait_time": "30s"}).json)
+            target=lambda: replies.append(call(node.url, "events", {"wait_time": "30s"}).json)
         )
         for _ in range(2)
     ]
@@ -152,7 +152,7 @@ def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
     node = start(search_timeout=1e-9)
     produce(node, 2)
 
-    reply = post(node.url, "events", {"filter": {"query": "a.b='never'"}}).json
+    reply = call(node.url, "events", {"filter": {"query": "a.b='never'"}}).json
 
     assert "NODERPC_SEARCH_TIMEOUT" in reply["error"]["data"]
 
@@ -186,7 +186,7 @@ def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
     wanted = events(node, filter=TXS, max_results=1)
     cursor = wanted["items"][0]["cursor"]
 
-    def got(**params: str) -> Answer:
+    def got(**params: str) -> HttpResponse:
         return get(node.url, "/events", params)
 
     for given in ('{"query":"tm.event=\'Tx\'"}', "\"tm.event='Tx'\""):
@@ -213,7 +213,7 @@ def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
 def test_bad_cursors_and_filters_are_refused(
     node: Node, params: dict[str, Any], reason: str
 ) -> None:
-    assert reason in post(node.url, "events", params).json["error"]["data"]
+    assert reason in call(node.url, "events", params).json["error"]["data"]
 
 
 def test_a_filter_that_is_no_json_is_refused(node: Node) -> None:

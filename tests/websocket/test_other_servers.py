@@ -8,8 +8,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from http.server import HTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +20,8 @@ from flask import Flask
 
 from flask_noderpc import NodeRPC, noderpc_bp
 from flask_noderpc.extension import mounts
+
+from ..helpers.http import request
 
 HANDSHAKE = {
     "Connection": "Upgrade",
@@ -58,10 +59,8 @@ def running(server: HTTPServer) -> Iterator[int]:
 
 def asked(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Status and text of the answer to a GET."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-        connection.request("GET", path, headers=headers or {})
-        with connection.getresponse() as answer:
-            return answer.status, answer.read().decode()
+    answer = request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    return answer.status, answer.text
 
 
 def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask) -> None:
