@@ -47,7 +47,7 @@ def test_an_entry_is_evicted_only_from_a_client_that_has_more(
         assert fair.owned(client) == Counter(model.values())[client]
 
 
-def test_a_client_with_a_name_has_a_limit_of_its_own() -> None:
+def test_a_named_client_has_a_separate_limit() -> None:
     fair = FairLimit[int](10, per_client=1)
     fair.acquire(1, "a")
     with pytest.raises(LimitReached) as reached:

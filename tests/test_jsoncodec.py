@@ -95,7 +95,7 @@ print(children > 0)
 
 
 # Python 3.12 warns of forks beside threads.
-def test_a_child_that_was_made_while_another_thread_reads_a_kind_for_the_first_time() -> None:
+def test_a_child_forked_while_another_thread_compiles_a_decoder_can_decode() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 

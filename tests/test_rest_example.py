@@ -97,7 +97,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
-def test_what_a_node_answers_is_answered_in_front_of_it(
+def test_rest_backend_answers_equal_those_of_the_node(
     example: dict[str, Any], dialect: str
 ) -> None:
     chain = make_chain(5)
@@ -152,7 +152,7 @@ BAD_ANSWERS: list[tuple[bytes, int, str]] = [
 
 
 @pytest.mark.parametrize(("body", "status", "text"), BAD_ANSWERS, ids=range(len(BAD_ANSWERS)))
-def test_a_bad_answer_of_a_node_is_an_error_that_says_so(
+def test_a_malformed_upstream_answer_is_a_clear_error(
     example: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
     body: bytes,

@@ -34,7 +34,7 @@ def test_a_read_view_belongs_to_one_thread_and_ends(
     assert store.latest_height() == 2
 
 
-def test_a_backup_made_while_blocks_are_written_is_a_whole_chain(
+def test_a_backup_during_writes_is_a_consistent_chain(
     store: SQLiteBackend, open_store: OpenStore, maker: ChainMaker, tmp_path: Path
 ) -> None:
     stop = threading.Event()

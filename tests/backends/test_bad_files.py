@@ -72,9 +72,7 @@ def test_a_folder_is_no_store(open_store: OpenStore, tmp_path: Path) -> None:
         open_store(tmp_path).latest_height()
 
 
-def test_a_place_that_can_t_be_made_is_a_store_error(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+def test_an_uncreatable_folder_is_a_store_error(open_store: OpenStore, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match="file"):
@@ -232,7 +230,7 @@ def test_a_store_can_be_opened_only_to_read(
         reader.submit(b"a=1")
 
 
-def test_a_read_only_store_that_is_not_there_is_not_made(
+def test_a_missing_read_only_store_is_not_created(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     with pytest.raises(StoreError, match="can't be opened"):

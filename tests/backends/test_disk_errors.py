@@ -100,7 +100,7 @@ def test_a_file_that_was_replaced_takes_no_more_writes(
         store.append_block(maker.block())
 
 
-def test_a_removed_file_is_not_made_anew_by_a_reader(full: SQLiteBackend, path: Path) -> None:
+def test_a_removed_file_is_not_recreated_by_a_reader(full: SQLiteBackend, path: Path) -> None:
     full.latest_height()
     path.unlink()
 

@@ -140,7 +140,7 @@ chain.close()
 """
 
 
-def test_children_forked_while_blocks_are_made_join_in(path: Path) -> None:
+def test_children_forked_during_block_production_can_write(path: Path) -> None:
     assert run(BUSY, path) == ("here True\n", "", 0)
 
 

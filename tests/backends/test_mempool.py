@@ -141,7 +141,7 @@ def test_a_transaction_that_failed_may_be_sent_again(
     assert pool.submit(b"a=1").code == 0
 
 
-def test_the_cache_forgets_the_oldest(open_store: OpenStore, maker: ChainMaker) -> None:
+def test_the_mempool_cache_evicts_the_oldest(open_store: OpenStore, maker: ChainMaker) -> None:
     pool = limited(open_store, maker, cache_size=2)
     pool.append_block(maker.block(b"a=1", b"b=2", b"c=3"))
 

@@ -100,7 +100,7 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     assert wanted < time_of(chain, control.mine()) <= wanted + 1
 
 
-def test_a_time_that_was_set_is_forgotten_with_its_past(chain: EmbeddedChain) -> None:
+def test_a_revert_undoes_a_set_time(chain: EmbeddedChain) -> None:
     control = chain.control()
     before = time_of(chain, control.mine())
     number = control.snapshot()
@@ -161,7 +161,7 @@ def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
     assert chain.control().revert(number)
 
 
-def test_a_change_that_fails_is_not_made_by_another(chain: EmbeddedChain) -> None:
+def test_a_change_that_loses_the_lease_is_not_applied_later(chain: EmbeddedChain) -> None:
     before = account(chain, SOMEBODY)
     with closing(made(chain.path, dev=True)) as other:
         chain.control().mine()
@@ -297,7 +297,7 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
         assert second.pending_count().total == 0
 
 
-def test_a_snapshot_of_blocks_that_others_took_back_is_gone(tmp_path: Path) -> None:
+def test_a_snapshot_of_reverted_blocks_is_invalid(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(opened(path)) as first, closing(opened(path)) as second:
         first.control().mine(2)

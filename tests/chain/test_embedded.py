@@ -120,7 +120,7 @@ def test_a_home_may_lie_elsewhere(open_chain: Open, tmp_path: Path) -> None:
     assert not (tmp_path / "config").exists()
 
 
-def test_a_home_made_by_hand_with_another_initial_height_is_continued(
+def test_a_home_with_another_initial_height_is_continued(
     open_chain: Open, tmp_path: Path
 ) -> None:
     write_home(tmp_path, {1: 10}, [1])

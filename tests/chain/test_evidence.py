@@ -170,7 +170,7 @@ def test_evidence_given_by_hand_is_not_there_twice(three: EmbeddedChain) -> None
     assert three.block(three.produce((piece,)))[1].evidence == (piece,)
 
 
-def test_a_block_is_made_for_evidence(three: EmbeddedChain) -> None:
+def test_evidence_triggers_a_block(three: EmbeddedChain) -> None:
     assert not three.wait_for_pending(0.0)
 
     three.submit_evidence(double_vote(three, KEYS[0]))
@@ -247,7 +247,7 @@ def test_evidence_is_too_old_by_both_ages(
         assert chain.block(chain.produce())[1].evidence == (piece,)
 
 
-def test_evidence_that_grows_too_old_is_forgotten(three: EmbeddedChain) -> None:
+def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
     three.submit_evidence(double_vote(three, KEYS[0]))
     with closing(sqlite3.connect(three.path)) as at, at:
         # As if it had waited for very long, beside others that fill the blocks.

@@ -40,7 +40,7 @@ def waiting_call(chain: EmbeddedChain) -> str:
     return client.get(f"/broadcast_tx_commit?tx=0x{TX.hex()}").get_data(as_text=True)
 
 
-def test_a_call_that_waits_where_blocks_are_made(nearly_full: EmbeddedChain) -> None:
+def test_a_waiting_call_at_the_producer_reports_a_full_disk(nearly_full: EmbeddedChain) -> None:
     nearly_full.start()
 
     assert FULL in waiting_call(nearly_full)

@@ -62,7 +62,7 @@ def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert modes == {OWN_KEY: 0o600, "node_key.json": 0o600, "genesis.json": 0o644}
 
 
-def test_a_chain_id_is_made_up_as_cometbft_does(tmp_path: Path) -> None:
+def test_a_generated_chain_id_has_cometbfts_form(tmp_path: Path) -> None:
     names = {
         home.create(tmp_path / str(number), None, 1).genesis.chain_id for number in range(3)
     }
@@ -203,7 +203,7 @@ def test_a_home_that_is_not_there_is_named_when_it_is_only_read(tmp_path: Path) 
         home.load(tmp_path, GENESIS_TIME)
 
 
-def test_a_validator_key_that_is_gone_is_missed_and_not_made_anew(tmp_path: Path) -> None:
+def test_a_missing_validator_key_is_an_error_and_not_recreated(tmp_path: Path) -> None:
     home.create(tmp_path, "first", GENESIS_TIME)
     (tmp_path / "config" / "priv_validator_key.json").unlink()
 

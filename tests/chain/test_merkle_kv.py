@@ -179,7 +179,7 @@ def test_before_the_first_block_there_is_nothing(initial_height: int) -> None:
     assert app.info().last_block_app_hash == app_hash({})
 
 
-def test_a_past_state_is_asked_by_its_height(chain: EmbeddedChain) -> None:
+def test_a_past_state_is_queried_by_height(chain: EmbeddedChain) -> None:
     for number in range(1, 6):
         make_block(chain, b"a=%d" % number, b"k%d=x" % number)
     make_block(chain)
@@ -253,7 +253,7 @@ def clear_application(path: str) -> None:
         at.execute("UPDATE chain SET application = ''")
 
 
-def test_a_chain_of_another_application_is_not_gone_on_with(open_chain: Open) -> None:
+def test_merkle_refuses_a_chain_of_another_application(open_chain: Open) -> None:
     chain = open_chain()
     make_block(chain, b"a=1")
     chain.close()
@@ -263,7 +263,7 @@ def test_a_chain_of_another_application_is_not_gone_on_with(open_chain: Open) ->
         open_chain(application=MerkleKVStore)
 
 
-def test_another_application_does_not_go_on_with_this_one_s_chain(open_chain: Open) -> None:
+def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
     chain = open_chain(application=MerkleKVStore)
     make_block(chain, b"a=1")
     chain.close()

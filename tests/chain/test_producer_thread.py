@@ -22,7 +22,7 @@ def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
     assert chain.block(2)[1].txs == ()
 
 
-def test_without_empty_blocks_a_block_is_made_when_a_transaction_waits(
+def test_without_empty_blocks_a_pending_transaction_triggers_a_block(
     open_chain: Open,
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=False))
@@ -34,7 +34,7 @@ def test_without_empty_blocks_a_block_is_made_when_a_transaction_waits(
     assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [1, 1, 1]
 
 
-def test_without_empty_blocks_nothing_is_made_for_nothing(open_chain: Open) -> None:
+def test_without_empty_blocks_an_idle_chain_stands_still(open_chain: Open) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=False))
 
     assert chain.wait_for_height(0, 0.3) == 0
@@ -186,7 +186,7 @@ def test_a_stop_does_not_wait_for_a_long_lease(open_chain: Open) -> None:
     assert not closing.is_alive()
 
 
-def test_a_stop_is_not_held_up_by_a_store_that_is_gone(
+def test_stop_returns_though_the_store_is_removed(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chain = open_chain()

@@ -407,7 +407,7 @@ def test_a_store_that_is_corrupt_is_named_by_its_path(database: Path) -> None:
     assert f"Error: {database}: " in found.output
 
 
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["verify", str(tmp_path / "nosuch.db")])
 
     assert found.exit_code == 2

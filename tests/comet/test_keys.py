@@ -103,7 +103,7 @@ def test_another_key_verifies_nothing(key: PublicKey) -> None:
 
 
 @pytest.mark.parametrize("signature", [b"", bytes(63), bytes(64), bytes(65)])
-def test_a_made_up_signature_is_refused(signature: bytes) -> None:
+def test_a_forged_signature_is_refused(signature: bytes) -> None:
     assert not keys.verify(KEY.public, signature, b"body")
 
 

@@ -45,7 +45,7 @@ def test_waiting_calls_are_answered_at_shutdown(kind: str, tmp_path: Path) -> No
         assert "the server goes away" in waiting.told[0][1]
 
 
-def test_an_app_that_was_made_before_the_fork(tmp_path: Path) -> None:
+def test_a_preloaded_gunicorn_app_serves(tmp_path: Path) -> None:
     with serving("gthread", tmp_path, "--preload", block_interval=0.1) as (server, way):
         converse(way, "preloaded")
         assert server.stop() == 0

@@ -81,7 +81,7 @@ def test_a_block_is_the_nodes_block(chain: EmbeddedChain, ask: Ask) -> None:
         assert shown["stateRoot"] == "0x" + after.rjust(64, "0")
 
 
-def test_block_0_is_made_of_the_genesis(ask: Ask) -> None:
+def test_block_0_is_derived_from_the_genesis(ask: Ask) -> None:
     block = ask("eth_getBlockByNumber", "0x0", True)
 
     assert (block["number"], block["transactions"]) == ("0x0", [])
@@ -90,7 +90,7 @@ def test_block_0_is_made_of_the_genesis(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("tag", ["latest", "safe", "finalized"])
-def test_no_block_is_ever_taken_back(ask: Ask, tag: str) -> None:
+def test_safe_and_finalized_are_the_latest_block(ask: Ask, tag: str) -> None:
     assert ask("eth_getBlockByNumber", tag, False)["number"] == "0x3"
     assert ask("eth_blockNumber") == "0x3"
 

@@ -47,7 +47,9 @@ def test_a_snapshot_ends_with_its_block(w3: Web3, noderpc_evm: EvmNode) -> None:
     assert w3.eth.get_balance(SOMEBODY) == 0
 
 
-def test_blocks_and_time_are_made_by_hand(w3: Web3, noderpc_evm: EvmNode) -> None:
+def test_the_evm_fixture_mines_and_advances_time_on_request(
+    w3: Web3, noderpc_evm: EvmNode
+) -> None:
     noderpc_evm.mine(2)
     before = w3.eth.get_block("latest")["timestamp"]
     noderpc_evm.increase_time(3600)

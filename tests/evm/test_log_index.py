@@ -198,7 +198,7 @@ def test_without_the_extra_every_such_block_is_looked_at(
     assert rows(tmp_path) == (12, 0)
 
 
-def test_a_store_that_was_made_before_is_indexed_when_it_is_opened(
+def test_an_older_store_is_indexed_when_opened(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with stored(made, tmp_path):

@@ -196,7 +196,7 @@ class Late(MemoryBackend):
 
 
 @pytest.mark.parametrize("last", ["0x1", "0x3"])
-def test_logs_of_forgotten_blocks_are_not_left_out(last: str) -> None:
+def test_logs_of_pruned_blocks_are_an_error_and_not_omitted(last: str) -> None:
     pruned = Pruned(sample().genesis, sample().blocks, state=sample().state)
 
     refused = ask(client_of(pruned), "eth_getLogs", {"fromBlock": "0x0", "toBlock": last})

@@ -148,7 +148,7 @@ def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
     assert places == (8, 8)
 
 
-def test_the_earliest_is_found_also_where_it_is_being_forgotten(
+def test_earliest_resolves_during_pruning(
     chain: EmbeddedChain, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain.prune(5)

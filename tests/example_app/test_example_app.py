@@ -184,7 +184,7 @@ def test_a_configuration_goes_before_the_environment(
     assert mounts(app)["noderpc"].settings.chain_id == "given"
 
 
-def test_blocks_are_made_without_anyone_s_help(
+def test_the_example_app_produces_blocks(
     environment: pytest.MonkeyPatch,
 ) -> None:
     environment.setenv("FLASK_NODERPC_PRODUCE", "true")

@@ -71,7 +71,7 @@ def denied(app: Flask) -> Iterator[Ways]:
     yield from ways(app, deny_methods=["status", "eth_get*", "subscribe", "eth_subscribe"])
 
 
-def test_a_method_that_is_denied_is_not_there_whichever_way_it_is_asked(denied: Ways) -> None:
+def test_a_denied_method_does_not_exist_on_any_transport(denied: Ways) -> None:
     told = "NODERPC_DENY_METHODS"
     status, text = denied.get("status")
     assert status == 404

@@ -113,7 +113,7 @@ def test_calls_from_openapi_are_answered_as_described(operation: Any, name: str)
 
 
 @pytest.mark.parametrize(("dialect", "name"), WITH_PARAMETERS)
-def test_whatever_else_is_asked_is_answered_as_described(operation: Any, name: str) -> None:
+def test_invalid_calls_are_answered_as_described(operation: Any, name: str) -> None:
     mode = GenerationMode.NEGATIVE
 
     @made_up

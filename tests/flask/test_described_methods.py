@@ -165,7 +165,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
                 assert_described(methods[name], given, reply["result"], document)
 
 
-def test_no_method_of_the_node_is_forgotten_here() -> None:
+def test_every_method_has_example_params() -> None:
     served = {route.name for route in COMETBFT_ROUTES + UNSAFE_ROUTES}
     assert NODE_CALLS.keys() == served | {"rpc.discover"}
 

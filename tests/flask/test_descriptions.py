@@ -64,7 +64,7 @@ def test_the_openapi_document_is_valid(backend: chain.PeeredBackend, dialect: st
     assert {} not in document["components"]["schemas"].values()
 
 
-def test_the_document_is_made_once_for_each_place(
+def test_openapi_is_built_once_per_location(
     backend: chain.PeeredBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []

@@ -136,7 +136,7 @@ def test_a_format_of_an_unknown_version_is_no_error(node: Node) -> None:
     assert client.get("/metrics", headers=accept).status_code == 200
 
 
-def test_it_is_off_unless_asked_for_and_may_be_left_to_the_host(node: Node) -> None:
+def test_metrics_are_off_by_default_and_can_be_served_by_the_host(node: Node) -> None:
     left = app_for(node.chain, metrics=True, exclude_routes=["metrics"])
 
     assert app_for(node.chain).test_client().get("/metrics").status_code == 404

@@ -211,7 +211,7 @@ def test_the_node_mounts_inside_another_blueprint(make_app: MakeApp) -> None:
         assert get_backend("outer.noderpc").latest_height() == 0
 
 
-def test_a_backend_is_asked_for_by_the_name_of_its_mount(make_app: MakeApp) -> None:
+def test_get_backend_takes_the_name_of_a_mount(make_app: MakeApp) -> None:
     app = make_app()
     backend = memory()
     app.register_blueprint(noderpc_bp, backend=backend, name="archive")

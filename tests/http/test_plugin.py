@@ -105,7 +105,7 @@ def test_the_fixtures_are_one_node(
     assert noderpc_url == noderpc_node.url
 
 
-def test_blocks_are_made_by_hand_and_time_stands_still_between(noderpc_node: Node) -> None:
+def test_fixture_blocks_are_manual_and_the_clock_stands_still(noderpc_node: Node) -> None:
     heights = [noderpc_node.produce(2.5), noderpc_node.produce(1)]
 
     first, second = (

@@ -111,7 +111,7 @@ def test_search_finds_matching_transactions(
     assert keys(client, query, order_by="desc") == found[::-1]
 
 
-def test_a_hash_is_enough_whatever_else_is_asked(client: FlaskClient) -> None:
+def test_a_tx_hash_condition_alone_decides(client: FlaskClient) -> None:
     digits = tx_hash(b"n2=9").hex()
 
     assert keys(client, f"tx.hash = '{digits.upper()}' AND tx.height = 1") == ["n2"]

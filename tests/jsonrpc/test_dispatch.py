@@ -94,7 +94,7 @@ def test_every_call_fails_while_the_node_is_not_ready(error: Exception, data: st
     assert json.loads(by_post.body) == {"jsonrpc": "2.0", "id": 5, "error": expected}
 
 
-def test_the_node_is_asked_before_each_call_and_not_for_notifications() -> None:
+def test_readiness_is_checked_before_each_call_but_not_for_notifications() -> None:
     asked: list[int] = []
     core = dispatcher(ready=lambda: asked.append(1))
 

@@ -105,7 +105,7 @@ def made_by_hand(database: Path) -> None:
     chain.close()
 
 
-def test_a_chain_opens_with_the_application_that_made_it_alone(tmp_path: Path) -> None:
+def test_a_chain_opens_only_with_its_application(tmp_path: Path) -> None:
     database = tmp_path / "chain.db"
     made_by_hand(database)
 

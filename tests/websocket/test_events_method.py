@@ -77,7 +77,7 @@ def test_a_cursor_of_an_empty_chain_resumes(node: Node) -> None:
     assert get(node.url, "/events", {"after": f'"{begin}"'}).json["result"] == events(node)
 
 
-def test_the_newest_come_first_and_as_many_as_asked(node: Node) -> None:
+def test_events_are_newest_first_and_limited_by_max_results(node: Node) -> None:
     produce(node, 2, txs=60)
 
     assert [len(events(node, filter=TXS, max_results=n)["items"]) for n in (0, 3, 999)] == [

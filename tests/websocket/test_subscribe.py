@@ -67,7 +67,7 @@ def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> 
         assert told["events"]["tm.event"] == [category]
 
 
-def test_a_category_that_never_fires_can_be_asked_for(connect: Connect) -> None:
+def test_subscribing_to_a_category_without_events_succeeds(connect: Connect) -> None:
     assert connect().asked("subscribe", {"query": "tm.event='TimeoutWait'"})["result"] == {}
 
 
@@ -152,7 +152,7 @@ def test_a_client_may_have_five_subscriptions(connect: Connect) -> None:
     assert "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT" in refused["error"]["data"]
 
 
-def test_a_place_is_free_again_when_a_client_has_gone(
+def test_a_disconnect_releases_the_subscription_slot(
     start: Callable[..., Node], connect: Connect
 ) -> None:
     node = start(max_subscription_clients=1)
@@ -187,7 +187,7 @@ def test_a_notification_gets_no_answer(connect: Connect) -> None:
     assert client.asked("health", request_id="next")["id"] == "next"
 
 
-def test_a_subscription_may_be_the_first_that_a_process_is_asked_for(tmp_path: Path) -> None:
+def test_a_subscription_may_be_the_first_request_of_a_process(tmp_path: Path) -> None:
     chain = EmbeddedChain(
         tmp_path / "chain.db", schedule=BlockSchedule(0.01, empty_blocks=True)
     )

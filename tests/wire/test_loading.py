@@ -110,7 +110,7 @@ def _without_times(answer: Any) -> Any:
     [dialect for dialect in DIALECTS.values() if dialect is not DOCUMENT],
     ids=lambda dialect: dialect.name,
 )
-def test_what_a_dialect_of_cometbft_encodes_it_decodes(
+def test_comet_dialects_decode_what_they_encode(
     backend: chain.PeeredBackend, dialect: Dialect
 ) -> None:
     decoded = set()
@@ -124,7 +124,7 @@ def test_what_a_dialect_of_cometbft_encodes_it_decodes(
     assert decoded == dialect.schemas.keys() - NOT_DECODED
 
 
-def test_what_the_document_shows_is_decoded(backend: chain.PeeredBackend) -> None:
+def test_document_examples_are_decoded(backend: chain.PeeredBackend) -> None:
     decoded = set()
     for answer in answers(backend, DOCUMENT):
         document = DOCUMENT.encode(answer)

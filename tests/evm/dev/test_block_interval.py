@@ -108,7 +108,7 @@ def test_future_nonces_neither_block_their_sender_nor_produce_blocks(
     assert w3.eth.wait_for_transaction_receipt(behind, timeout=60)["status"] == 1
 
 
-def test_no_block_is_made_once_automine_is_off(paced: tuple[EmbeddedChain, Any]) -> None:
+def test_no_block_is_mined_once_automine_is_off(paced: tuple[EmbeddedChain, Any]) -> None:
     chain, w3 = paced
     done(w3, "evm_setAutomine", True)
     sent(w3)
@@ -124,7 +124,7 @@ def test_no_block_is_made_once_automine_is_off(paced: tuple[EmbeddedChain, Any])
 @pytest.mark.parametrize(
     ("method", "number"), [("evm_setIntervalMining", 100), ("anvil_setIntervalMining", 1)]
 )
-def test_blocks_are_made_at_intervals(
+def test_interval_mining_mines_blocks(
     paced: tuple[EmbeddedChain, Any], method: str, number: int
 ) -> None:
     chain, w3 = paced

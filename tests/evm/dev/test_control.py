@@ -56,13 +56,13 @@ def begun(chain: EmbeddedChain) -> None:
         ("anvil_mine", [0], 0),
     ],
 )
-def test_blocks_are_made_when_asked_for(w3: Any, method: str, params: Any, made: int) -> None:
+def test_mine_methods_mine_blocks(w3: Any, method: str, params: Any, made: int) -> None:
     height, _ = latest(w3)
     done(w3, method, *params)
     assert latest(w3)[0] == height + made
 
 
-def test_blocks_are_made_at_times_and_steps_that_are_asked_for(w3: Any) -> None:
+def test_mine_methods_take_times_and_steps(w3: Any) -> None:
     height, time = latest(w3)
     done(w3, "evm_mine", time + 500)
     assert latest(w3) == (height + 1, time + 500)
@@ -448,7 +448,7 @@ def test_both_surfaces_go_back_to_a_snapshot(app: Flask, w3: Any) -> None:
     assert latest(w3)[1] < time + 10**5
 
 
-def test_a_snapshot_is_known_until_it_was_gone_back_to(w3: Any) -> None:
+def test_a_snapshot_is_valid_until_it_is_reverted_to(w3: Any) -> None:
     first, second = done(w3, "evm_snapshot"), done(w3, "evm_snapshot")
     assert int(second, 16) == int(first, 16) + 1
     assert done(w3, "evm_revert", first) is True
