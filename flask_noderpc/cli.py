@@ -237,7 +237,6 @@ def start_app(mount: str, **given: str | None) -> None:
     It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
     lists them.
     """
-    from .server.response_cache import why_no_response_cache
     from .server.start import serve_app
     from .server.worker_spec import WorkerSpec
     from .web.rule_conflicts import leave_to_host
@@ -251,9 +250,6 @@ def start_app(mount: str, **given: str | None) -> None:
     if not import_path:
         raise click.ClickException("say where the app is: flask --app NAME noderpc start")
     leave_to_host(_app(), click.echo)
-    reason = why_no_response_cache(_app())
-    if reason:
-        click.echo(f"every request goes through Flask, as {reason}")
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
     values, written = given_settings(given)

@@ -36,6 +36,7 @@ from .web.index import index_page, plain_index
 from .web.rule_conflicts import has_get
 from .web.rules.admit import Policy
 from .web.rules.cors import Cors
+from .web.rules.head import EVM, RPC
 from .web.rules.origin import ANY, OriginPolicy
 from .web.service_pages import service_pages
 from .web.views import View, Views
@@ -189,6 +190,23 @@ class Mount:
             left = {"GET"} if _EVM in self.settings.exclude_routes else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
             yield "/evm", _EVM, methods, self.views.evm
+
+    def calls(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Yield the methods and paths of calls, and their endpoints of the HTTP rules."""
+        for prefix, _ in self.prefixes():
+            place = f"{self.prefix}{prefix}"
+            yield ("POST", f"{place}/"), RPC
+            if place:
+                yield ("POST", place), RPC
+            for route in self.routes:
+                if route.name not in self.settings.exclude_routes:
+                    yield ("GET", f"{place}/{route.name}"), route.name
+        if self._evm is not None:
+            yield ("POST", f"{self.prefix}/evm"), EVM
+
+    def dispatcher_of(self, endpoint: str) -> Dispatcher:
+        """Return the dispatcher of an endpoint's calls."""
+        return self._evm.dispatcher if self._evm and endpoint == EVM else self._dispatcher
 
     def prefixes(self) -> Iterable[tuple[str, str]]:
         """Prefixes under which the dialect serves all paths, with suffixes of endpoints."""

@@ -1,27 +1,27 @@
-"""Answers that were sent before, sent again before a request is even taken apart.
+"""Cache of responses to repeated requests, which are not even parsed.
 
-The first request of its kind goes the whole way, through Flask and every guard. Where its
-answer followed from its parameters and the chain alone, the response is cached under all bytes
-that were asked, headers too, but for the id of a call: the same bytes get the same answer
-while the chain is the same.
+The first request of its kind is answered by :mod:`.direct`, with every rule. Where its result
+followed from its parameters and the chain alone, the response is cached under all bytes of the
+request, headers too, but for the id of a call: the same bytes get the same response while the
+chain is the same.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from email.utils import formatdate
-from typing import Any, NamedTuple
+from http import HTTPStatus
+from typing import NamedTuple
 
-from flask import Flask, request_finished, request_started, request_tearing_down
-
-from ..extension import mounts
 from ..jsonrpc.reply import Reproducible
 from ..lru import CacheMemory, LRUCache
-from ..mount import Mount
-from ..web.rule_conflicts import check_request
-from ..web.views import Views
+from ..signals import rpc_called
+from ..web.http import status_line
+from ..web.rules.head import Response
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000
@@ -31,59 +31,10 @@ _MOST = 1_000_000
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
-_CHANGING = re.compile(rb"(?<=\r\n)(Date|X-Server-Time): [^\r]*")
+_CHANGING = ("Date", "X-Server-Time")
 # Sent apart, as copying takes longer than one more packet.
 _LARGE = 32 * 1024
-_SIGNALS = (request_started, request_finished, request_tearing_down)
-# What a class of the host's may do otherwise, with each request.
-_STEPS = (
-    "__call__",
-    "request_context",
-    "full_dispatch_request",
-    "preprocess_request",
-    "dispatch_request",
-    "make_response",
-    "finalize_request",
-    "process_response",
-)
-_REPEATABLE = (b"HTTP/1.1 200 ", b"HTTP/1.1 304 ")
-
-
-def why_no_response_cache(app: Flask) -> str:
-    """Return what of the host's has to see every request of an app; empty if nothing does."""
-    if type(app).wsgi_app is not Flask.wsgi_app or "wsgi_app" in vars(app):
-        return "the app has WSGI middleware"
-    if any(getattr(type(app), step) is not getattr(Flask, step) for step in _STEPS):
-        return "the app's class answers requests in its own way"
-    if any(mount.asks_host for mount in mounts(app).values()):
-        return "the app authorizes each call"
-    if any(mount.settings.log_calls for mount in mounts(app).values()):
-        return "each call is logged with its client"
-    if _has_request_receivers(app):
-        return "the app listens to Flask's signals of requests"
-    hooks: tuple[dict[Any, list[Any]], ...] = (
-        app.url_value_preprocessors,
-        app.before_request_funcs,
-        app.after_request_funcs,
-        app.teardown_request_funcs,
-    )
-    if not all(_is_ours(one) for kind in hooks for found in kind.values() for one in found):
-        return "the app has hooks around requests"
-    return ""
-
-
-def _has_request_receivers(app: Flask) -> bool:
-    """Return true if receivers of the host's are connected to Flask's request signals."""
-    # What check_request does was done when the server started.
-    return any(
-        receiver is not check_request
-        for signal in _SIGNALS
-        for receiver in signal.receivers_for(app)
-    )
-
-
-def _is_ours(hook: object) -> bool:
-    return isinstance(getattr(hook, "__self__", None), Mount | Views)
+_REPEATABLE = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 
 
 class RawRequest(NamedTuple):
@@ -133,26 +84,24 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """Cache of responses by their requests; bounded in bytes, also as a part of ``memory``.
+    """Cache of responses by their requests; bounded in bytes, also as a part of ``memory``."""
 
-    It answers nothing while receivers are connected to the request signals of ``app``.
-    """
-
-    def __init__(
-        self, max_bytes: int, memory: CacheMemory | None = None, app: Flask | None = None
-    ) -> None:
-        self._app = app
+    def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
         self._sent: LRUCache[bytes, CachedResponse] = LRUCache(
             _MOST, max_bytes, _weight, memory
         )
         self._fields: dict[bytes, bytes] = {}
         self._second = 0
 
-    def find(self, raw_request: RawRequest) -> tuple[bytes, ...] | None:
-        """The answer to a request, in parts, if it is the same as before."""
+    def find(
+        self, raw_request: RawRequest, context: Callable[[], AbstractContextManager[object]]
+    ) -> tuple[bytes, ...] | None:
+        """Return the cached response to a request, in parts, or ``None``.
+
+        ``context`` is entered for receivers of ``rpc_called``.
+        """
         sent = self._sent.get(raw_request.key)
-        # A receiver may be connected at any time, unlike a hook.
-        if sent is None or (self._app is not None and _has_request_receivers(self._app)):
+        if sent is None:
             return None
         try:
             if not sent.reproducible.holds():
@@ -160,7 +109,8 @@ class ResponseCache:
         except Exception:
             # Whatever it is, the long way tells.
             return None
-        with sent.reproducible.instrumented():
+        entered = context() if rpc_called.receivers else nullcontext()
+        with entered, sent.reproducible.instrumented():
             body = (
                 sent.before + raw_request.request_id + sent.after
                 if raw_request.request_id
@@ -169,24 +119,28 @@ class ResponseCache:
             head = sent.head % self._now()
             return (head, body) if len(body) > _LARGE else (head + body,)
 
-    def store(self, raw_request: RawRequest, reproducible: Reproducible, sent: bytes) -> None:
-        """Keep what was sent."""
-        head, end, before = sent.partition(b"\r\n\r\n")
-        if not head.startswith(_REPEATABLE) or b"\r\nSet-Cookie:" in head:
+    def store(
+        self, raw_request: RawRequest, response: Response, reproducible: Reproducible
+    ) -> None:
+        """Cache a response, while its result holds."""
+        if response.status not in _REPEATABLE or not reproducible.may_hold:
             return
-        after = b""
+        before, after = response.body, b""
         if raw_request.request_id:
             opening = _OPENING + raw_request.request_id
             if not before.startswith(opening + b","):
                 return
             before, after = _OPENING, before[len(opening) :]
-        made = _CHANGING.sub(rb"\1: %(\1)b", (head + end).replace(b"%", b"%%"))
-        # What was sent is here; the result that it was made of would be held a second time.
+        # What is sent is here; the result that it was made of would be held a second time.
         encoded = replace(reproducible.encoded, result=b"", reply=b"")
-        reproducible = replace(reproducible, encoded=encoded)
-        self._sent.put(
-            raw_request.key, CachedResponse(raw_request.key, made, before, after, reproducible)
+        cached = CachedResponse(
+            raw_request.key,
+            _head_of(response),
+            before,
+            after,
+            replace(reproducible, encoded=encoded),
         )
+        self._sent.put(raw_request.key, cached)
 
     def _now(self) -> dict[bytes, bytes]:
         """Return the header fields of an answer that carry the time."""
@@ -196,6 +150,15 @@ class ResponseCache:
             self._fields = {b"Date": date, b"X-Server-Time": b"%d" % second}
             self._second = second
         return self._fields
+
+
+def _head_of(response: Response) -> bytes:
+    """Return a head as the server writes it, with places for what changes each second."""
+    lines = [f"HTTP/1.1 {status_line(response.status)}"]
+    for name, value in (*response.headers, ("Date", "")):
+        shown = f"%({name})b" if name in _CHANGING else value.replace("%", "%%")
+        lines.append(f"{name}: {shown}")
+    return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
 def _weight(sent: CachedResponse) -> int:

@@ -20,12 +20,14 @@ from typing import Any, BinaryIO
 import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
-from ..web.http import REPRODUCIBLE
+from ..web.http import status_line
 from ..web.rules.client import client_key
 from .body import Body, InTurns
+from .direct import Answer, DirectAdapter
 from .head import HeadWriter
 from .http_hardening import ExpectationFailed, check_request_line, read_headers
 from .response_cache import RawRequest, ResponseCache
@@ -98,7 +100,8 @@ class Handler(HeadWriter):
         self.phase = Phase.NOTHING
         self._raw_request: RawRequest | None = None
         """A request whose response may be cached."""
-        self._sent: list[bytes] = []
+        self._answer: Answer | None = None
+        """Of the current request, if it was answered directly."""
         self.apart = 0
         """Above 0 for a websocket, and while the call waits for a block: others count those."""
 
@@ -107,18 +110,19 @@ class Handler(HeadWriter):
         self.phase, self.deadline = what, self.since + seconds
 
     def handle_one_request(self) -> Any:
-        """Answer again what was answered before, and take other requests apart."""
-        response_cache = self.server.response_cache
-        if response_cache is None:
+        """Send the cached response to a repeated request, or read and answer the request."""
+        direct, response_cache = self.server.direct, self.server.response_cache
+        self._answer = None
+        if direct is None or response_cache is None:
             return super().handle_one_request()
-        raw_request = self._whole_request()
+        self._raw_request = raw_request = self._whole_request()
         # While the store is looked at, it is our turn.
         self.phase = Phase.NOTHING
-        again = response_cache.find(raw_request) if raw_request else None
-        if raw_request is None or again is None:
-            self._raw_request = raw_request
+        if raw_request is None or direct.is_bypassed():
             return super().handle_one_request()
-        self._raw_request = None
+        again = response_cache.find(raw_request, direct.app_context)
+        if again is None:
+            return super().handle_one_request()
         self.rfile.read(raw_request.size)
         try:
             for part in again:
@@ -127,6 +131,22 @@ class Handler(HeadWriter):
             return None
         self._yield()
         return True
+
+    def run_application(self) -> None:
+        """Answer a call of the node directly; everything else is the application's."""
+        direct = self.server.direct
+        answer = direct.answer(self.environ) if direct else None
+        if answer is None:
+            super().run_application()
+            return
+        response = answer.response
+        self.start_response(status_line(response.status), response.headers)
+        self.result: tuple[bytes, ...] | None = (response.body,)
+        try:
+            self.process_result()
+        finally:
+            self.result = None
+        self._answer = answer
 
     def _whole_request(self) -> RawRequest | None:
         """The next request, if all of it is there at once."""
@@ -172,6 +192,8 @@ class Handler(HeadWriter):
     def get_environ(self) -> dict[str, Any]:
         """The WSGI environ, with a body of our own."""
         environ: dict[str, Any] = super().get_environ()
+        if self.server.proxy_fix is not None:
+            self.server.proxy_fix(environ, lambda *_: lambda _: None)
         given: Any = self.wsgi_input
         # Also where an upgrade is asked for: what an app would read past the body's end is
         # the next request.
@@ -183,39 +205,29 @@ class Handler(HeadWriter):
 
     def handle_one_response(self) -> None:
         """Answer, and let the others have their turn."""
-        self._sent = []
         super().handle_one_response()
         if not self._has_whole_body():
             # What comes now is no request.
             self.close_connection = True
-        if self._raw_request is not None:
-            self._learn()
+        self._store()
         self._yield()
 
-    def _learn(self) -> None:
-        """Keep the answer, for who asks the same while it holds."""
-        response_cache, reproducible = (
-            self.server.response_cache,
-            self.environ.get(REPRODUCIBLE),
-        )
+    def _store(self) -> None:
+        """Cache the response to a call that may be repeated."""
+        response_cache, answer = self.server.response_cache, self._answer
         if (
-            response_cache is None
-            or reproducible is None
-            or self._raw_request is None
-            or self.close_connection
-        ):
-            return
-        has_body = self.content_length or "transfer-encoding" in self.headers
-        # 100 Continue goes first to a client that expects it, and is no part of the response.
-        if (
-            reproducible.may_hold
+            response_cache is not None
+            and self._raw_request is not None
+            and answer is not None
+            and answer.reproducible is not None
+            and self.request_version == "HTTP/1.1"
+            and not self.close_connection
+            # 100 Continue goes first to a client that expects it, and is no part of it.
             and "expect" not in self.headers
-            and not (has_body and self.command == "GET")
         ):
-            response_cache.store(self._raw_request, reproducible, b"".join(self._sent))
+            response_cache.store(self._raw_request, answer.response, answer.reproducible)
 
     def _yield(self) -> None:
-        self._sent = []
         self.phase, self.apart = Phase.NOTHING, 0
         next_turn()
         self._bytes.has_read = False
@@ -224,9 +236,6 @@ class Handler(HeadWriter):
         before = self.phase, self.deadline, self.since
         self._await(Phase.READER, self.server.limits.write_s)
         super()._sendall(data)
-        # Of a host's own answers there may be no end.
-        if self._raw_request is not None and REPRODUCIBLE in self.environ:
-            self._sent.append(data)
         # Who was answered before all was read has as long as before for the rest.
         self.phase, self.deadline, self.since = before
 
@@ -266,8 +275,16 @@ def _client(address: Any) -> str:
     return client_key(address[0]) if isinstance(address, tuple) else ""
 
 
+def _proxy_fix(hops: int) -> ProxyFix:
+    return ProxyFix(lambda *_: (), x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
+
+
 class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
-    """Serves an app at a socket that listens."""
+    """Serves an app at a socket that listens.
+
+    ``direct`` answers the calls of the node's own app, and ``response_cache`` repeated ones;
+    ``proxies`` is the number of trusted proxies before it.
+    """
 
     handler_class = Handler
     # In one turn: those have their places, or are turned away, before more take a file, and
@@ -280,12 +297,17 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         app: WSGI,
         limits: Limits,
         response_cache: ResponseCache | None = None,
+        direct: DirectAdapter | None = None,
+        proxies: int = 0,
         **options: Any,
     ) -> None:
         # A pool can be waited for.
         super().__init__(listener, app, spawn=Pool(), log=None, error_log=None, **options)
         self.limits = limits
         self.response_cache = response_cache
+        self.direct = direct
+        self.proxy_fix = _proxy_fix(proxies) if proxies else None
+        """Puts what trusted proxies say of the client into a WSGI environ."""
         self.ending = False
         self._open: dict[Any, Handler] = {}
         """By the greenlets that serve them."""

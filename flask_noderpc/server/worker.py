@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..backends.base.backend import ChainBackend
     from ..mount import Mount
-    from .response_cache import ResponseCache
     from .server import Limits, NodeServer
     from .worker_spec import Listener, WorkerSpec
 
@@ -135,7 +134,6 @@ def _show_address(app: Flask, spec: WorkerSpec) -> None:
 def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
     from .fd_limits import FdBudget, budget_within
-    from .response_cache import ResponseCache, why_no_response_cache
     from .server import Limits
 
     settings = mounts(app)[spec.mount].settings
@@ -161,15 +159,9 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
     )
     # One for each listener: the other addresses do not serve the node RPC.
-    max_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
-    has_response_cache = max_bytes > 0 and not why_no_response_cache(app)
+    cache_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
     for listener in spec.listeners:
-        response_cache = (
-            ResponseCache(max_bytes, mounts(app)[spec.mount].memory, app)
-            if has_response_cache
-            else None
-        )
-        yield _server(listener, app, spec, limits, response_cache)
+        yield _server(listener, app, spec, limits, cache_bytes)
 
 
 def _server(
@@ -177,14 +169,14 @@ def _server(
     app: Flask,
     spec: WorkerSpec,
     limits: Limits,
-    response_cache: ResponseCache | None,
+    cache_bytes: int,
 ) -> NodeServer:
-    from werkzeug.middleware.proxy_fix import ProxyFix
-
     from ..extension import mounts
     from ..web.http import LOOPBACK
     from .addresses import is_on_loopback
+    from .direct import DirectAdapter
     from .prefix_middleware import PrefixMiddleware
+    from .response_cache import ResponseCache
     from .server import NodeServer
     from .tls import tls_context
 
@@ -193,18 +185,21 @@ def _server(
     if listener.certificate:
         options["ssl_context"] = tls_context(listener.certificate, listener.key)
     wsgi: Any = app
-    settings = mounts(app)[spec.mount].settings
+    mount = mounts(app)[spec.mount]
+    settings = mount.settings
     # A host's app checks its names itself, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
-    if settings.trusted_proxies:
-        hops = settings.trusted_proxies
-        wsgi = ProxyFix(app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
     if listener.surface != "node":
         wsgi = PrefixMiddleware(
             wsgi, _path(app, f"{spec.mount}.{_ENDPOINTS[listener.surface]}")
         )
-    return NodeServer(sock, wsgi, limits, response_cache, **options)
+    if not spec.app and not settings.log_calls:
+        # A host's hooks, and the log with the client's address, need Flask's request.
+        options["direct"] = DirectAdapter(app, mount, listener.surface)
+        if cache_bytes > 0:
+            options["response_cache"] = ResponseCache(cache_bytes, mount.memory)
+    return NodeServer(sock, wsgi, limits, proxies=settings.trusted_proxies, **options)
 
 
 def _path(app: Flask, endpoint: str) -> str:

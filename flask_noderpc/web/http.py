@@ -22,9 +22,6 @@ from .rules.render import render_refusal
 LOOPBACK = "noderpc.loopback"
 """Set in the environ by a server whose address only this machine reaches, and no proxy."""
 
-REPRODUCIBLE = "flask_noderpc.reproducible"
-"""Environ key of a request's reproducible result."""
-
 _PART = 1 << 16
 """Bytes of a discarded body that are read at once."""
 
@@ -59,19 +56,19 @@ class _Response(Response):
 
 def to_flask(response: rules.Response) -> Response:
     """Return a response as Flask's."""
-    return _Response(response.body, _status_line(response.status), response.headers)
+    return _Response(response.body, status_line(response.status), response.headers)
 
 
 @cache
-def _status_line(status: HTTPStatus) -> str:
-    # With the phrase of RFC 9110; Werkzeug's is upper case.
+def status_line(status: HTTPStatus) -> str:
+    """Return the status with its phrase as in RFC 9110; Werkzeug's is upper case."""
     return f"{status.value} {HTTP_STATUS_CODES.get(status.value, status.phrase)}"
 
 
 def refuse(head: rules.Head, refusal: Refusal, dispatcher: Dispatcher) -> Response:
     """Discard the body of a refused request; return the response."""
     if refusal.max_body:
-        discard_body(refusal.max_body)
+        _discard(refusal.bytes_to_discard(head))
     return to_flask(render_refusal(head, refusal, dispatcher))
 
 
@@ -82,7 +79,6 @@ def read_body(limit: int, *, cache: bool = False) -> bytes:
     try:
         body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
-        discard_body(limit)
         raise BodyTooLarge(limit) from None
     except Exception:
         # Each server has errors of its own, gunicorn plain ones for broken chunks.
@@ -112,15 +108,8 @@ def read_form(limit: int) -> Mapping[str, str]:
         raise BodyTooLarge(limit) from None
 
 
-def discard_body(limit: int) -> None:
-    """Read a body that is refused, if it is at most twice as long as it may be.
-
-    A server that is to close while somebody sends cuts the connection, and then a proxy answers
-    its client with a bad gateway instead.
-    """
-    size = request.content_length or 0
-    # A client that expects 100-continue gets the answer now.
-    if not 0 < size <= 2 * limit or "HTTP_EXPECT" in request.environ:
+def _discard(size: int) -> None:
+    if not size:
         return
     # Werkzeug knows what is left, where a host has read of it.
     request.max_content_length = size

@@ -8,14 +8,22 @@ from http import HTTPStatus
 
 from flask import Response, request
 
-from ..errors import NodeRPCError, NotAuthorized, ParseError
+from ..errors import NodeRPCError, NotAuthorized
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import Authorize, bound, check_authorized
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
-from .http import REPRODUCIBLE, head_of, read_body, read_form, refuse, to_flask
-from .rules.admit import Admitted, Policy, Refusal, admit, admit_host, permissions_of
+from .http import head_of, read_body, read_form, refuse, to_flask
+from .rules.admit import (
+    Admitted,
+    Policy,
+    Refusal,
+    admit,
+    admit_host,
+    permissions_of,
+    unreadable,
+)
 from .rules.head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, plain_text
 from .rules.head import Response as PlainResponse
 from .rules.render import added_headers, render_reply
@@ -90,10 +98,8 @@ class Views:
             return refuse(head, found, self._evm_dispatcher)
         try:
             body = read_body(found.max_body)
-        except NodeRPCError:
-            # geth: it reads as far as it may, and that is no JSON.
-            error = ParseError("parse error")
-            return _answer(head, self._evm_dispatcher.refusal(error))
+        except NodeRPCError as error:
+            return _answer(head, self._evm_dispatcher.refusal(unreadable(head, error)))
         if not body:
             return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))
         return _answer(head, self._evm_dispatcher.post(body, self._bound(found.permissions)))
@@ -147,6 +153,4 @@ class Views:
 
 
 def _answer(head: Head, reply: Reply) -> Response:
-    if reply.reproducible is not None:
-        request.environ[REPRODUCIBLE] = reply.reproducible
     return to_flask(render_reply(head, reply))

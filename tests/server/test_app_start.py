@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,35 @@ def test_a_flag_of_another_setting_is_refused_with_its_key(
     )
     assert ended.returncode == 2
     assert words in ended.stderr
+
+
+def test_every_request_of_an_app_goes_through_its_hooks_and_middleware(tmp_path: Path) -> None:
+    app = tmp_path / "hooked.py"
+    app.write_text(
+        "from flask import Flask, g\n"
+        "from flask_noderpc import NodeRPC\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, database={str(tmp_path / 'chain.db')!r})\n"
+        "counts = {'hook': 0, 'middleware': 0}\n"
+        "@app.after_request\n"
+        "def hook(response):\n"
+        "    counts['hook'] += 1\n"
+        "    response.headers['Hook'] = str(counts['hook'])\n"
+        "    return response\n"
+        "def middleware(environ, start_response, inner=app.wsgi_app):\n"
+        "    counts['middleware'] += 1\n"
+        "    def start(status, headers, *others):\n"
+        "        headers = [*headers, ('Middleware', str(counts['middleware']))]\n"
+        "        return start_response(status, headers, *others)\n"
+        "    return inner(environ, start)\n"
+        "app.wsgi_app = middleware\n"
+    )
+    command = [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
+    with started(tmp_path, "--rpc.laddr", "tcp://127.0.0.1:0", command=command) as node:
+        node.until_up()
+        seen = []
+        for _ in range(3):
+            with urllib.request.urlopen(f"{node.url()}/health", timeout=PATIENCE) as answer:
+                seen.append((int(answer.headers["Hook"]), int(answer.headers["Middleware"])))
+    first = seen[0]
+    assert seen == [(first[0] + n, first[1] + n) for n in range(3)]

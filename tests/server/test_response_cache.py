@@ -18,14 +18,14 @@ from typing import Any
 import gevent
 import gevent.socket
 import pytest
-from flask import Flask, Response, request_started
-from werkzeug.middleware.proxy_fix import ProxyFix
+from flask import Flask, Response
 
-from flask_noderpc import NodeRPC, SQLiteBackend
+from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
-from flask_noderpc.server.response_cache import ResponseCache, why_no_response_cache
+from flask_noderpc.server.direct import Answer, DirectAdapter
+from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.server.server import Limits, NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
@@ -41,10 +41,10 @@ _CLOCKS = re.compile(rb"\r\n(Date|X-Server-Time): [^\r]*")
 
 @dataclass
 class Served:
-    """A server in a thread of its own, and what went through its app."""
+    """A server in a thread of its own, and the paths of requests that were not cached."""
 
     port: int
-    through_flask: list[str] = field(default_factory=list)
+    computed: list[str] = field(default_factory=list)
 
     def ask(self, *paths: str, headers: str = "") -> list[bytes]:
         """The whole answers to GETs over one connection."""
@@ -75,6 +75,20 @@ def answer(sock: socket.socket) -> bytes:
     return head + body
 
 
+class CountingAdapter(DirectAdapter):
+    """Appends the paths of the calls that it answers to a list."""
+
+    def __init__(self, app: Flask, computed: list[str]) -> None:
+        super().__init__(app, mounts(app)["noderpc"])
+        self._computed = computed
+
+    def answer(self, environ: Any) -> Answer | None:
+        found = super().answer(environ)
+        if found is not None:
+            self._computed.append(environ["PATH_INFO"])
+        return found
+
+
 @contextmanager
 def serving(
     app: Flask, lane: ResponseCache | None, limits: Limits = LIMITS
@@ -84,9 +98,10 @@ def serving(
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     served = Served(listener.getsockname()[1])
+    direct = CountingAdapter(app, served.computed) if lane else None
 
     def counted(environ: dict[str, Any], start_response: Any) -> Any:
-        served.through_flask.append(environ["PATH_INFO"])
+        served.computed.append(environ["PATH_INFO"])
         return app(environ, start_response)
 
     ready = threading.Event()
@@ -94,7 +109,7 @@ def serving(
 
     def run() -> None:
         ended = gevent.get_hub().loop.async_()
-        server = NodeServer(listener, counted, limits, lane)
+        server = NodeServer(listener, counted, limits, lane, direct)
         server.start()
         ending.append(ended.send)
         ready.set()
@@ -143,7 +158,7 @@ def test_every_route_answers_byte_for_byte_as_without_caches(
         assert without_clocks(three) == without_clocks(two), path
     kept = [path for path, told in zip(PATHS, first, strict=True) if _etag(told)]
     assert len(kept) > len(PATHS) / 2
-    assert len(served.through_flask) == 2 * len(PATHS) - len(kept) - PATHS.count("/health")
+    assert len(served.computed) == 2 * len(PATHS) - len(kept) - PATHS.count("/health")
 
 
 def _etag(told: bytes) -> bytes:
@@ -168,7 +183,7 @@ def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -
             height = chain.produce()
             for told in served.ask("/status", "/status"):
                 assert b'"latest_block_height":"%d"' % height in told
-        assert served.through_flask.count("/status") == 19
+        assert served.computed.count("/status") == 19
     other.close()
 
 
@@ -201,7 +216,7 @@ def test_a_cached_block_is_served_until_it_is_reverted(tmp_path: Path) -> None:
         control.mine()
         (again,) = served.ask("/block?height=1")
         assert without_clocks(again) == without_clocks(first)
-        assert len(served.through_flask) == 1
+        assert len(served.computed) == 1
         control.revert(before)
         (gone,) = served.ask("/block?height=1")
         assert b'"error"' in gone
@@ -230,7 +245,7 @@ def test_if_none_match_returns_304(chain: EmbeddedChain) -> None:
         first, again = served.ask("/block?height=1", "/block?height=1", headers=known)
         assert first.startswith(b"HTTP/1.1 304 ")
         assert without_clocks(again) == without_clocks(first)
-        assert len(served.through_flask) == 2
+        assert len(served.computed) == 2
 
 
 def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,13 +298,13 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
             closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
         ):
             found = [without_clocks(exchange(sock, call)) for call in calls]
-            return found, len(served.through_flask)
+            return found, len(served.computed)
 
     wanted, _ = answers(None, 0)
-    found, through_flask = answers(ResponseCache(ROOM), ROOM)
+    found, computed = answers(ResponseCache(ROOM), ROOM)
     assert found == wanted
     # The first of each length, and four with ids that are left to Flask.
-    assert through_flask == 3 * (4 + 4)
+    assert computed == 3 * (4 + 4)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +326,7 @@ def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None
     ):
         for number in range(3):
             exchange(sock, post(body % (number, number)))
-        assert len(served.through_flask) == 3
+        assert len(served.computed) == 3
 
 
 def test_a_body_may_come_later_and_requests_at_once(chain: EmbeddedChain) -> None:
@@ -351,12 +366,12 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
                 assert told.endswith(
                     b'{"jsonrpc":"2.0","id":%d,"result":"%#x"}' % (request_id, height)
                 )
-            assert served.through_flask.count("/evm") == turn + 1
+            assert served.computed.count("/evm") == turn + 1
         first = ask(7, "eth_getBlockByNumber", "0x1", True)
         assert ask(8, "eth_getBlockByNumber", "0x1", True) == first.replace(
             b'"id":7', b'"id":8'
         )
-        assert len(served.through_flask) == 4
+        assert len(served.computed) == 4
     made.close()
 
 
@@ -385,7 +400,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
     ):
         for _ in range(3):
             assert exchange(sock, request).startswith(b"HTTP/1.1 200 ")
-        assert len(served.through_flask) == 3
+        assert len(served.computed) == 3
 
 
 @pytest.mark.parametrize(
@@ -444,7 +459,7 @@ def test_a_client_that_disconnects_early_logs_no_error(
                 sock.sendall(get("/health") * 100)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         served.ask("/health")
-        assert len(served.through_flask) == 1
+        assert len(served.computed) == 1
     assert capfd.readouterr().err == ""
 
 
@@ -490,7 +505,7 @@ def test_a_connection_with_a_pending_lookup_is_not_evicted(
                 assert other.recv(12) == b"HTTP/1.1 503"
             may_go_on.set()
             assert without_clocks(answer(sock)) == without_clocks(first)
-        assert len(served.through_flask) == 1
+        assert len(served.computed) == 1
 
 
 def test_connection_close_is_honoured_on_cache_hits(chain: EmbeddedChain) -> None:
@@ -511,79 +526,4 @@ def test_the_cache_is_bounded_by_bytes(chain: EmbeddedChain) -> None:
     with serving(app_for(chain), lane) as served:
         paths = [f"/health?x={number}" for number in range(100)]
         served.ask(*paths, *paths[-5:], *paths[:5])
-        assert len(served.through_flask) == 105
-
-
-def _plain() -> Flask:
-    app = Flask("host")
-    NodeRPC(app, backend=SQLiteBackend("never-opened.db"), allowed_hosts="a", cors_origins="*")
-    return app
-
-
-def _hook(*_: object) -> None:
-    """A host's hook."""
-
-
-def _after(response: Response) -> Response:
-    return response
-
-
-class _Host(Flask):
-    def wsgi_app(self, environ: Any, start_response: Any) -> Any:
-        return super().wsgi_app(environ, start_response)
-
-
-class _Counting(Flask):
-    def dispatch_request(self) -> Any:
-        return super().dispatch_request()
-
-
-def test_a_plain_app_uses_the_response_cache() -> None:
-    assert why_no_response_cache(_plain()) == ""
-
-
-def test_a_host_that_sees_every_request_goes_on_seeing_it() -> None:
-    def before(app: Flask) -> None:
-        app.before_request(_hook)
-
-    def after(app: Flask) -> None:
-        app.after_request(_after)
-
-    def teardown(app: Flask) -> None:
-        app.teardown_request(_hook)
-
-    def values(app: Flask) -> None:
-        app.url_value_preprocessor(_hook)
-
-    def middleware(app: Flask) -> None:
-        app.wsgi_app = ProxyFix(app.wsgi_app)  # type: ignore[method-assign]
-
-    def signal(app: Flask) -> None:
-        request_started.connect(_hook, app, weak=False)
-
-    for change in (before, after, teardown, values, middleware, signal):
-        app = _plain()
-        change(app)
-        assert why_no_response_cache(app), change.__name__
-    asking = Flask("host")
-    NodeRPC(asking, backend=SQLiteBackend("never-opened.db"), authorize=lambda *_: True)
-    assert "authorizes" in why_no_response_cache(asking)
-    logging = Flask("host")
-    NodeRPC(logging, backend=SQLiteBackend("never-opened.db"), log_calls=True)
-    assert "logged with its client" in why_no_response_cache(logging)
-    assert why_no_response_cache(_Host("host"))
-    assert "in its own way" in why_no_response_cache(_Counting("host"))
-    assert mounts(asking)
-
-
-def test_answers_that_set_cookies_are_not_cached(chain: EmbeddedChain) -> None:
-    app = app_for(chain)
-
-    def cookie(response: Response) -> Response:
-        response.set_cookie("a", "b")
-        return response
-
-    app.after_request(cookie)
-    with serving(app, ResponseCache(ROOM)) as served:
-        served.ask("/health", "/health")
-        assert len(served.through_flask) == 2
+        assert len(served.computed) == 105

@@ -68,6 +68,18 @@ class Refusal(NamedTuple):
     max_body: int = 0
     """Limit of the body, of which at most twice as much is discarded; 0 for none."""
 
+    def bytes_to_discard(self, head: Head) -> int:
+        """Return the length of the body if it is read, to be discarded.
+
+        A server that is to close while somebody sends cuts the connection, and then a proxy
+        answers its client with a bad gateway instead.
+        """
+        size = head.content_length or 0
+        # A client that expects 100-continue gets the answer now.
+        if size > 2 * self.max_body or "HTTP_EXPECT" in head.fields:
+            return 0
+        return size
+
 
 def admit(policy: Policy, head: Head) -> Refusal | Admitted:
     """Admit a request by the rules of its endpoint."""
@@ -168,6 +180,12 @@ def _admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
     if not permissions.may_read:
         return Refusal(Response(HTTPStatus.FORBIDDEN, [HTML], f"{ORIGIN_DENIED}\n".encode()))
     return Admitted(policy, head, permissions)
+
+
+def unreadable(head: Head, error: NodeRPCError) -> NodeRPCError:
+    """Return the error of a body that is too long, or ends too early."""
+    # geth: it reads as far as it may, and that is no JSON.
+    return ParseError("parse error") if head.endpoint == EVM else error
 
 
 def _limit(most: int, head: Head) -> int:
