@@ -16,12 +16,18 @@ intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
 # Annotations name what this page does not document: the standard library, Flask, and the
 # domain's dataclasses, which are documented where they stand.
 nitpick_ignore_regex = [
-    ("py:class", r"(flask|decimal|collections|contextlib|pathlib|os|types|typing|abc)\..*"),
+    (
+        "py:class",
+        r"(flask|decimal|http|collections|contextlib|pathlib|os|types|typing|abc)\..*",
+    ),
     (
         "py:class",
         r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize)",
     ),
-    ("py:class", r"flask_noderpc\.(domain|protocol|jsonrpc|wire|chain|backends)\..*"),
+    (
+        "py:class",
+        r"flask_noderpc\.(domain|settings|lru|protocol|jsonrpc|wire|chain|backends)\..*",
+    ),
     (
         "py:class",
         r"(AppInfo|BlockResults|BlockID|BlockMeta|Block|Commit|ConsensusParams|Evidence|Event"
