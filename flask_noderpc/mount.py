@@ -26,6 +26,7 @@ from .jsonrpc.start import Start
 from .jsonrpc.subscriptions import QueryHub
 from .jsonrpc.threads import reserve_thread
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
+from .jsonrpc.websocket_session import WebSocketSession
 from .lru import CacheMemory
 from .optional_dependencies import evm_layer, metrics_page
 from .settings import Settings
@@ -41,7 +42,6 @@ from .web.rules.origin import ANY, OriginPolicy
 from .web.service_pages import service_pages
 from .web.views import View, Views
 from .web.websocket import WebSocketRoutes
-from .web.websocket_session import WebSocketSession
 from .wire.dialect import Dialect
 
 _EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -321,7 +321,7 @@ class Mount:
         )
         self._run_session(connection, session)
 
-    def _run_session(self, connection: Connection, session: WebSocketSession) -> None:
+    def _run_session(self, connection: Connection, session: WebSocketSession[Any, Any]) -> None:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:

@@ -1,8 +1,8 @@
-"""Session of one websocket: its calls and its subscriptions."""
+"""Session of the node's websocket: its calls and its subscriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, repeat, takewhile
 from math import inf
@@ -12,12 +12,13 @@ from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
 from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
-from .client_subscriptions import ClientSubscriptions, Subscription
+from .client_subscriptions import Subscription
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .route import StartedCall
 from .subscriptions import QueryHub
+from .websocket_session import WebSocketSession
 
 # CometBFT: the code of a notice that a subscription has ended.
 _SERVER_ERROR = -32000
@@ -49,12 +50,11 @@ class Limits:
     per_client: int
 
 
-class Session:
-    """Answers one connection's messages, and gathers its notifications.
+class Session(WebSocketSession[Query, Query]):
+    """Session of the node's websocket, whose subscriptions are named by their queries.
 
-    ``follow`` starts the reading of events, ``send`` sends replies, ``wake`` signals that
-    there is something to :meth:`pull`. A subscription begins once its reply is sent, so
-    the reply is always read before the first event.
+    A subscription begins once its reply is sent, so the reply is always read before the first
+    event.
     """
 
     def __init__(
@@ -68,17 +68,19 @@ class Session:
         wake: Callable[[], None],
         permissions: Permissions = ANONYMOUS,
     ) -> None:
-        self._dispatcher = dispatcher
+        super().__init__(
+            dispatcher,
+            hub,
+            follow=lambda _: follow(),
+            send=send,
+            wake=wake,
+            permissions=permissions,
+        )
         self._envelope = dispatcher.envelope
         self._hub = hub
         self._limits = limits
-        self._follow = follow
-        self._send = send
-        self._wake = wake
-        self._permissions = permissions
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._subscriptions = ClientSubscriptions[Query](hub, wake, dispatcher.backend)
         self._started: list[StartedCall[bytes]] = []
         """Calls that wait for the store."""
         self._started_bytes = 0
@@ -158,21 +160,13 @@ class Session:
         query = self._parsed(text)
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
-        buffer, cursor = self._hub.join(query, self._wake)
-        try:
-            self._follow()
-        except Exception:
-            self._hub.leave(buffer, self._wake)
-            raise
         head = (
             b'{"jsonrpc":"2.0","id":'
             + request_id
             + b',"result":{"query":'
             + jsoncodec.encode(text)
         )
-        self._subscriptions.add(
-            query, Subscription(request_id, buffer, cursor, head + b',"data":')
-        )
+        self._open(query, query, request_id, head + b',"data":')
 
     def _parsed(self, text: str) -> Query:
         check_length(text)
@@ -195,13 +189,10 @@ class Session:
     def close(self) -> None:
         """Finish all calls, and end all subscriptions."""
         self.settle()
-        self._subscriptions.close("disconnected")
+        super().close()
 
-    def pull(self) -> Iterator[bytes]:
-        """Return the events to send; a subscription that fell behind ends with a notice."""
-        return self._subscriptions.pull(self._notice)
-
-    def _notice(self, subscription: Subscription) -> Iterable[bytes]:
+    def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
+        """Return CometBFT's notice of the end of a subscription."""
         hint = "NODERPC_EVENT_BUFFER raises the number of events"
         error = _cancelled("internal subscription event buffer is out of capacity", hint)
         return (self._envelope.failure(subscription.id, error),)
