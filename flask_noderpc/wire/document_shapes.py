@@ -10,7 +10,7 @@ from ..domain import abci, block, genesis, params, rpc_results, validator
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from ..protocol.comet.keys import commit_vote
-from ..protocol.comet.protobuf import blob, message, string
+from ..protocol.protobuf import blob, message, string
 from . import builders, common
 from .fields import Base64, Flag, Hex, IntString, Json, Number, RawJSON, Text, Timestamp
 from .schema import Choice, ListOf, Nested, WireSchema

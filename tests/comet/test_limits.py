@@ -8,8 +8,7 @@ from flask_noderpc.domain.params import (
     EvidenceParams,
     ValidatorParams,
 )
-from flask_noderpc.protocol.comet.blocksize import MAX_BLOCK_BYTES
-from flask_noderpc.protocol.comet.limits import check_params
+from flask_noderpc.protocol.comet.blocksize import MAX_BLOCK_BYTES, check_params
 
 
 def test_the_default_parameters_may_be() -> None:

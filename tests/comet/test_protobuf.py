@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.protocol.comet import protobuf
+from flask_noderpc.protocol import protobuf
 
 
 def read_varint(encoded: bytes) -> int:

@@ -23,7 +23,8 @@ from flask_noderpc.domain.block import (
 from flask_noderpc.domain.params import BlockParams, ConsensusParams, EvidenceParams
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorSet
-from flask_noderpc.protocol.comet import hashes, keys, merkle, messages, protobuf
+from flask_noderpc.protocol import protobuf
+from flask_noderpc.protocol.comet import hashes, keys, merkle, messages
 
 EMPTY = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"
 VALIDATORS = "0BD0A04CE5AFC2443D86BB9AA938D799C743736398F17B3108398CB6C1A95FA8"

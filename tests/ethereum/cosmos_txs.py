@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from flask_noderpc.domain.ethereum import LEGACY, Transaction
-from flask_noderpc.protocol.comet.protobuf import blob, integer, message, string
 from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.protocol.protobuf import blob, integer, message, string
 
 ETHERMINT = "/ethermint.evm.v1.MsgEthereumTx"
 COSMOS_EVM = "/cosmos.evm.vm.v1.MsgEthereumTx"

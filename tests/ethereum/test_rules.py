@@ -13,12 +13,12 @@ from flask_noderpc.domain.ethereum import AccessListEntry, Authorization, Transa
 from flask_noderpc.domain.evm import DELEGATION, Account
 from flask_noderpc.errors import InvalidTransaction
 from flask_noderpc.protocol.ethereum import validity
-from flask_noderpc.protocol.ethereum.fees import next_base_fee
 from flask_noderpc.protocol.ethereum.gas import (
     MAX_INITCODE,
     floor_gas,
     initcode_gas,
     intrinsic_gas,
+    next_base_fee,
 )
 from flask_noderpc.protocol.ethereum.reverts import reason
 from flask_noderpc.protocol.ethereum.transactions import decode

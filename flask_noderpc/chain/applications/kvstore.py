@@ -10,7 +10,7 @@ from ...backends.base.application import AppState, BlockRequest, Changes
 from ...domain.abci import AppInfo, QueryResult
 from ...domain.validator import ValidatorUpdate
 from ...errors import ConfigurationError, StoreError
-from ...protocol.comet.protobuf import varint
+from ...protocol.protobuf import varint
 from . import validator_txs
 from .kv_base import KeyValueApplication
 

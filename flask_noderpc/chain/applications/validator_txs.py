@@ -11,7 +11,7 @@ from ...backends.base.application import BlockRequest
 from ...domain.block import LightClientAttackEvidence
 from ...domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
 from ...protocol.comet import messages, validators
-from ...protocol.comet.protobuf import blob, delimited, integer, message, string, varint
+from ...protocol.protobuf import blob, delimited, integer, message, string, varint
 
 PREFIX = b"val="
 

@@ -13,8 +13,7 @@ from ...domain.evm import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, 
 from ...wire.params import ParamField
 from ..errors import EvmError
 from . import hex
-from .members import Members
-from .params import Address, Data, GoParam, Hash, Quantity, mismatch
+from .params import Address, Data, GoParam, Hash, Members, Quantity, mismatch
 
 
 class Big(GoParam):

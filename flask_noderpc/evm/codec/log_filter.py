@@ -1,4 +1,4 @@
-"""Filter objects: which logs are meant, read and refused as geth does."""
+"""Filters of logs and receipts: read and refused as geth does, and stored as JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ... import jsoncodec
 from ...domain.ethereum import Log
 from ...wire.params import ParamField
+from ..errors import EvmError
 from . import hex
-from .members import Members
-from .params import BlockNumber, Hash, Height, Tag, mismatch
+from .params import BlockNumber, Hash, Height, Members, Tag, mismatch
 
 # geth: eth/filters/api.go.
 MOST_TOPICS = 4
@@ -139,3 +140,53 @@ def _sized(text: str, size: int, name: str) -> bytes:
             f"hex has invalid length {len(value)} after decoding; expected {size} for {name}"
         )
     return value
+
+
+def criteria_text(wanted: LogFilter) -> str:
+    """The filter as JSON."""
+    members: dict[str, object] = {
+        "address": [hex.data(address) for address in wanted.addresses],
+        "topics": [[hex.data(topic) for topic in topics] for topics in wanted.topics],
+    }
+    if wanted.block_hash is not None:
+        members["blockHash"] = hex.data(wanted.block_hash)
+    else:
+        members["fromBlock"], members["toBlock"] = (
+            _height_text(wanted.first),
+            _height_text(wanted.last),
+        )
+    return jsoncodec.encode(members).decode()
+
+
+def _height_text(height: Height) -> str:
+    return hex.quantity(height) if isinstance(height, int) else height.value
+
+
+def criteria_of(text: str) -> LogFilter:
+    """The filter that a text says."""
+    return FilterObject().from_json(jsoncodec.decode(text))
+
+
+# geth: eth/filters/api.go, maxTxHashes.
+_MAX_HASHES = 200
+_RECEIPT_MEMBERS = Members("transactionHashes")
+
+
+class ReceiptFilter(ParamField):
+    """Hashes of the transactions of a receipt subscription; none stands for all."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> frozenset[bytes]:
+        """The hashes; raise :exc:`ValueError` with geth's text."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "filters.input")
+        hashes = _RECEIPT_MEMBERS.of(value).get("transactionHashes")
+        if not isinstance(hashes, list | None):
+            raise mismatch(hashes, "[]common.Hash")
+        if len(hashes or ()) > _MAX_HASHES:
+            raise EvmError(
+                "exceed max number of transaction hashes allowed per transactionReceipts"
+                " subscription"
+            )
+        return frozenset(map(Hash().from_json, hashes or ()))

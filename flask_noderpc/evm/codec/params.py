@@ -12,7 +12,6 @@ from ...wire import params as wire
 from ...wire.param_rules import ParamRules
 from ...wire.params import ParamField
 from . import hex
-from .members import Members
 
 _MAX_INT64 = (1 << 63) - 1
 
@@ -179,6 +178,25 @@ class BlockNumber(ParamField):
         if height > _MAX_INT64:
             raise ValueError("block number larger than int64")
         return height
+
+
+class Members:
+    """The names of an object's members.
+
+    Go's encoding/json takes a name in any letter case, and of a name given twice the last;
+    geth's own client writes ``Tracer``.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = {name.lower(): name for name in names}
+
+    def of(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Those that are known, by their own names."""
+        return {
+            self._names[name]: each
+            for key, each in value.items()
+            if (name := key.lower()) in self._names
+        }
 
 
 _BLOCK = Members("blockNumber", "blockHash")

@@ -20,8 +20,7 @@ from ...engine.tracers.struct_logger import StructLogger
 from ...wire.params import ParamField
 from ..errors import EvmError
 from .call_objects import BlockOverride, StateOverride
-from .members import Members
-from .params import Index, mismatch
+from .params import Index, Members, mismatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,7 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...wire.params import ParamField
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
-from ..codec.members import Members
-from ..codec.params import BlockId, ByHash, Height, Tag, mismatch
+from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch
 from ..codec.views import BlockView
 from ..errors import EvmError
 from .calls import executed, reverted

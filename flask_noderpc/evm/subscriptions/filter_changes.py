@@ -14,8 +14,7 @@ from ...domain.filters import FilterKind, PolledFilter
 from ...errors import SearchTooCostly
 from ...jsonrpc.context import Context
 from ...protocol.ethereum.blocks import pending_transaction
-from ..codec.filter_json import criteria_of
-from ..codec.log_filter import LogFilter
+from ..codec.log_filter import LogFilter, criteria_of
 from ..queries.logs import logs_by_height, turn
 from ..reader import reader
 

@@ -11,7 +11,7 @@ from ...domain.filters import FilterKind, PolledFilter
 from ...errors import FilterNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ..codec.filter_json import criteria_of, criteria_text
+from ..codec.log_filter import criteria_of, criteria_text
 from ..codec.params import Bool, Id
 from ..queries.logs import LogFilterParams, logs_of, refuse_range
 from ..reader import reader

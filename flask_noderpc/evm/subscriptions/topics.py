@@ -17,9 +17,8 @@ from ...jsonrpc.params import Params, param
 from ...protocol.ethereum.blocks import pending_transaction
 from ...protocol.ethereum.bloom import may_have
 from ..codec import hex
-from ..codec.log_filter import FilterObject, LogFilter
+from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
-from ..codec.receipt_filter import ReceiptFilter
 from ..codec.views import HeadView
 
 # Ethermint: its clients give an empty object with every kind.

@@ -1,13 +1,14 @@
-"""Maximum bytes of the transactions of a block."""
+"""Valid consensus parameters, and maximum bytes of the transactions of a block."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...domain.block import Evidence
-from ...domain.params import BlockParams
+from ...domain.params import BlockParams, ConsensusParams
+from ...domain.validator import ED25519, SECP256K1
+from ..protobuf import varint
 from . import messages
-from .protobuf import varint
 
 # CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
 MAX_BLOCK_BYTES = 100 * 1024 * 1024
@@ -18,6 +19,31 @@ _MAX_HEADER = 626
 _MAX_COMMIT = 94
 # Includes the tag and the length prefix.
 _MAX_SIGNATURE = 111
+
+_KEY_TYPES = (ED25519, SECP256K1, "sr25519", "bls12_381")
+
+
+def check_params(params: ConsensusParams) -> None:
+    """Raise :exc:`ValueError` naming the first invalid parameter.
+
+    CometBFT: ConsensusParams.ValidateBasic.
+    """
+    block, evidence = params.block, params.evidence
+    rules = {
+        f"block.max_bytes is -1 or 1 to {MAX_BLOCK_BYTES}": block.max_bytes == -1
+        or 0 < block.max_bytes <= MAX_BLOCK_BYTES,
+        "block.max_gas is -1 or more": block.max_gas >= -1,
+        "evidence.max_age_num_blocks is above 0": evidence.max_age_num_blocks > 0,
+        "evidence.max_age_duration is above 0": evidence.max_age_duration > 0,
+        "evidence.max_bytes is 0 or more": evidence.max_bytes >= 0,
+        f"validator.pub_key_types are some of {', '.join(_KEY_TYPES)}": bool(
+            params.validator.pub_key_types
+        )
+        and all(kind in _KEY_TYPES for kind in params.validator.pub_key_types),
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise ValueError(f"consensus parameters: {rule}")
 
 
 def tx_bytes(tx: bytes) -> int:

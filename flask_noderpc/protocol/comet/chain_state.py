@@ -12,9 +12,10 @@ from ...domain.genesis import Genesis
 from ...domain.params import ConsensusParams
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock
-from . import blocktime, hashes, merkle, validators
+from . import hashes, merkle, validators
+from .blocksize import check_params
+from .commits import median_time
 from .keys import commit_vote, verify_vote
-from .limits import check_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class ChainState:
         if self.is_genesis:
             return self.time
         with _as_invalid_block(f"block {self.height + 1}"):
-            return blocktime.median_time(commit, self.last_validators)
+            return median_time(commit, self.last_validators)
 
     def next_state(
         self, block_id: BlockID, time: int, commit: Commit, results: BlockResults

@@ -1,4 +1,4 @@
-"""Verification of the voting power behind a commit.
+"""Verification of the voting power behind a commit, and the BFT time of its votes.
 
 CometBFT: types/validation.go, the variant that checks all signatures, with its error texts.
 """
@@ -84,3 +84,23 @@ def _check_signature(chain_id: str, commit: Commit, index: int, signer: Validato
     if not verify_vote(commit_vote(commit, index), chain_id, signer.pub_key):
         shown = commit.signatures[index].signature.hex().upper()
         raise ValueError(f"wrong signature (#{index}): {shown}")
+
+
+def median_time(commit: Commit, validators: ValidatorSet) -> int:
+    """Return the median vote time, weighted by power, without absent votes.
+
+    ``validators`` is the set that signed the commit. CometBFT: the first time, in
+    ascending order, at which half of the power that voted is reached.
+    """
+    weighted = sorted(
+        (sig.timestamp, validators.by_address[sig.validator_address][1].voting_power)
+        for sig in commit.signatures
+        if sig.block_id_flag != BlockIDFlag.ABSENT
+        and sig.validator_address in validators.by_address
+    )
+    remaining = sum(power for _, power in weighted) // 2
+    for time_ns, power in weighted:
+        if remaining <= power:
+            return time_ns
+        remaining -= power
+    raise ValueError("a commit without votes has no median time")

@@ -19,8 +19,8 @@ from ...domain.block import (
 )
 from ...domain.params import ConsensusParams
 from ...domain.validator import PublicKey, ValidatorSet
+from ..protobuf import blob, integer, message, string, timestamp, varint
 from . import merkle, messages
-from .protobuf import blob, integer, message, string, timestamp, varint
 
 # CometBFT: types.BlockPartSizeBytes.
 PART_SIZE = 65536

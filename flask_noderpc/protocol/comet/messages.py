@@ -16,7 +16,7 @@ from ...domain.block import (
     Vote,
 )
 from ...domain.validator import SECP256K1, PublicKey, Validator
-from .protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
+from ..protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
 
 
 def version(value: Version) -> bytes:

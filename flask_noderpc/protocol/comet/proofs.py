@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from ...domain.abci import ProofOp
 from ...domain.block import MerkleProof
+from ..protobuf import blob, delimited, integer, message
 from . import merkle
-from .protobuf import blob, delimited, integer, message
 
 
 def pair_hash(key: bytes, value: bytes) -> bytes:

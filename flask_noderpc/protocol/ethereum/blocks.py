@@ -27,7 +27,7 @@ from . import ethermint, rlp
 from .bloom import union
 from .consensus import encode_block, encode_header, encode_receipt
 from .execution import Executed, numbered, receipts
-from .fees import next_base_fee
+from .gas import next_base_fee
 from .keccak import keccak
 from .roots import EMPTY_ROOT, ordered_root
 

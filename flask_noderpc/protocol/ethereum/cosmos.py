@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from ...domain.ethereum import ACCESS_LIST, DYNAMIC_FEE
 from ...errors import InvalidTransaction
-from . import protobuf, rlp
+from .. import protobuf
+from ..protobuf import Message
+from . import rlp
 from .hexadecimal import from_hex
-from .protobuf import Message
 
 # Forks of Ethermint keep the message's name and change the package's.
 _MESSAGE = ".MsgEthereumTx"

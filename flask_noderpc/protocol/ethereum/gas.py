@@ -1,4 +1,4 @@
-"""Intrinsic gas of a transaction (Prague)."""
+"""Intrinsic gas of a transaction (Prague), and the base fee of the next block."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ _INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
 
 MAX_INITCODE = 2 * 24_576
 """EIP-3860: bytes of the code that creates a contract."""
+
+# EIP-1559: ratio of a block's gas limit to its gas target, and divisor of the largest change
+# of the fee.
+ELASTICITY = 2
+CHANGE_DENOMINATOR = 8
 
 
 def intrinsic_gas(
@@ -38,3 +43,20 @@ def floor_gas(data: bytes) -> int:
     """EIP-7623: what a transaction with so much calldata costs at least."""
     zeros = data.count(0)
     return _TX + _FLOOR * (zeros + 4 * (len(data) - zeros))
+
+
+def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
+    """Return the base fee of the next block by EIP-1559; 0 on a chain without base fees."""
+    target = gas_limit // ELASTICITY
+    if not fee or not target:
+        return fee
+    change = fee * abs(gas_used - target) // target // CHANGE_DENOMINATOR
+    if gas_used > target:
+        return fee + max(1, change)
+    return fee - change if gas_used < target else fee
+
+
+def fee_of_empty_block_before(fee: int) -> int:
+    """Return the base fee of an empty block whose successor has the base fee ``fee``."""
+    whole, rest = divmod(fee, CHANGE_DENOMINATOR - 1)
+    return CHANGE_DENOMINATOR * whole + rest

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import protobuf
+from .. import protobuf
+from ..protobuf import Message
 from .ethermint import RawLog
 from .hexadecimal import from_hex
-from .protobuf import Message
 
 # Forks keep the message's name and change the package's.
 _RESPONSE = ".MsgEthereumTxResponse"

@@ -13,7 +13,7 @@ from .... import jsoncodec
 from ....domain.evm import AccountOverride, Overrides, StateChange
 from ....domain.params import BlockParams, ConsensusParamsUpdate
 from ....errors import ConfigurationError, InvalidTransaction
-from ....protocol.ethereum.fees import fee_of_empty_block_before
+from ....protocol.ethereum.gas import fee_of_empty_block_before
 from .genesis import accounts
 
 # Neither a transaction type nor the first byte of RLP.

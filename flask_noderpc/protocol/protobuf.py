@@ -1,8 +1,18 @@
-"""The little of protobuf that reading a Cosmos SDK transaction needs."""
+"""Protobuf: encoding of the fields of hashed messages, and reading of messages by number.
+
+Callers write fields in ascending order; zero scalars and empty bytes are left out; an embedded
+message is left out only by the caller.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+
+from ..domain.time import SECOND
+
+_SFIXED64 = struct.Struct("<q").pack
+_MASK = (1 << 64) - 1
 
 Value = int | bytes
 """A varint as a number; fixed sizes and everything with a length as bytes."""
@@ -14,7 +24,54 @@ _MAX_VARINT = 10
 # Nothing that a chain takes has as many; reading them would only cost time.
 _MAX_FIELDS = 1 << 15
 
-_MASK = (1 << 64) - 1
+
+def varint(value: int) -> bytes:
+    """Encode a varint; a negative int64 takes ten bytes."""
+    value &= _MASK
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def integer(number: int, value: int) -> bytes:
+    """A varint field, left out at zero."""
+    return varint(number << 3) + varint(value) if value else b""
+
+
+def sfixed64(number: int, value: int) -> bytes:
+    """A fixed eight-byte field, left out at zero."""
+    return varint(number << 3 | 1) + _SFIXED64(value) if value else b""
+
+
+def message(number: int, body: bytes) -> bytes:
+    """An embedded message, written even when empty."""
+    return varint(number << 3 | 2) + varint(len(body)) + body
+
+
+def blob(number: int, value: bytes) -> bytes:
+    """A bytes field, left out when empty."""
+    return message(number, value) if value else b""
+
+
+def string(number: int, value: str) -> bytes:
+    """A text field, left out when empty."""
+    return blob(number, value.encode())
+
+
+def timestamp(time_ns: int) -> bytes:
+    """Encode ``google.protobuf.Timestamp``, without tag and length."""
+    seconds, nanos = divmod(time_ns, SECOND)
+    return integer(1, seconds) + integer(2, nanos)
+
+
+def delimited(body: bytes) -> bytes:
+    """Return the body with its length before it."""
+    return varint(len(body)) + body
 
 
 class Malformed(ValueError):
@@ -28,14 +85,14 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         count += 1
         if count > _MAX_FIELDS:
             raise Malformed(f"more than {_MAX_FIELDS} fields")
-        key, at = _varint(message, at)
+        key, at = _read_varint(message, at)
         number, wire = key >> 3, key & 7
         if wire == _VARINT:
-            value, at = _varint(message, at)
+            value, at = _read_varint(message, at)
             yield number, value
             continue
         if wire == _DELIMITED:
-            size, at = _varint(message, at)
+            size, at = _read_varint(message, at)
         elif wire in _SIZES:
             size = _SIZES[wire]
         else:
@@ -46,7 +103,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         at += size
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _read_varint(message: bytes, at: int) -> tuple[int, int]:
     """A number, and where the next thing begins."""
     value = 0
     for position, byte in enumerate(message[at : at + _MAX_VARINT]):
