@@ -149,7 +149,7 @@ def test_evidence_of_the_document_is_not_decoded(backend: chain.PeeredBackend) -
         DOCUMENT.decode(rpc_results.ResultBlock, document)
 
 
-@pytest.mark.parametrize("result", NOT_DECODED)
+@pytest.mark.parametrize("result", sorted(NOT_DECODED, key=repr))
 @EVERY_DIALECT
 def test_the_state_of_consensus_is_not_decoded(dialect: Dialect, result: type) -> None:
     with pytest.raises(TypeError, match=f"does not decode {result.__name__}"):
