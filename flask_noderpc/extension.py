@@ -124,9 +124,9 @@ class NodeRPC:
         for rule, endpoint, handler in sockets:
             mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
         # Each costs every request some time.
-        if mount.refuses_hosts:
+        if mount.views.policy.refuses_hosts:
             app.before_request_funcs.setdefault(name, []).append(mount.views.refuse_host)
-        if mount.adds_headers:
+        if mount.views.policy.adds_headers:
             app.after_request_funcs.setdefault(name, []).append(mount.views.add_headers_to)
             # CometBFT: its own 404 has them too.
             app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from flask import Response, current_app, request, url_for
+from flask import Response, current_app, request
 
 from .backends.base.backend import ChainBackend
 from .cometbft.routes import UNSAFE_ROUTES
-from .errors import ConfigurationError, NodeRPCError, NotSupported
+from .errors import ConfigurationError, NotSupported
 from .events.feed import Feed, HeightSource
 from .events.messages import messages_at
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
 from .jsonrpc.describe import DISCOVER, with_discover
 from .jsonrpc.dispatch import Dispatcher
-from .jsonrpc.failures import to_rpc_error
 from .jsonrpc.guard import Authorize, Guard
 from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session
@@ -33,12 +32,9 @@ from .settings import Settings
 from .web.call_log import log_call
 from .web.connection import Connection, Timing
 from .web.connections import Connections
-from .web.index import index_page, plain_index
-from .web.rule_conflicts import has_get
+from .web.index import Index
 from .web.rules.admit import Policy
-from .web.rules.cors import Cors
 from .web.rules.head import EVM, RPC
-from .web.rules.origin import ANY, OriginPolicy
 from .web.service_pages import service_pages
 from .web.views import View, Views
 from .web.websocket import WebSocketRoutes
@@ -83,7 +79,7 @@ class Mount:
         self.settings = settings
         self._dialect = dialect
         self._guard = Guard(settings.allow_methods, settings.deny_methods)
-        self._allowed_routes = RouteTable(r for r in self.routes if self._guard.has(r.name))
+        allowed_routes = RouteTable(r for r in self.routes if self._guard.has(r.name))
         self._waiters = WaiterLimit(
             settings.max_waiting_calls,
             "NODERPC_MAX_WAITING_CALLS",
@@ -122,11 +118,12 @@ class Mount:
         self._feed = Feed(
             HeightSource(backend, self._publish), wanted=lambda: len(self._hub) > 0
         )
+        index = Index(allowed_routes, backend, self.start, dialect, settings.exclude_routes)
         self.views = Views(
-            _policy(settings, dialect),
+            Policy.of(settings, dialect),
             self._dispatcher,
             self._evm.dispatcher if self._evm else None,
-            self._index,
+            index.page,
             authorize,
         )
         self._limits = Limits(
@@ -144,7 +141,7 @@ class Mount:
         self._pages = service_pages(
             self.start,
             backend,
-            self._described,
+            index.described,
             dialect,
             metrics_page(backend, self.memory) if settings.metrics else None,
         )
@@ -171,7 +168,7 @@ class Mount:
             for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
                 yield rule, f"rpc{add_headers_to}{suffix}", posts, self.views.rpc
                 if _INDEX not in self.settings.exclude_routes:
-                    yield rule, f"index{add_headers_to}{suffix}", ["GET"], self._page
+                    yield rule, f"index{add_headers_to}{suffix}", ["GET"], self.views.index
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
                     yield (
@@ -216,27 +213,6 @@ class Mount:
         """Paths that a real node has only for websockets."""
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
-    def _page(self, **_: object) -> Response | str:
-        # CometBFT: it is the body that makes a call, not the method.
-        return self.views.rpc() if self._dialect.http.any_method else self._index()
-
-    @property
-    def adds_headers(self) -> bool:
-        """True if responses get headers of this mount."""
-        has_cors = bool(self.settings.cors_origins)
-        restricts = self.views.policy.origins.restrict_reading
-        return self._dialect.http.server_time or has_cors or restricts
-
-    @property
-    def refuses_hosts(self) -> bool:
-        """True if there may be hosts that are not served."""
-        return ANY not in self.settings.allowed_hosts
-
-    @property
-    def asks_host(self) -> bool:
-        """True if the host authorizes each call."""
-        return self.views.authorizes
-
     def mark_unmatched(self, response: Response) -> Response:
         """The same, on the answer to a request below this mount that no rule matched."""
         if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
@@ -261,33 +237,6 @@ class Mount:
         """Have no more of them than a server with few files can hold."""
         self._connections.lower(websockets)
         self._waiters.lower(waiting)
-
-    def _index(self) -> Response | str:
-        left_out = self._left_out()
-        if self._dialect.http.plain_index:
-            ignored = self._dialect.ignored
-            base = request.host + url_for(".rpc", **(request.view_args or {}))
-            return plain_index(self._allowed_routes, base, left_out, ignored)
-        try:
-            self.start()
-            return index_page(self._allowed_routes, self.backend, left_out)
-        except NodeRPCError as error:
-            return index_page(
-                self._allowed_routes, None, left_out, to_rpc_error(error).text_with_hint
-            )
-
-    def _left_out(self) -> tuple[str, ...]:
-        """The routes whose path is the host's, by a setting or by a rule of its own."""
-        excluded = self.settings.exclude_routes
-        names = [route.name for route in self._allowed_routes if route.name not in excluded]
-        taken = (
-            name for name in names if not has_get(current_app, f"{request.blueprint}.{name}")
-        )
-        return (*excluded, *taken)
-
-    def _described(self) -> list[Route[Any]]:
-        left_out = self._left_out()
-        return [route for route in self._allowed_routes if route.name not in left_out]
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
         """Websocket rules to register: rule, endpoint, handler."""
@@ -356,22 +305,6 @@ class Mount:
         self._feed.stop()
         if self._evm is not None:
             self._evm.stop()
-
-
-def _policy(settings: Settings, dialect: Dialect) -> Policy:
-    """Return the HTTP rules of a mount."""
-    return Policy(
-        OriginPolicy(
-            settings.read_origins, settings.write_origins, settings.allowed_hosts, settings.dev
-        ),
-        Cors(settings.cors_origins, settings.cors_headers),
-        settings.max_body_bytes,
-        settings.evm_max_body_bytes,
-        takes_forms=dialect.http.any_method,
-        page_for_empty_body=dialect.envelope.empty_body_is_index
-        and _INDEX not in settings.exclude_routes,
-        server_time=dialect.http.server_time,
-    )
 
 
 def _propagates() -> bool:

@@ -5,18 +5,22 @@ What changes state is no link: crawlers, prefetching browsers and curious reader
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, render_template, request, url_for
+from flask import Response, current_app, render_template, request, url_for
 from markupsafe import escape
 
 from ..backends.base.backend import ChainBackend
+from ..errors import NodeRPCError
+from ..jsonrpc.failures import to_rpc_error
 from ..jsonrpc.params import Params, specs
 from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..protocol.comet.hashes import tx_hash
+from ..wire.dialect import Dialect
+from .rule_conflicts import has_get
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,49 @@ class Link:
     """``None`` of what changes state, and while the chain has nothing that it could show."""
     note: str = ""
     """Why there is no link."""
+
+
+class Index:
+    """Index page of one mount, without the routes in ``excluded``."""
+
+    def __init__(
+        self,
+        routes: RouteTable,
+        backend: ChainBackend,
+        start: Callable[[], None],
+        dialect: Dialect,
+        excluded: tuple[str, ...],
+    ) -> None:
+        self._routes = routes
+        self._backend = backend
+        self._start = start
+        self._dialect = dialect
+        self._excluded = excluded
+
+    def page(self) -> Response | str:
+        """Return the page, as the dialect has it."""
+        left_out = self._left_out()
+        if self._dialect.http.plain_index:
+            base = request.host + url_for(".rpc", **(request.view_args or {}))
+            return plain_index(self._routes, base, left_out, self._dialect.ignored)
+        try:
+            self._start()
+            return index_page(self._routes, self._backend, left_out)
+        except NodeRPCError as error:
+            return index_page(self._routes, None, left_out, to_rpc_error(error).text_with_hint)
+
+    def _left_out(self) -> tuple[str, ...]:
+        """Return the routes whose path is the host's, by a setting or by a rule of its own."""
+        names = [route.name for route in self._routes if route.name not in self._excluded]
+        taken = (
+            name for name in names if not has_get(current_app, f"{request.blueprint}.{name}")
+        )
+        return (*self._excluded, *taken)
+
+    def described(self) -> list[Route[Any]]:
+        """Return the routes that the mount serves by GET."""
+        left_out = self._left_out()
+        return [route for route in self._routes if route.name not in left_out]
 
 
 def index_page(

@@ -48,11 +48,6 @@ class Views:
         self._index = index
         self._authorize = authorize
 
-    @property
-    def authorizes(self) -> bool:
-        """True if the host decides about each call."""
-        return self._authorize is not None
-
     # The variables of a url_prefix are the host's business; its hooks see them.
 
     def route(self, name: str) -> View:
@@ -88,6 +83,11 @@ class Views:
         if not body and self.policy.page_for_empty_body:
             return self._index()
         return _answer(head, self._dispatcher.post(body, self._bound(found.permissions)))
+
+    def index(self, **_: object) -> Response | str:
+        """Answer a GET of the root."""
+        # CometBFT: it is the body that makes a call, not the method.
+        return self.rpc() if self.policy.takes_forms else self._index()
 
     def evm(self, **_: object) -> Response:
         """Answer a JSON-RPC body of the EVM layer."""

@@ -16,11 +16,13 @@ from ...errors import (
     ParseError,
 )
 from ...jsonrpc.context import Permissions
+from ...settings import Settings
+from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
 from .client import client_of
 from .cors import Cors
 from .head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, Response, plain_text
-from .origin import BROWSER_HEADERS, OriginPolicy
+from .origin import ANY, BROWSER_HEADERS, OriginPolicy
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
 
@@ -46,6 +48,35 @@ class Policy:
     """True if a request without a body is answered with the index page."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``."""
+
+    @classmethod
+    def of(cls, settings: Settings, dialect: Dialect) -> Policy:
+        """Return the rules that settings and a dialect make."""
+        has_index = "index" not in settings.exclude_routes
+        return cls(
+            OriginPolicy(
+                settings.read_origins,
+                settings.write_origins,
+                settings.allowed_hosts,
+                settings.dev,
+            ),
+            Cors(settings.cors_origins, settings.cors_headers),
+            settings.max_body_bytes,
+            settings.evm_max_body_bytes,
+            takes_forms=dialect.http.any_method,
+            page_for_empty_body=dialect.envelope.empty_body_is_index and has_index,
+            server_time=dialect.http.server_time,
+        )
+
+    @property
+    def adds_headers(self) -> bool:
+        """True if every response gets headers."""
+        return self.server_time or bool(self.cors.origins) or self.origins.restrict_reading
+
+    @property
+    def refuses_hosts(self) -> bool:
+        """True if there may be hosts that are not served."""
+        return ANY not in self.origins.hosts
 
 
 class Admitted(NamedTuple):
