@@ -51,7 +51,9 @@ class Running:
             self.chain.close()
             raise
         names = "eth,net,web3,txpool,debug"
-        app = app_for(self.chain, json_rpc_enable=True, **{"evm_api": names, **settings})
+        # A busy machine may be slow.
+        settings = {"evm_api": names, "evm_timeout": 60, **settings}
+        app = app_for(self.chain, json_rpc_enable=True, **settings)
         self._client = app.test_client()
 
     def close(self) -> None:
