@@ -48,4 +48,4 @@ const said = (error) =>
     .filter(Boolean)
     .join(" ");
 
-module.exports = { ...client, block, live };
+module.exports = { ...helpers, block, live };
