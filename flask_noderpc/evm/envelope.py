@@ -93,11 +93,11 @@ class GethEnvelope(Envelope):
 
     def code(self, error: RPCError) -> int:
         """Return the code of an error."""
-        return _told(error)[0]
+        return _code_and_text(error)[0]
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """A reply with an error object."""
-        code, text = _told(error)
+        code, text = _code_and_text(error)
         body: dict[str, object] = {"code": code, "message": text}
         if isinstance(error, EvmError) and error.data is not None:
             body["data"] = error.data
@@ -107,7 +107,7 @@ class GethEnvelope(Envelope):
         )
 
 
-def _told(error: RPCError) -> tuple[int, str]:
+def _code_and_text(error: RPCError) -> tuple[int, str]:
     match error:
         case BatchTooLarge():
             return error.code, "batch too large (NODERPC_EVM_MAX_BATCH raises it)"

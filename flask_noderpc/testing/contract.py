@@ -164,7 +164,7 @@ class ChainBackendContract(ABC):
             with pytest.raises(ResultNotFound):
                 backend.consensus_params(height)
 
-    def test_the_genesis_is_kept(self, backend: ChainBackend, chain: SampleChain) -> None:
+    def test_the_genesis_is_stored(self, backend: ChainBackend, chain: SampleChain) -> None:
         """The genesis comes back whole."""
         assert backend.genesis() == chain.genesis
 

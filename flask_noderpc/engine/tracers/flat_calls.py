@@ -72,7 +72,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
     def _entry(self, call: dict[str, Any], path: list[int], count: int) -> dict[str, Any]:
         origin, error = self.origin, call.get("error", "")
-        entry = _told(call) | {
+        entry = _action_and_result(call) | {
             "blockHash": origin and data(origin.block_hash),
             "blockNumber": origin.block_number if origin else 0,
             "subtraces": count,
@@ -93,7 +93,7 @@ class _FlatCalls(MultiTracer, Recorder):
         return next((own for start, own in _PARITY.items() if error.startswith(start)), error)
 
 
-def _told(call: dict[str, Any]) -> dict[str, Any]:
+def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
     """Return action and result of a message, with the members of its kind."""
     kind, value = call["type"], call.get("value", "0x0")
     asked = {"from": call["from"], "gas": call["gas"], "value": value}

@@ -197,10 +197,10 @@ class StorageKeys(ParamField):
             raise ValueError(
                 f"too many storage keys requested (max {_MOST_SLOTS}, got {len(value)})"
             )
-        return tuple((_told(each), read_key(each)) for each in value)
+        return tuple((_echoed_key(each), read_key(each)) for each in value)
 
 
-def _told(key: Any) -> str:
+def _echoed_key(key: Any) -> str:
     """geth: a whole word stays one, and anything else becomes a number."""
     word = read_key(key)
     return hex.data(word) if len(key) == 66 else hex.quantity(int.from_bytes(word))
