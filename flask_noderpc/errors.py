@@ -55,7 +55,11 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 def short_repr(value: object) -> str:
     """Return the repr of a value for an error message, shortened if it is long."""
-    return _SHORT.repr(value)
+    try:
+        return _SHORT.repr(value)
+    except ValueError:
+        # CPython writes no integer of more than 4,300 digits.
+        return f"<{type(value).__name__}>"
 
 
 class NodeRPCError(Exception):

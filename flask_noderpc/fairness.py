@@ -63,7 +63,9 @@ class FairLimit(Generic[E]):
         """Remove an entry, if it is there."""
         client = self._owners.pop(entry, None)
         if client is not None:
-            self._owned -= Counter((client,))
+            self._owned[client] -= 1
+            if not self._owned[client]:
+                del self._owned[client]
 
     def touch(self, entry: E) -> None:
         """Make an entry the newest."""

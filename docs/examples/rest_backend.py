@@ -3,8 +3,9 @@
 import threading
 import time
 from functools import cache
+from http.client import HTTPException
 from typing import Any, TypeVar
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -66,14 +67,17 @@ class RestClient:
     def _fetch(self, url: str) -> bytes:
         deadline = time.monotonic() + self._timeout
         try:
-            with urlopen(url, timeout=self._timeout) as response:
+            with self._opened(url) as response:
                 return self._read(response, deadline)
+        except (HTTPException, OSError, ValueError) as error:
+            raise BackendError(f"the node can't be reached: {str(error)[:200]}") from None
+
+    def _opened(self, url: str) -> Any:
+        try:
+            return urlopen(url, timeout=self._timeout)
         except HTTPError as error:
             # CometBFT: a call that failed is a 500, whose body is the JSON-RPC error.
-            with error:
-                return self._read(error, deadline)
-        except (URLError, OSError, ValueError) as error:
-            raise BackendError(f"the node can't be reached: {str(error)[:200]}") from None
+            return error
 
     def _read(self, response: Any, deadline: float) -> bytes:
         body = bytearray()

@@ -424,16 +424,17 @@ class Dispatcher:
 
     def check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""
+        # First: who may not call learns nothing of the methods that there are.
+        check_authorized(permissions, name)
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
-        check_authorized(permissions, name)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
+        check_authorized(caller.permissions, name)
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
-        check_authorized(caller.permissions, name)
         if endpoint.route.writes and not caller.permissions.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"

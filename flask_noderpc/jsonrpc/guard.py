@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,6 +25,10 @@ the handshake's request."""
 
 WEBSOCKET = "websocket"
 
+# RFC 9110, 5.1.
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OF_THE_SERVER = {"connection", "content-length", "transfer-encoding"}
+
 
 @dataclass(frozen=True, slots=True)
 class Denied:
@@ -41,9 +46,20 @@ class Denied:
         """Raise ``ValueError`` for what no HTTP response can have."""
         if not 400 <= HTTPStatus(self.status) < 600:
             raise ValueError(f"Denied(status={self.status}): from 400 to 599 is needed")
-        for text in (part for header in self.headers.items() for part in header):
-            if not (isinstance(text, str) and text.isascii() and text.isprintable()):
-                raise ValueError(f"Denied(headers=...): {short_repr(text)} is no header text")
+        headers = dict(self.headers)
+        for name, value in headers.items():
+            if not (isinstance(name, str) and _FIELD_NAME.fullmatch(name)):
+                raise ValueError(f"Denied(headers=...): {short_repr(name)} is no header's name")
+            if name.lower() in _OF_THE_SERVER:
+                raise ValueError(f"Denied(headers=...): {name} is set by the server")
+            if not (isinstance(value, str) and value.isascii() and value.isprintable()):
+                raise ValueError(f"Denied(headers=...): {short_repr(value)} is no header text")
+        if not isinstance(self.message, str):
+            raise ValueError(f"Denied(message={short_repr(self.message)}): a text is needed")
+        # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't have.
+        self.message.encode()
+        # A copy: a later change would not be checked.
+        object.__setattr__(self, "headers", headers)
 
 
 def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:

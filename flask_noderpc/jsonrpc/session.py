@@ -188,8 +188,10 @@ class Session(WebSocketSession[Query, Query]):
 
     def close(self) -> None:
         """Finish all calls, and end all subscriptions."""
-        self.settle()
-        super().close()
+        try:
+            self.settle()
+        finally:
+            super().close()
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
         """Return CometBFT's notice of the end of a subscription."""

@@ -76,7 +76,11 @@ class DirectAdapter:
         reply = self._reply(found, dispatcher, environ)
         if reply is None:
             return None
-        return Answer(render(found, reply, int(time.time())), reply.reproducible)
+        # A page's permissions depend on its address too, by which nothing is cached.
+        by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
+        return Answer(
+            render(found, reply, int(time.time())), None if by_address else reply.reproducible
+        )
 
     def _reply(
         self, admitted: Admitted, dispatcher: Dispatcher, environ: Mapping[str, Any]

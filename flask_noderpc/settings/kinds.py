@@ -29,6 +29,9 @@ def _text(value: object) -> str:
         return str(value)
     if not isinstance(value, str) or not value:
         raise ValueError("a text is needed (quote a value that looks like a JSON number)")
+    if not value.isascii():
+        # Of bytes that are no UTF-8, Python makes surrogates.
+        value.encode()
     return value
 
 
@@ -77,15 +80,17 @@ def _switch(value: object) -> bool:
     raise ValueError("true or false is needed")
 
 
-def integer(minimum: int, label: str = "INTEGER") -> Kind:
-    """Return the kind of whole numbers of at least a minimum."""
+def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> Kind:
+    """Return the kind of whole numbers between a minimum and a maximum."""
+    most = "" if maximum == math.inf else f", at most {maximum}"
 
     def read(value: object) -> int:
         if isinstance(value, str) and value.isascii() and value.isdecimal():
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise ValueError(f"a whole number of at least {minimum} is needed")
-        return value
+        is_bool = isinstance(value, bool)
+        if isinstance(value, int) and not is_bool and minimum <= value <= maximum:
+            return value
+        raise ValueError(f"a whole number of at least {minimum}{most} is needed")
 
     return Kind(label, read)
 
@@ -95,7 +100,7 @@ def _number(value: object) -> float:
         return math.nan
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return math.nan
 
 
@@ -142,6 +147,7 @@ PATH = Kind("PATH", _path)
 OPTIONAL_PATH = Kind("PATH", _maybe_path)
 SWITCH = Kind("", _switch)
 COUNT = integer(1)
+PROCESSES = integer(1, maximum=1000)
 BYTES = integer(1, "BYTES")
 SECONDS = Kind("SECONDS", _seconds)
 AMOUNT = Kind("NUMBER", _amount)

@@ -17,6 +17,7 @@ from .kinds import (
     OPTIONAL_PATH,
     ORIGINS,
     PATH,
+    PROCESSES,
     SECONDS,
     SWITCH,
     TEXT,
@@ -294,7 +295,7 @@ class Settings:
     workers: int = setting(
         "server",
         1,
-        COUNT,
+        PROCESSES,
         "Serving processes. With more than one, ``noderpc start`` adds one that produces.",
     )
     server_threads: int | None = setting(

@@ -285,11 +285,38 @@ def test_a_denied_handshake_has_the_status_and_headers(app: Flask) -> None:
         lambda: Denied(600),
         lambda: Denied(401, {"WWW-Authenticate": "a\r\nSet-Cookie: b"}),
         lambda: Denied(401, {"X": cast(str, 7)}),
+        lambda: Denied(401, {"A B: c": "x"}),
+        lambda: Denied(401, {"": "x"}),
+        lambda: Denied(401, {"Transfer-Encoding": "chunked"}),
+        lambda: Denied(401, message=cast(str, 5)),
+        lambda: Denied(401, message="\ud800"),
     ],
 )
 def test_a_denial_that_no_response_can_have_is_refused(made: Callable[[], Denied]) -> None:
-    with pytest.raises(ValueError, match=r"is no header text|from 400 to 599|not a valid HTTP"):
+    with pytest.raises(
+        ValueError, match=r"Denied\(|from 400 to 599|not a valid HTTP|surrogates"
+    ):
         made()
+
+
+def test_a_denial_keeps_the_headers_that_were_checked() -> None:
+    headers = {"WWW-Authenticate": "Bearer"}
+    denied = Denied(401, headers)
+    headers["A"] = "x\r\nB: c"
+    assert denied.headers == {"WWW-Authenticate": "Bearer"}
+
+
+def test_calls_of_unknown_methods_are_denied_too(app: Flask) -> None:
+    for found in ways(app, authorize=lambda request, method: Denied(401, CHALLENGE)):
+        client = found.app.test_client()
+        for path, method in (("/", "nope"), ("/evm", "eth_nope"), ("/evm", "eth_subscribe")):
+            call = {"jsonrpc": "2.0", "id": 1, "method": method}
+            known = call | {"method": "eth_chainId" if path == "/evm" else "health"}
+            for body in (call, [known, call]):
+                answer = client.post(path, json=body)
+                assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+                assert method not in answer.text or "not authorized" in answer.text
 
 
 @pytest.fixture

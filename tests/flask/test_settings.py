@@ -65,6 +65,15 @@ def test_values_are_read_in_the_forms_that_people_write(
     assert getattr(read(**{name: given}), name) == value
 
 
+@pytest.mark.parametrize("name", ["max_batch", "block_interval"])
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_number_of_any_size_is_refused_in_one_line(name: str, digits: int) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**{name: -(10**digits)})
+
+    assert len(str(caught.value)) < 200
+
+
 @pytest.mark.parametrize(
     ("name", "given", "needed"),
     [
@@ -92,6 +101,8 @@ def test_values_are_read_in_the_forms_that_people_write(
         ("max_batch", True, "at least 1"),
         ("max_batch", "-1", "at least 1"),
         ("max_batch", "²", "at least 1"),
+        ("workers", 10**20, "at most 1000"),
+        ("database", "/\udcff/x", "surrogates"),
         ("exclude_routes", 5, "a list of names"),
         ("exclude_routes", [5], "a list of names"),
         ("write_origins", "wallet.example", "'wallet.example' is no origin: https://"),

@@ -327,6 +327,16 @@ def test_an_etag_that_a_proxy_has_weakened_is_known(
     assert (again.status_code, again.data) == (304, b"")
 
 
+@pytest.mark.parametrize("form", ['"other"', '"*"', '"a,{}"', '"other", *'])
+def test_other_etags_get_the_whole_answer(backend: sample.PeeredBackend, form: str) -> None:
+    client = app_for(backend).test_client()
+    etag = client.get("/block?height=2").headers["ETag"].strip('"')
+
+    again = client.get("/block?height=2", headers={"If-None-Match": form.format(etag)})
+
+    assert again.status_code == 200
+
+
 def test_only_chain_only_answers_have_an_etag(backend: sample.PeeredBackend) -> None:
     client = app_for(backend).test_client()
     assert "ETag" not in client.get("/num_unconfirmed_txs").headers

@@ -14,7 +14,7 @@ from flask import current_app, request_started
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
-from flask_noderpc.server.direct import DirectAdapter
+from flask_noderpc.server.direct import Answer, DirectAdapter
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
@@ -211,6 +211,30 @@ def test_a_header_of_http_1_0_is_answered_each_time(chain: EmbeddedChain) -> Non
     with serving(app_for(chain), ResponseCache(BYTES)) as served:
         for _ in range(2):
             assert ask(served.port, request).startswith(b"HTTP/1.0 200 OK\r\n")
+
+
+def test_what_a_page_may_read_on_a_development_chain_is_not_cached(
+    chain: EmbeddedChain,
+) -> None:
+    app = app_for(chain, dev=True, read_origins="https://only.example")
+    adapter = DirectAdapter(app, mounts(app)["noderpc"])
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/genesis",
+        "QUERY_STRING": "",
+        "HTTP_HOST": "localhost",
+        "wsgi.url_scheme": "http",
+    }
+    page = environ | {"HTTP_ORIGIN": "http://localhost:3000", "REMOTE_ADDR": "127.0.0.1"}
+    assert answered(adapter, page).reproducible is None
+    assert answered(adapter, page | {"REMOTE_ADDR": "10.0.0.9"}).response.status == 403
+    assert answered(adapter, environ).reproducible is not None
+
+
+def answered(adapter: DirectAdapter, environ: dict[str, str]) -> Answer:
+    answer = adapter.answer(environ)
+    assert answer is not None
+    return answer
 
 
 @pytest.mark.parametrize("surface", ["evm", "evm_ws"])

@@ -47,8 +47,12 @@ def render_refusal(head: Head, refusal: Refusal, dispatcher: Dispatcher) -> Resp
 def _is_known(head: Head, etag: str) -> bool:
     """Return true if the client has this result."""
     # RFC 9110, 13.1.2: a proxy that compresses makes the tag a weak one.
-    tags = re.findall(r'(?:[Ww]/)?"?([^",]+)"?', head.fields["HTTP_IF_NONE_MATCH"])
-    return head.method in ("GET", "HEAD") and not {"*", etag}.isdisjoint(map(str.strip, tags))
+    field = head.fields["HTTP_IF_NONE_MATCH"].strip()
+    # Some clients leave the quotes out.
+    tags = [
+        quoted or bare for quoted, bare in re.findall(r'(?:W/)?"([^"]*)"|([^",\s]+)', field)
+    ]
+    return head.method in ("GET", "HEAD") and (field == "*" or etag in tags)
 
 
 def added_headers(policy: Policy, head: Head, now: int) -> Iterator[tuple[str, str]]:
