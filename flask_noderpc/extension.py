@@ -129,7 +129,7 @@ class NodeRPC:
         if mount.views.policy.adds_headers:
             app.after_request_funcs.setdefault(name, []).append(mount.views.add_headers_to)
             # CometBFT: its own 404 has them too.
-            app.after_request_funcs.setdefault(None, []).append(mount.mark_unmatched)
+            app.after_request_funcs.setdefault(None, []).append(mount.add_headers_to_unmatched)
         refuse_overlap(app)
         request_started.connect(check_request, app)
 

@@ -162,18 +162,18 @@ class Mount:
         """Rules to register: rule, endpoint, methods, view."""
         every = _EVERY_METHOD if self._dialect.http.any_method else ["GET"]
         posts = [method for method in every if method != "GET"] or ["POST"]
-        for prefix, add_headers_to in self.prefixes():
+        for prefix, endpoint_suffix in self.prefixes():
             # With a prefix, its bare form answers too: a client's base URL has no slash.
             bare = has_prefix or prefix
             for suffix, rule in (("", f"{prefix}/"), ("_bare", prefix))[: 2 if bare else 1]:
-                yield rule, f"rpc{add_headers_to}{suffix}", posts, self.views.rpc
+                yield rule, f"rpc{endpoint_suffix}{suffix}", posts, self.views.rpc
                 if _INDEX not in self.settings.exclude_routes:
-                    yield rule, f"index{add_headers_to}{suffix}", ["GET"], self.views.index
+                    yield rule, f"index{endpoint_suffix}{suffix}", ["GET"], self.views.index
             for name in (*self.routes.by_name(), *self._websocket_names()):
                 if name not in self.settings.exclude_routes:
                     yield (
                         f"{prefix}/{name}",
-                        f"{name}{add_headers_to}",
+                        f"{name}{endpoint_suffix}",
                         every,
                         self.views.route(name),
                     )
@@ -213,8 +213,8 @@ class Mount:
         """Paths that a real node has only for websockets."""
         return tuple(WEBSOCKET_METHODS) if self._dialect.http.websocket_routes else ()
 
-    def mark_unmatched(self, response: Response) -> Response:
-        """The same, on the answer to a request below this mount that no rule matched."""
+    def add_headers_to_unmatched(self, response: Response) -> Response:
+        """Add this mount's headers to the 404 of a path below its prefix."""
         if request.url_rule is None and request.path.startswith(f"{self.prefix}/"):
             self.views.add_headers_to(response)
         return response
@@ -227,21 +227,21 @@ class Mount:
             yield
 
     def prepare(self, *, serves: bool) -> None:
-        """Have started in the background what the first call, or the first block, waits for."""
+        """Start the EVM executors in the background before the first call or block."""
         if self._evm is None:
             return
         with suppress(NotSupported):
             self.backend.evm().start(calls=serves, blocks=self.settings.produce)
 
     def limit(self, websockets: int, waiting: int) -> None:
-        """Have no more of them than a server with few files can hold."""
+        """Lower the limits to those of a server with few open files."""
         self._connections.lower(websockets)
         self._waiters.lower(waiting)
 
     def websockets(self) -> Iterable[tuple[str, str, Callable[[socket.socket, bytes], None]]]:
         """Websocket rules to register: rule, endpoint, handler."""
-        for prefix, add_headers_to in self.prefixes():
-            yield f"{prefix}/websocket", f"websocket{add_headers_to}", self.serve_websocket
+        for prefix, endpoint_suffix in self.prefixes():
+            yield f"{prefix}/websocket", f"websocket{endpoint_suffix}", self.serve_websocket
         if self._evm is not None:
             yield "/evm/ws", "evm_websocket", self._serve_evm_websocket
 

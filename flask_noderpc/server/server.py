@@ -101,9 +101,9 @@ class Handler(HeadWriter):
         self._raw_request: RawRequest | None = None
         """A request whose response may be cached."""
         self._answer: Answer | None = None
-        """Of the current request, if it was answered directly."""
-        self.apart = 0
-        """Above 0 for a websocket, and while the call waits for a block: others count those."""
+        """Direct answer to the current request, if there is one."""
+        self.exempt = 0
+        """Above 0 for a websocket and while a call waits: other limits count these."""
 
     def _await(self, what: Phase, seconds: float) -> None:
         self.since = time.monotonic()
@@ -176,7 +176,7 @@ class Handler(HeadWriter):
         return read
 
     def MessageClass(self, source: BinaryIO, *args: Any) -> Any:  # noqa: N802  # gevent's
-        """The headers, where they have one meaning."""
+        """Return the headers; refuse ambiguous ones."""
         try:
             lines = read_headers(source, self.request_version)
         except OSError:
@@ -204,7 +204,7 @@ class Handler(HeadWriter):
         return environ
 
     def handle_one_response(self) -> None:
-        """Answer, and let the others have their turn."""
+        """Answer the request, then let other connections be served."""
         super().handle_one_response()
         if not self._has_whole_body():
             # What comes now is no request.
@@ -228,7 +228,7 @@ class Handler(HeadWriter):
             response_cache.store(self._raw_request, answer.response, answer.reproducible)
 
     def _yield(self) -> None:
-        self.phase, self.apart = Phase.NOTHING, 0
+        self.phase, self.exempt = Phase.NOTHING, 0
         next_turn()
         self._bytes.has_read = False
 
@@ -265,7 +265,7 @@ class Handler(HeadWriter):
         return bool(body.position >= (body.content_length or 0))
 
     def drop(self) -> None:
-        """Let the peer have nothing more."""
+        """Shut the connection down."""
         with suppress(OSError, AttributeError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -310,36 +310,35 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         """Puts what trusted proxies say of the client into a WSGI environ."""
         self.ending = False
         self._open: dict[Any, Handler] = {}
-        """By the greenlets that serve them."""
-        self._greeting: dict[socket.socket, tuple[str, float]] = {}
-        """Clients of the open connections, and the times since which they are open."""
+        """Handlers of open connections, by their greenlets."""
+        self._tls_pending: dict[socket.socket, tuple[str, float]] = {}
+        """Clients of TLS handshakes in progress, and the times when they began."""
         self._clock: Any = None
-        # The node tells of them where they happen.
         for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
-            began.connect(self._set_apart)
-            ended.connect(self._take_back)
+            began.connect(self._exempt)
+            ended.connect(self._end_exemption)
 
     def start(self) -> None:
         """Begin to accept."""
         super().start()
-        self._clock = gevent.spawn(self._look_at_clock)
+        self._clock = gevent.spawn(self._enforce_deadlines)
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Agree on TLS, within the time for headers, and serve."""
         client, most = _client(address), self.limits.per_client
-        own = sum(client == other for other, _ in self._greeting.values())
+        own = sum(client == other for other, _ in self._tls_pending.values())
         if client and most is not None and own >= most:
             return
-        if len(self._greeting) >= self.limits.connections and not self._shorten_deadlines():
+        if len(self._tls_pending) >= self.limits.connections and not self._evict_handshake():
             return
-        self._greeting[sock] = client, time.monotonic()
+        self._tls_pending[sock] = client, time.monotonic()
         try:
             with gevent.Timeout(self.limits.header_s, TimeoutError()):
                 wrapped = self.wrap_socket(sock, **self.ssl_args)
         except OSError:
             return
         finally:
-            self._greeting.pop(sock, None)
+            self._tls_pending.pop(sock, None)
         with suppress(OSError), closing(wrapped):
             self.handle(wrapped, address)
 
@@ -364,17 +363,17 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         most = self.limits.per_client
         if client and most is not None:
             own = [each for each in self._open.values() if each.client == client]
-            if len(own) >= most and not self._make_room(own):
+            if len(own) >= most and not self._evict(own):
                 return _FULL_FOR_CLIENT
         if len(self._open) >= self.limits.connections:
-            here = [each for each in self._open.values() if not each.apart]
-            if len(here) >= self.limits.connections and not self._make_room(here):
+            here = [each for each in self._open.values() if not each.exempt]
+            if len(here) >= self.limits.connections and not self._evict(here):
                 return _FULL
         return b""
 
-    def _make_room(self, among: Collection[Handler]) -> bool:
-        """Drop the one that has waited the longest for its next request; where none does, the
-        one that has been slow for the longest."""
+    def _evict(self, among: Collection[Handler]) -> bool:
+        """Drop the connection that has been idle the longest, or else slow the longest; return
+        false if there is none."""
         now = time.monotonic()
         first = min(
             (handler for handler in among if handler.may_go(now)),
@@ -387,28 +386,28 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
         del self._open[first.greenlet]
         return True
 
-    def _shorten_deadlines(self) -> bool:
-        """Drop who takes longest to agree on TLS, if that is long."""
-        sock, (_, since) = next(iter(self._greeting.items()))
+    def _evict_handshake(self) -> bool:
+        """Drop the oldest TLS handshake if it is slow; return false if it is not."""
+        sock, (_, since) = next(iter(self._tls_pending.items()))
         if since > time.monotonic() - _PATIENCE_S:
             return False
-        del self._greeting[sock]
+        del self._tls_pending[sock]
         with suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
         return True
 
-    def _set_apart(self, _sender: object, **_: object) -> None:
-        self._count_apart(1)
+    def _exempt(self, _sender: object, **_: object) -> None:
+        self._count_exemptions(1)
 
-    def _take_back(self, _sender: object, **_: object) -> None:
-        self._count_apart(-1)
+    def _end_exemption(self, _sender: object, **_: object) -> None:
+        self._count_exemptions(-1)
 
-    def _count_apart(self, more: int) -> None:
+    def _count_exemptions(self, more: int) -> None:
         handler = self._open.get(gevent.getcurrent())
         if handler is not None:
-            handler.apart = max(0, handler.apart + more)
+            handler.exempt = max(0, handler.exempt + more)
 
-    def _look_at_clock(self) -> None:
+    def _enforce_deadlines(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             now = time.monotonic()
@@ -416,7 +415,7 @@ class NodeServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
                 handler.drop()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Accept nothing more, drop who is idle, and wait for the others."""
+        """Accept no connection, drop idle ones, and wait for the others."""
         self.ending = True
         self.close()
         for handler in [each for each in self._open.values() if each.phase is Phase.REQUEST]:

@@ -72,37 +72,34 @@ class Views:
 
     def rpc(self, **_: object) -> Response | str:
         """Answer a JSON-RPC body; its content type does not matter."""
-        head = head_of(RPC, has_body=True)
-        found = admit(self.policy, head)
-        if isinstance(found, Refusal):
-            return refuse(head, found, self._dispatcher)
-        try:
-            body = read_body(found.max_body)
-        except NodeRPCError as error:
-            return _answer(head, self._dispatcher.refusal(error))
-        if not body and self.policy.page_for_empty_body:
-            return self._index()
-        return _answer(head, self._dispatcher.post(body, self._bound(found.permissions)))
+        empty = self._index if self.policy.page_for_empty_body else None
+        return self._body(RPC, self._dispatcher, empty)
 
     def index(self, **_: object) -> Response | str:
         """Answer a GET of the root."""
         # CometBFT: it is the body that makes a call, not the method.
         return self.rpc() if self.policy.takes_forms else self._index()
 
-    def evm(self, **_: object) -> Response:
+    def evm(self, **_: object) -> Response | str:
         """Answer a JSON-RPC body of the EVM layer."""
         assert self._evm_dispatcher is not None
-        head = head_of(EVM, has_body=True)
+        return self._body(EVM, self._evm_dispatcher, _empty_page)
+
+    def _body(
+        self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str] | None
+    ) -> Response | str:
+        """Answer a body, an empty one with the page ``empty`` if there is one."""
+        head = head_of(endpoint, has_body=True)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
-            return refuse(head, found, self._evm_dispatcher)
+            return refuse(head, found, dispatcher)
         try:
             body = read_body(found.max_body)
         except NodeRPCError as error:
-            return _answer(head, self._evm_dispatcher.refusal(unreadable(head, error)))
-        if not body:
-            return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))
-        return _answer(head, self._evm_dispatcher.post(body, self._bound(found.permissions)))
+            return _answer(head, dispatcher.refusal(unreadable(head, error)))
+        if not body and empty:
+            return empty()
+        return _answer(head, dispatcher.post(body, self._bound(found.permissions)))
 
     def _bound(self, permissions: Permissions) -> Permissions:
         """Add the host's decision about the calls of the current request."""
@@ -150,6 +147,10 @@ class Views:
             else:
                 response.headers[name] = value
         return response
+
+
+def _empty_page() -> Response:
+    return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))
 
 
 def _answer(head: Head, reply: Reply) -> Response:
