@@ -82,9 +82,12 @@ def test_transactions_are_whole_if_wanted(node: Node) -> None:
 
 
 def test_code_finds_the_hashes_of_simulated_blocks(node: Node) -> None:
-    # BLOCKHASH of NUMBER - 1, returned.
-    hash_before = {"data": "0x60014303405f5260205ff3"}
-    first, second = simulated(node, {"calls": [hash_before]}, {"calls": [hash_before]})
+    # BLOCKHASH of NUMBER - 1, returned; not by init code, as no code may begin with 0xef.
+    code = {OTHER: {"code": "0x60014303405f5260205ff3"}}
+    hash_before = {"to": OTHER}
+    first, second = simulated(
+        node, {"stateOverrides": code, "calls": [hash_before]}, {"calls": [hash_before]}
+    )
     assert second["calls"][0]["returnData"] == first["hash"]
     assert first["calls"][0]["returnData"] == first["parentHash"]
 
