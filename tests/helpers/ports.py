@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from pathlib import Path
@@ -10,6 +11,8 @@ _FIRST, _LAST = 10_000, 65_535
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Suites that seed the common one alike are not to take the same.
 _dice = random.SystemRandom()
+# A test asks for a second one before the first is in use.
+_returned: set[int] = set()
 
 
 def free_port() -> int:
@@ -22,11 +25,17 @@ def free_port() -> int:
     text = _RANGE.read_text() if _RANGE.exists() else "32768 60999"
     low, high = map(int, text.split())
     # Where the kernel has all of them, one of its own must do.
-    free = [*range(_FIRST, low), *range(high + 1, _LAST)] or range(low, high)
+    free = [*range(_FIRST, low), *range(high + 1, _LAST)] or list(range(low, high))
+    # Each of pytest-xdist's workers, gw0, gw1 ..., has ports of its own.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    free = free[worker :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
     while True:
         port: int = _dice.choice(free)
+        if port in _returned:
+            continue
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:
             continue
+        _returned.add(port)
         return port
