@@ -17,6 +17,7 @@ from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
 
 from ..ethereum.signing import transfer
+from ..helpers.until import PATIENCE
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_the_example_app_produces_blocks(
 
     height = int(answer["result"]["height"])
     assert height >= 1
-    assert chain_of(app).wait_for_height(height, 10) > height
+    assert chain_of(app).wait_for_height(height, PATIENCE) > height
     chain_of(app).close()
 
 

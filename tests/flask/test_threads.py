@@ -12,7 +12,7 @@ from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for
 
 from ..helpers.http import request
-from ..helpers.until import until
+from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 
 HANDSHAKE = {
@@ -57,7 +57,7 @@ def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) 
 def test_a_call_that_waits_on_a_websocket_has_its_thread(node: Node) -> None:
     with closing(connected(node)) as client:
         client.call("broadcast_tx_commit", {"tx": "b3duPTE="})
-        assert node.chain.wait_for_pending(10)
+        assert node.chain.wait_for_pending(PATIENCE)
         node.produce()
         assert client.json()["result"]["height"] == "1"
 

@@ -20,6 +20,7 @@ from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 
 from ..helpers.http import client_call, client_get, client_post
+from ..helpers.until import PATIENCE
 
 BROADCASTS = ["broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit"]
 
@@ -58,7 +59,7 @@ class Producer(threading.Thread):
         self._chain = chain
 
     def run(self) -> None:
-        if self._chain.wait_for_pending(10):
+        if self._chain.wait_for_pending(PATIENCE):
             self._chain.produce()
 
 
@@ -110,7 +111,7 @@ def test_a_call_beyond_the_waiter_limit_is_refused(
         target=lambda: replies.append(send(patient, "broadcast_tx_commit", b"seat=1"))
     )
     first.start()
-    assert chain.wait_for_pending(10)
+    assert chain.wait_for_pending(PATIENCE)
 
     error = send(patient, "broadcast_tx_commit", b"seat=2")["error"]
     chain.produce()

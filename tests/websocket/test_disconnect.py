@@ -14,6 +14,7 @@ from flask_noderpc.web.connection import Timing
 from flask_noderpc.web.connections import Connections
 
 from ..helpers.http import get
+from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .socket_pair import served
 
@@ -58,6 +59,7 @@ def test_a_handshake_during_shutdown_gets_close_1001() -> None:
     connections = Connections(tick_s=0.01)
     with connections.slot("client"):
         connections.close()
-        with served(Timing(close_s=0.2), connections=connections) as pair:
+        with served(Timing(close_s=PATIENCE), connections=connections) as pair:
             assert pair.read(4)[2:] == (1001).to_bytes(2)
-            assert pair.ended.wait(10)
+            pair.peer.sendall(b"\x88\x82\0\0\0\0" + (1001).to_bytes(2))
+            assert pair.ended.wait(PATIENCE)

@@ -14,6 +14,7 @@ from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Connection, Timing, text_frame
 from flask_noderpc.web.connections import Connections
 
+from ..helpers.until import PATIENCE
 from .conftest import Connect
 from .socket_pair import nothing
 
@@ -190,7 +191,7 @@ def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
     while len(received) < wanted:
         received += theirs.recv(1 << 20)
     theirs.close()
-    serving.join(10)
+    serving.join(PATIENCE)
     ours.close()
 
     assert asked == [b"a"]
@@ -214,9 +215,9 @@ def test_concurrent_sends_never_interleave() -> None:
     while len(received) < 40 * len(text_frame(b"a" * 70_000)):
         received += theirs.recv(1 << 20)
     for sender in senders:
-        sender.join(10)
+        sender.join(PATIENCE)
     theirs.close()
-    serving.join(10)
+    serving.join(PATIENCE)
     ours.close()
 
     frames = [received[at : at + 70_010] for at in range(0, len(received), 70_010)]
@@ -250,7 +251,7 @@ def test_a_silent_peer_is_pinged_and_then_disconnected() -> None:
 
 def test_a_peer_that_ignores_our_close_is_cut_off() -> None:
     ours, theirs = socket.socketpair()
-    connection = Connection(ours, Timing(close_s=0.1), 5)
+    connection = Connection(ours, Timing(close_s=0.5), 5)
     theirs.sendall(b"\x81\x86\0\0\0\0toobig")
 
     with Connections(tick_s=0.01).one(connection):

@@ -17,6 +17,7 @@ from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Timing
 
+from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .conftest import Connect
 
@@ -79,7 +80,7 @@ def test_a_non_reading_subscriber_is_closed_with_a_reason(
         for index in range(200):
             node.chain.submit(b"k%d=" % index + b"x" * 50_000)
         node.produce()
-        assert closed.wait(20)
+        assert closed.wait(PATIENCE)
 
     *events, notice = (json.loads(text) for text in iter(stalled.read, None))
     assert stalled.closed == 1013
