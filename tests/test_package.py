@@ -63,6 +63,7 @@ def test_the_source_distribution_has_all_that_is_here(unpacked: tuple[Path, set[
     assert [name for name in FILES if not (folder / name).is_file()] == []
 
 
+@pytest.mark.integration
 def test_the_tests_of_the_source_distribution_run(unpacked: tuple[Path, set[str]]) -> None:
     folder, _ = unpacked
     found = run(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
+import rlp
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
@@ -65,6 +67,21 @@ def sample(name: str) -> bytes:
 def transfer(nonce: int, account: LocalAccount = ACCOUNT, **fields: Any) -> bytes:
     """A transfer with a dynamic fee."""
     return signed({**_CALL, **_FEES, "type": 2, "nonce": nonce, "data": b"", **fields}, account)
+
+
+BLOB = bytes(1 << 17)
+# EIP-4844: the commitment to a blob of zeros, and each proof for it, is the point at infinity.
+_INFINITY = b"\xc0" + bytes(47)
+_CELLS = 128
+
+
+def with_blob(fields: dict[str, Any], account: LocalAccount = ACCOUNT) -> bytes:
+    """The raw bytes of a blob transaction that travels with its blob, as eth-account makes
+    them in seconds of computing."""
+    versioned_hash = b"\x01" + sha256(_INFINITY).digest()[1:]
+    raw = signed({**fields, "blobVersionedHashes": [versioned_hash]}, account)
+    sidecar = [b"\x01", [BLOB], [_INFINITY], [_INFINITY] * _CELLS]
+    return b"\x03" + bytes(rlp.encode([rlp.decode(raw[1:]), *sidecar]))
 
 
 def sender(account: LocalAccount = ACCOUNT) -> bytes:

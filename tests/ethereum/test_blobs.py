@@ -12,17 +12,20 @@ from flask_noderpc.errors import InvalidTransaction
 from flask_noderpc.protocol.ethereum.blobs import without_blobs
 from flask_noderpc.protocol.ethereum.transactions import decode
 
-from .signing import ACCOUNT, TYPES, fields_by_type, sample, sender
+from .signing import ACCOUNT, BLOB, TYPES, fields_by_type, sample, sender, with_blob
 
-BLOB = b"\0" * (1 << 17)
+FIELDS = {k: v for k, v in fields_by_type()["blob"].items() if k != "blobVersionedHashes"}
 
 
 @cache
 def travelling() -> bytes:
-    """What eth-account sends."""
-    fields = {k: v for k, v in fields_by_type()["blob"].items() if k != "blobVersionedHashes"}
-    made = ACCOUNT.sign_transaction(fields, blobs=[BLOB])
-    return bytes(made.raw_transaction)
+    return with_blob(FIELDS)
+
+
+@pytest.mark.integration
+def test_the_blob_transaction_of_these_tests_is_eth_accounts() -> None:
+    made = ACCOUNT.sign_transaction(FIELDS, blobs=[BLOB])
+    assert bytes(made.raw_transaction) == travelling()
 
 
 def _changed(place: int, value: Any) -> bytes:

@@ -14,6 +14,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing import Node, run_node
 
 from ..helpers.http import call, get
+from ..helpers.until import PATIENCE
 
 # The README's examples.
 ROOT = Path(__file__).parents[2]
@@ -21,14 +22,14 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 README_TESTS = [block for block in BLOCKS if "def test_" in block]
 
 ANOTHER_TEST = """
-
 def test_each_test_gets_a_new_chain(noderpc_chain):
     assert noderpc_chain.latest_height() == 0
 """
 
 
 def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
-    (tmp_path / "test_readme.py").write_text("\n\n".join([*README_TESTS, ANOTHER_TEST]))
+    for number, text in enumerate([*README_TESTS, ANOTHER_TEST]):
+        (tmp_path / f"test_{number}.py").write_text(text)
 
     assert "3 passed" in output_in(tmp_path)
 
@@ -42,7 +43,7 @@ def output_in(folder: Path) -> str:
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=4 * PATIENCE,
     )
 
     assert found.returncode == 0, found.stdout + found.stderr

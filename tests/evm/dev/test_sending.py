@@ -11,6 +11,7 @@ from web3 import Web3
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
+from tests.ethereum.signing import with_blob
 
 from .fixtures import ETHER, FIRST, asked
 
@@ -195,7 +196,7 @@ def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -
         "maxFeePerBlobGas": 1,
         "chainId": 9000,
     }
-    made = Account.sign_transaction(fields, DEV_KEYS[9].secret, blobs=[bytes(1 << 17)])
-    tx_hash = w3.eth.send_raw_transaction(made.raw_transaction)
+    raw = with_blob(fields, Account.from_key(DEV_KEYS[9].secret))
+    tx_hash = w3.eth.send_raw_transaction(raw)
 
     assert w3.eth.get_transaction(tx_hash)["type"] == 3
