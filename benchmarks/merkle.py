@@ -30,14 +30,14 @@ def fill(chain: EmbeddedChain, keys: int) -> None:
     """Commit this many keys."""
     for first in range(0, keys, AT_ONCE):
         for number in range(first, min(first + AT_ONCE, keys)):
-            chain.submit(b"key%d=value" % number)
+            chain.mempool.submit(b"key%d=value" % number)
         chain.produce()
 
 
 def change(chain: EmbeddedChain, keys: Iterable[int], turn: int) -> None:
     """Let new values of some keys wait for a block."""
     for number in keys:
-        chain.submit(b"key%d=new%d" % (number, turn))
+        chain.mempool.submit(b"key%d=new%d" % (number, turn))
 
 
 def median_ms(work: Callable[[int], object], prepare: Callable[[int], None]) -> float:
@@ -62,7 +62,7 @@ def report(name: str, folder: Path, keys: int) -> None:
         return [(turn * 10 + number) * STRIDE % keys for number in range(10)]
 
     def ask(turn: int, prove: bool) -> None:
-        assert chain.query("/key", b"key%d" % some(turn)[0], 0, prove).value
+        assert chain.application.query("/key", b"key%d" % some(turn)[0], 0, prove).value
 
     block = median_ms(
         lambda turn: chain.produce(), lambda turn: change(chain, some(turn), turn)

@@ -76,7 +76,7 @@ def send() -> str:
         abort(403)
     tx = f"{request.form.get('name', '')}={request.form.get('value', '')}"
     try:
-        refused = get_backend().submit(tx.encode()).code
+        refused = get_backend().mempool.submit(tx.encode()).code
     except NodeRPCError as error:
         return explorer(str(error))
     return explorer("not a name and a value" if refused else f"sent {tx}")

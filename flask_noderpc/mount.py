@@ -231,7 +231,7 @@ class Mount:
         if self._evm is None:
             return
         with suppress(NotSupported):
-            self.backend.evm().start(calls=serves, blocks=self.settings.produce)
+            self.backend.evm_state.start(calls=serves, blocks=self.settings.produce)
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Lower the limits to those of a server with few open files."""

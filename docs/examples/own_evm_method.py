@@ -29,7 +29,7 @@ def proposer(ctx: Context, params: AtHeight) -> dict[str, Any]:
 
 def pending_bytes(ctx: Context, params: NoParams) -> int:
     """Bytes of the mempool's transactions."""
-    return ctx.backend.pending_count().total_bytes
+    return ctx.backend.mempool.pending_count().total_bytes
 
 
 node = NodeRPC(

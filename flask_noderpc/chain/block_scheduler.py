@@ -155,11 +155,11 @@ class BlockScheduler:
         timeout_s = self._max_wait_s / 2
         if not self._store.wait_for_pending(timeout_s):
             return False
-        seen = self._store.latest_pending()
+        seen = self._store.mempool.latest_pending()
         if self.producer.has_includable_txs():
             return True
         # None can be included yet, as after a nonce gap: an empty block would not help.
-        self._store.wait_for_pending_after(seen, timeout_s)
+        self._store.mempool.wait_for_pending_after(seen, timeout_s)
         return False
 
     def _pause(self, seconds: float) -> None:

@@ -164,7 +164,7 @@ class DevControl(Control):
     def _patch(self, change: Change) -> None:
         with self._lock:
             producer, tx = self._producer(), patch_tx(change)
-            check = self._store.submit_local(tx, replaces=False)
+            check = self._store.mempool.submit_local(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)
             try:

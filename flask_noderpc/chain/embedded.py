@@ -89,7 +89,7 @@ class EmbeddedChain(SQLiteBackend):
         self.rpc_address = rpc_address
         """Address of the RPC in ``status``."""
         self._block_schedule = schedule or BlockSchedule()
-        min_blocks = self.application.needs_blocks if self.application else 1
+        min_blocks = self.abci.needs_blocks if self.abci else 1
         if retain_blocks is not None and retain_blocks < min_blocks:
             raise ConfigurationError(
                 f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
@@ -182,8 +182,8 @@ class EmbeddedChain(SQLiteBackend):
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""
-        self.own_key = home.validator_keys[0].public
-        self.node = NodeInfo(
+        self.network.key = home.validator_keys[0].public
+        self.network.info = NodeInfo(
             id=home.node_key.address,
             network=home.genesis.chain_id,
             moniker=self._moniker,
@@ -244,9 +244,10 @@ class EmbeddedChain(SQLiteBackend):
             self.lease_state(), self._block_scheduler, time.time_ns()
         )
 
+    @property
     def control(self) -> Control:
         """Return the control of a development chain; raise as the base does without ``dev``."""
-        return super().control() if self._control is None else self._control
+        return super().control if self._control is None else self._control
 
     def chain_time(self) -> int:
         """Return the time of the chain's clock, which a development chain may have shifted."""

@@ -12,12 +12,12 @@ from ..wire.params import Flag, Int64, QueryData, Text
 
 def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
     """Name, version and last block of the application."""
-    return ResultABCIInfo(ctx.backend.app_info())
+    return ResultABCIInfo(ctx.backend.application.info())
 
 
 def is_chain_only(ctx: Context, params: Params) -> bool:
     """True if the application's responses depend on the chain alone."""
-    return ctx.backend.application_is_chain_only()
+    return ctx.backend.application.is_chain_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +33,5 @@ class Query(Params):
 def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
     """The application's response to a query."""
     return ResultABCIQuery(
-        ctx.backend.query(params.path, params.data, params.height, params.prove)
+        ctx.backend.application.query(params.path, params.data, params.height, params.prove)
     )

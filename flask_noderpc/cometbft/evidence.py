@@ -37,7 +37,7 @@ def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastE
     except ValueError as error:
         raise InvalidEvidence(f"evidence.ValidateBasic failed: {error}") from None
     try:
-        return ResultBroadcastEvidence(ctx.backend.submit_evidence(params.evidence))
+        return ResultBroadcastEvidence(ctx.backend.evidence.submit(params.evidence))
     except InvalidEvidence as error:
         raise InvalidEvidence(f"failed to add evidence: Invalid evidence: {error}") from None
     except EvidencePoolFull as error:

@@ -44,7 +44,7 @@ def next_height(backend: ChainBackend) -> int:
 def state_height(backend: ChainBackend, wanted: int | None) -> int:
     """Return a height whose state is known: up to one above the latest, the default."""
     # CometBFT: while blocks are being fetched, the state above the latest is not known.
-    known = next_height(backend) - (1 if backend.catching_up() else 0)
+    known = next_height(backend) - (1 if backend.network.catching_up() else 0)
     if wanted is None:
         return known
     base = backend.base_height()

@@ -27,7 +27,7 @@ def health(ctx: Context, params: NoParams) -> Empty:
 def status(ctx: Context, params: NoParams) -> Status:
     """Node info, sync info and validator info."""
     backend = ctx.backend
-    own = backend.validator_key()
+    own = backend.network.validator_key()
     latest = backend.latest_height()
     try:
         members = backend.validators(next_height(backend)).by_address
@@ -35,7 +35,7 @@ def status(ctx: Context, params: NoParams) -> Status:
         members = {}
     known = members.get(address(own))
     return Status(
-        replace(backend.node_info(), version=ctx.node_version),
+        replace(backend.network.node_info(), version=ctx.node_version),
         _sync_info(ctx, latest),
         ValidatorInfo(address(own), own, known[1].voting_power if known else 0),
     )
@@ -57,13 +57,13 @@ def _sync_info(ctx: Context, latest: int) -> SyncInfo:
         first.header.app_hash,
         first.header.height,
         first.header.time,
-        backend.catching_up(),
+        backend.network.catching_up(),
     )
 
 
 def net_info(ctx: Context, params: NoParams) -> NetInfo:
     """The peers of the node."""
-    return ctx.backend.net_info()
+    return ctx.backend.network.net_info()
 
 
 def genesis(ctx: Context, params: NoParams) -> ResultGenesis:

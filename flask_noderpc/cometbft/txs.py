@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.roles import Submission
+from ..backends.base.mempool import Submission
 from ..domain.abci import TxResult
 from ..domain.rpc_results import (
     PendingCount,
@@ -44,12 +44,12 @@ class Limit(Params):
 
 def unconfirmed_txs(ctx: Context, params: Limit) -> PendingTxs:
     """The oldest transactions that wait for a block."""
-    return ctx.backend.pending(per_page(params.limit))
+    return ctx.backend.mempool.pending(per_page(params.limit))
 
 
 def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
     """How many transactions wait for a block."""
-    return ctx.backend.pending_count()
+    return ctx.backend.mempool.pending_count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class TxParams(Params):
 
 def _begin_submit(ctx: Context, tx: bytes) -> Submission:
     """Check a transaction, which is on its way to wait for a block if it passed."""
-    if ctx.behaviours.closed_while_catching_up and ctx.backend.catching_up():
+    if ctx.behaviours.closed_while_catching_up and ctx.backend.network.catching_up():
         raise TxRejected("endpoint is closed while node is catching up")
-    return ctx.backend.begin_submit(tx)
+    return ctx.backend.mempool.begin_submit(tx)
 
 
 # CometBFT 1.0: rpc/core/mempool.go.
@@ -195,4 +195,4 @@ def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxRecord |
 
 def check_tx(ctx: Context, params: TxParams) -> TxResult:
     """Result of the application's check of a transaction, which is not stored."""
-    return ctx.backend.check_tx(params.tx)
+    return ctx.backend.application.check_tx(params.tx)

@@ -47,7 +47,7 @@ def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
     with _refused():
         for address in params.seeds:
             check_address(address)
-    ctx.backend.dial_seeds(params.seeds)
+    ctx.backend.network.dial_seeds(params.seeds)
     return ResultDial("Dialing seeds in progress. See /net_info for details")
 
 
@@ -62,7 +62,7 @@ def dial_peers(ctx: Context, params: Peers) -> ResultDial:
             check_ids(ids)
         for address in params.peers:
             check_address(address)
-    ctx.backend.dial_peers(
+    ctx.backend.network.dial_peers(
         params.peers,
         persistent=params.persistent,
         unconditional=params.unconditional,
@@ -81,5 +81,5 @@ def _refused() -> Iterator[None]:
 
 def unsafe_flush_mempool(ctx: Context, params: NoParams) -> Empty:
     """Forget every transaction that waits for a block, and those seen before."""
-    ctx.backend.flush()
+    ctx.backend.mempool.flush()
     return Empty()

@@ -72,15 +72,15 @@ class MempoolSource:
 
     def now(self) -> int:
         """Return the cursor of the newest transaction."""
-        return self._backend.latest_pending()
+        return self._backend.mempool.latest_pending()
 
     def poll(self, after: int, patience_s: float) -> int:
         """Deliver the transactions that have arrived, if any."""
-        if not self._backend.wait_for_pending_after(after, patience_s):
+        if not self._backend.mempool.wait_for_pending_after(after, patience_s):
             return after
         # Read first: transactions removed since then are behind this cursor and not found.
-        latest = self._backend.latest_pending()
-        arrived = self._backend.arrived_after(after, _BATCH)
+        latest = self._backend.mempool.latest_pending()
+        arrived = self._backend.mempool.arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])
         return arrived[-1][0] if arrived else latest
 

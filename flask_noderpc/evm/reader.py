@@ -131,8 +131,8 @@ class Reader:
 
     def waiting(self) -> list[Transaction]:
         """The Ethereum transactions that wait for a block, oldest first."""
-        small = self._backend.pending_count().total_bytes <= _SMALL_POOL
-        raws = self._backend.pending(_MOST_SMALL if small else _MOST_PENDING).txs
+        small = self._backend.mempool.pending_count().total_bytes <= _SMALL_POOL
+        raws = self._backend.mempool.pending(_MOST_SMALL if small else _MOST_PENDING).txs
         return [tx for raw in raws for tx in self.decoded(raw)]
 
     def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
@@ -143,7 +143,7 @@ class Reader:
     def _made_genesis(self) -> Block:
         genesis = self._backend.genesis()
         try:
-            evm = self._backend.evm()
+            evm = self._backend.evm_state
         except NotSupported:
             return genesis_block(genesis)
         params = self._backend.consensus_params(genesis.initial_height)

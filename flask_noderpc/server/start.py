@@ -106,8 +106,8 @@ def serve_app(
     given = read_settings({}, spec.settings, written)
     changes = {name: getattr(given, name) for name in spec.settings}
     backend, settings = mount.backend, replace(mount.settings, **changes)
-    if isinstance(backend, EmbeddedChain) and backend.application:
-        _check_store(backend.path, backend.application.name, settings.chain_id)
+    if isinstance(backend, EmbeddedChain) and backend.abci:
+        _check_store(backend.path, backend.abci.name, settings.chain_id)
     _serve(settings, spec, written, echo, base)
 
 

@@ -207,25 +207,25 @@ class ChainBackendContract(ABC):
 
     def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
         """Heights of logs come in order, and none is outside of the range."""
-        found = backend.log_heights(LogSearch((), (), 2, 5), SearchLimits())
+        found = backend.evm_index.log_heights(LogSearch((), (), 2, 5), SearchLimits())
         assert list(found) == sorted({*found} & {*range(2, 6)})
-        assert not backend.ethereum_tx_heights(b"\x00" * 32, SearchLimits())
+        assert not backend.evm_index.tx_heights(b"\x00" * 32, SearchLimits())
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
         """Of two polls from the same cursor one returns the changes."""
-        filters, made = backend.filters(), PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}")
+        filters, made = backend.filters, PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}")
         filters.add(made, 1)
         with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):
             filters.add(replace(made, id="0x2"), 1)
         assert [filters.move(made, 5) for _ in range(2)] == [True, False]
-        assert backend.filters().get("0x1") == replace(made, cursor=5)
+        assert backend.filters.get("0x1") == replace(made, cursor=5)
         assert [filters.drop("0x1") for _ in range(2)] == [True, False]
         with pytest.raises(FilterNotFound):
             filters.get("0x1")
 
     def test_room_for_filters_is_shared_out(self, backend: ChainBackend) -> None:
         """The client with most of them is evicted, until the newcomer has its share."""
-        filters = backend.filters()
+        filters = backend.filters
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
         for request_id in ("0x1", "0x2", "0x3"):
             filters.add(replace(made, id=request_id), 3)
@@ -239,9 +239,9 @@ class ChainBackendContract(ABC):
 
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
         """The card names the chain; the key and the peers have their types."""
-        assert backend.node_info().network == backend.genesis().chain_id
-        assert len(backend.validator_key().value) == 32
-        assert isinstance(backend.net_info().peers, tuple)
+        assert backend.network.node_info().network == backend.genesis().chain_id
+        assert len(backend.network.validator_key().value) == 32
+        assert isinstance(backend.network.net_info().peers, tuple)
 
     def test_times_keep_their_nanoseconds(self, backend: ChainBackend) -> None:
         """A header's time is not rounded."""

@@ -55,20 +55,20 @@ class EvmNode:
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
         """Make blocks now, the first at a time in seconds since 1970; the last height."""
-        return self.chain.control().mine(blocks, time)
+        return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
         """Let time pass for the blocks to come."""
-        self.chain.control().shift(seconds)
+        self.chain.control.shift(seconds)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Take back on exit what happened to the chain within."""
-        number = self.chain.control().snapshot()
+        number = self.chain.control.snapshot()
         try:
             yield
         finally:
-            self.chain.control().revert(number)
+            self.chain.control.revert(number)
 
 
 @contextmanager

@@ -145,9 +145,9 @@ def test_a_write_reports_a_lock_held_by_another_program(
     backend.init_chain(maker.genesis, maker.state)
 
     with locked(path, "EXCLUSIVE"), pytest.raises(StoreError, match="holds the write lock"):
-        backend.submit(b"a=1")
+        backend.mempool.submit(b"a=1")
 
-    assert backend.submit(b"a=1").code == 0
+    assert backend.mempool.submit(b"a=1").code == 0
 
 
 @pytest.mark.usefixtures("impatient")
@@ -171,7 +171,7 @@ def test_a_write_waits_for_the_lock(
     done = threading.Event()
 
     def send() -> None:
-        backend.submit(b"a=1")
+        backend.mempool.submit(b"a=1")
         done.set()
 
     with locked(path):
@@ -181,7 +181,7 @@ def test_a_write_waits_for_the_lock(
     sender.join(30)
 
     assert done.is_set()
-    assert backend.pending(1).txs == (b"a=1",)
+    assert backend.mempool.pending(1).txs == (b"a=1",)
 
 
 def test_a_new_file_that_another_opens_just_now_is_waited_for(
@@ -227,7 +227,7 @@ def test_a_store_can_be_opened_only_to_read(
     assert reader.latest_height() == len(sample.blocks)
     assert reader.verify() == len(sample.blocks)
     with pytest.raises(StoreError, match="read-only"):
-        reader.submit(b"a=1")
+        reader.mempool.submit(b"a=1")
 
 
 def test_a_missing_read_only_store_is_not_created(

@@ -29,7 +29,7 @@ def test_a_full_disk_refuses_writes_and_serves_reads(
     assert backend.latest_height() == 1
     assert backend.tx(tx_hash(b"first=1")).height == 1
     assert backend.verify() == 1
-    assert backend.submit(b"small=1").code == 0
+    assert backend.mempool.submit(b"small=1").code == 0
 
 
 def test_writes_resume_when_the_disk_has_space_again(
@@ -60,7 +60,7 @@ def test_a_full_store_answers_each_of_many_writers(
         for number in range(10):
             tx = b"%d.%d=" % (worker, number) + b"x" * 9000
             try:
-                backend.submit(tx)
+                backend.mempool.submit(tx)
                 taken.append(tx)
             except StoreError:
                 refused.append(tx)
@@ -74,7 +74,7 @@ def test_a_full_store_answers_each_of_many_writers(
     assert len(taken) + len(refused) == 60
     assert taken
     assert refused
-    assert sorted(backend.pending(100).txs) == sorted(taken)
+    assert sorted(backend.mempool.pending(100).txs) == sorted(taken)
 
 
 def test_a_file_that_was_removed_takes_no_more_writes(

@@ -123,7 +123,7 @@ for number in range(12):
     if pid == 0:
         try:
             chain.start()
-            chain.submit(b"child%d=here" % number)
+            chain.mempool.submit(b"child%d=here" % number)
             height = chain.latest_height()
             assert chain.wait_for_height(height, 30) > height
             chain.close()
@@ -135,7 +135,7 @@ for number in range(12):
 height = chain.latest_height()
 chain.wait_for_height(height, 30)
 chain.close()
-print(chain.query("", b"child11", 0, False).value.decode(), chain.verify() > height)
+print(chain.application.query("", b"child11", 0, False).value.decode(), chain.verify() > height)
 chain.close()
 """
 

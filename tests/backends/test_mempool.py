@@ -41,33 +41,34 @@ def failing(item: CommittedBlock) -> CommittedBlock:
 def test_transactions_wait_in_the_order_they_came(pool: SQLiteBackend) -> None:
     txs = tuple(b"key%d=value" % number for number in (3, 1, 2))
     for tx in txs:
-        assert pool.submit(tx).code == 0
+        assert pool.mempool.submit(tx).code == 0
 
-    waiting = pool.pending(2)
+    waiting = pool.mempool.pending(2)
 
     assert waiting.txs == txs[:2]
     assert (waiting.total, waiting.total_bytes) == (3, sum(map(len, txs)))
-    assert (pool.pending_count().total, pool.pending_count().total_bytes) == (3, 30)
+    count = pool.mempool.pending_count()
+    assert (count.total, count.total_bytes) == (3, 30)
     assert pool.reap(BlockLimits(-1, -1)) == txs
 
 
 def test_a_repeated_transaction_is_refused(pool: SQLiteBackend) -> None:
-    pool.submit(b"a=b")
+    pool.mempool.submit(b"a=b")
 
     with pytest.raises(TxInCache, match=r"^tx already exists in cache$"):
-        pool.submit(b"a=b")
+        pool.mempool.submit(b"a=b")
 
 
 def test_a_transaction_over_the_limit_is_refused(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     pool = limited(open_store, maker, max_tx_bytes=5)
-    assert pool.submit(b"a=bcd").code == 0
+    assert pool.mempool.submit(b"a=bcd").code == 0
 
     with pytest.raises(
         TxTooLarge, match=r"^Tx too large\. Max size is 5, but got 6"
     ) as refusal:
-        pool.submit(b"a=bcde")
+        pool.mempool.submit(b"a=bcde")
 
     assert (refusal.value.size, refusal.value.limit) == (6, 5)
 
@@ -75,52 +76,52 @@ def test_a_transaction_over_the_limit_is_refused(
 def test_a_mempool_is_full_by_count(open_store: OpenStore, maker: ChainMaker) -> None:
     pool = limited(open_store, maker, max_txs=2)
     for tx in (b"a=1", b"b=2"):
-        pool.submit(tx)
+        pool.mempool.submit(tx)
 
     with pytest.raises(
         MempoolFull,
         match=r"^mempool is full: number of txs 2 \(max: 2\), total txs bytes 6 \(max: \d+\)",
     ):
-        pool.submit(b"c=3")
+        pool.mempool.submit(b"c=3")
 
 
 def test_a_mempool_is_full_by_bytes(open_store: OpenStore, maker: ChainMaker) -> None:
     pool = limited(open_store, maker, max_bytes=6)
     for tx in (b"a=1", b"b=2"):
-        pool.submit(tx)
+        pool.mempool.submit(tx)
 
     with pytest.raises(MempoolFull, match=r"total txs bytes 6 \(max: 6\)"):
-        pool.submit(b"c=3")
+        pool.mempool.submit(b"c=3")
 
 
 def test_full_comes_before_too_large_and_too_large_before_seen(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     pool = limited(open_store, maker, max_txs=1, max_tx_bytes=3)
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
     with pytest.raises(MempoolFull):
-        pool.submit(b"a=1")
+        pool.mempool.submit(b"a=1")
     with pytest.raises(MempoolFull):
-        pool.submit(b"a=1000")
+        pool.mempool.submit(b"a=1000")
     pool.append_block(maker.block(b"a=1"))
 
     with pytest.raises(TxTooLarge):
-        pool.submit(b"a=1000")
+        pool.mempool.submit(b"a=1000")
     with pytest.raises(TxInCache):
-        pool.submit(b"a=1")
+        pool.mempool.submit(b"a=1")
 
 
 def test_a_committed_transaction_leaves_and_is_remembered(
     pool: SQLiteBackend, maker: ChainMaker
 ) -> None:
     for tx in (b"a=1", b"b=2"):
-        pool.submit(tx)
+        pool.mempool.submit(tx)
 
     pool.append_block(maker.block(b"a=1"))
 
-    assert pool.pending(10).txs == (b"b=2",)
+    assert pool.mempool.pending(10).txs == (b"b=2",)
     with pytest.raises(TxInCache):
-        pool.submit(b"a=1")
+        pool.mempool.submit(b"a=1")
 
 
 def test_a_transaction_committed_without_having_waited_is_remembered(
@@ -129,70 +130,70 @@ def test_a_transaction_committed_without_having_waited_is_remembered(
     pool.append_block(maker.block(b"a=1"))
 
     with pytest.raises(TxInCache):
-        pool.submit(b"a=1")
+        pool.mempool.submit(b"a=1")
 
 
 def test_a_transaction_that_failed_may_be_sent_again(
     pool: SQLiteBackend, maker: ChainMaker
 ) -> None:
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
     pool.append_block(failing(maker.block(b"a=1")))
 
-    assert pool.submit(b"a=1").code == 0
+    assert pool.mempool.submit(b"a=1").code == 0
 
 
 def test_the_mempool_cache_evicts_the_oldest(open_store: OpenStore, maker: ChainMaker) -> None:
     pool = limited(open_store, maker, cache_size=2)
     pool.append_block(maker.block(b"a=1", b"b=2", b"c=3"))
 
-    assert pool.submit(b"a=1").code == 0
+    assert pool.mempool.submit(b"a=1").code == 0
     for tx in (b"b=2", b"c=3"):
         with pytest.raises(TxInCache):
-            pool.submit(tx)
+            pool.mempool.submit(tx)
 
 
 def test_a_pending_transaction_is_a_duplicate_after_cache_eviction(
     open_store: OpenStore, maker: ChainMaker
 ) -> None:
     pool = limited(open_store, maker, cache_size=1)
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
     pool.append_block(maker.block(b"b=2", b"c=3"))
 
     with pytest.raises(TxInCache):
-        pool.submit(b"a=1")
+        pool.mempool.submit(b"a=1")
 
 
 def test_a_dropped_transaction_can_be_sent_again(pool: SQLiteBackend) -> None:
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
 
     pool.drop_pending([b"a=1", b"never=there"])
 
-    assert pool.pending_count().total == 0
-    assert pool.submit(b"a=1").code == 0
+    assert pool.mempool.pending_count().total == 0
+    assert pool.mempool.submit(b"a=1").code == 0
 
 
 def test_pending_transactions_survive_a_restart(
     pool: SQLiteBackend, open_store: OpenStore
 ) -> None:
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
     pool.close()
 
     again = open_store(application=KVStore)
 
-    assert again.pending(10).txs == (b"a=1",)
+    assert again.mempool.pending(10).txs == (b"a=1",)
     with pytest.raises(TxInCache):
-        again.submit(b"a=1")
+        again.mempool.submit(b"a=1")
 
 
 def test_two_backends_share_one_mempool(pool: SQLiteBackend, open_store: OpenStore) -> None:
     other = open_store(application=KVStore)
-    pool.submit(b"a=1")
+    pool.mempool.submit(b"a=1")
 
-    assert other.pending(10).txs == (b"a=1",)
+    assert other.mempool.pending(10).txs == (b"a=1",)
     with pytest.raises(TxInCache):
-        other.submit(b"a=1")
+        other.mempool.submit(b"a=1")
     other.drop_pending([b"a=1"])
-    assert pool.pending_count().total == 0
+    assert pool.mempool.pending_count().total == 0
 
 
 def test_two_backends_can_t_both_take_the_last_place(
@@ -204,7 +205,7 @@ def test_two_backends_can_t_both_take_the_last_place(
     def send(worker: int) -> None:
         for number in range(10):
             try:
-                pools[worker % 2].submit(b"from%d=%d" % (worker, number))
+                pools[worker % 2].mempool.submit(b"from%d=%d" % (worker, number))
                 outcomes.append("in")
             except MempoolFull:
                 outcomes.append("full")
@@ -212,7 +213,7 @@ def test_two_backends_can_t_both_take_the_last_place(
     run_together([partial(send, worker) for worker in range(4)])
 
     assert (outcomes.count("in"), outcomes.count("full")) == (10, 30)
-    assert pools[0].pending_count().total == 10
+    assert pools[0].mempool.pending_count().total == 10
 
 
 def test_many_threads_lose_nothing_and_duplicates_are_refused_exactly(
@@ -224,7 +225,7 @@ def test_many_threads_lose_nothing_and_duplicates_are_refused_exactly(
     def send() -> None:
         for tx in txs:
             try:
-                pool.submit(tx)
+                pool.mempool.submit(tx)
                 outcomes.append((tx, "in"))
             except TxInCache:
                 outcomes.append((tx, "seen"))
@@ -233,7 +234,7 @@ def test_many_threads_lose_nothing_and_duplicates_are_refused_exactly(
 
     assert len(outcomes) == 240
     assert sorted(tx for tx, outcome in outcomes if outcome == "in") == sorted(txs)
-    assert sorted(pool.pending(100).txs) == sorted(txs)
+    assert sorted(pool.mempool.pending(100).txs) == sorted(txs)
 
 
 def run_together(works: Sequence[Callable[[], None]]) -> None:
@@ -246,7 +247,7 @@ def run_together(works: Sequence[Callable[[], None]]) -> None:
 
 def test_a_wait_for_transactions_ends_when_one_comes(pool: SQLiteBackend) -> None:
     assert not pool.wait_for_pending(0.01)
-    sender = threading.Thread(target=pool.submit, args=(b"a=1",))
+    sender = threading.Thread(target=pool.mempool.submit, args=(b"a=1",))
     sender.start()
 
     assert pool.wait_for_pending(30)
@@ -268,25 +269,28 @@ def test_a_backend_without_an_application_takes_no_transactions(
     store: SQLiteBackend,
 ) -> None:
     with pytest.raises(NotSupported, match="no application"):
-        store.submit(b"a=1")
+        store.mempool.submit(b"a=1")
     with pytest.raises(NotSupported):
-        store.app_info()
+        store.application.info()
     with pytest.raises(NotSupported):
-        store.query("", b"", 0, False)
+        store.application.query("", b"", 0, False)
 
 
 def test_a_mempool_cursor_returns_each_transaction_once(pool: SQLiteBackend) -> None:
-    assert (pool.latest_pending(), pool.wait_for_pending_after(0, 0)) == (0, False)
-    pool.submit(b"a=1")
-    pool.submit(b"b=2")
-    (first, _), (second, tx) = pool.pending_after(0, 10)
+    assert (pool.mempool.latest_pending(), pool.mempool.wait_for_pending_after(0, 0)) == (
+        0,
+        False,
+    )
+    pool.mempool.submit(b"a=1")
+    pool.mempool.submit(b"b=2")
+    (first, _), (second, tx) = pool.mempool.pending_after(0, 10)
 
-    assert (pool.pending_after(first, 10), tx) == (((second, b"b=2"),), b"b=2")
-    assert pool.latest_pending() == second
-    assert pool.wait_for_pending_after(first, 0)
-    pool.flush()
-    pool.submit(b"c=3")
+    assert (pool.mempool.pending_after(first, 10), tx) == (((second, b"b=2"),), b"b=2")
+    assert pool.mempool.latest_pending() == second
+    assert pool.mempool.wait_for_pending_after(first, 0)
+    pool.mempool.flush()
+    pool.mempool.submit(b"c=3")
 
     # No number comes twice, so a cursor from before is still one.
-    assert [tx for _, tx in pool.arrived_after(second, 10)] == [b"c=3"]
-    assert [tx for _, tx in pool.pending_after(second, 10)] == [b"c=3"]
+    assert [tx for _, tx in pool.mempool.arrived_after(second, 10)] == [b"c=3"]
+    assert [tx for _, tx in pool.mempool.pending_after(second, 10)] == [b"c=3"]

@@ -11,14 +11,17 @@ import pytest
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.mempool import Mempool
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.domain.network import NetInfo
 from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.errors import InvalidBlock, NotSupported, StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for
 
 from .conftest import OpenStore
 from .test_mempool import failing
@@ -29,21 +32,43 @@ def reader(sample: SampleChain) -> ChainBackend:
     return MemoryBackend(sample.genesis, sample.blocks, state=sample.state)
 
 
+def test_a_backend_needs_at_most_fifteen_reads() -> None:
+    assert 0 < len(ChainBackend.__abstractmethods__) <= 15
+    assert vars(MemoryBackend).keys() >= ChainBackend.__abstractmethods__
+
+
+def test_capabilities_are_built_once(reader: ChainBackend, open_store: OpenStore) -> None:
+    for backend in (reader, open_store()):
+        for name in ("mempool", "evidence", "network", "application", "evm_index"):
+            assert getattr(backend, name) is getattr(backend, name)
+
+
+def test_a_capability_is_replaced_on_one_backend(reader: ChainBackend) -> None:
+    class Upstream(Mempool):
+        def submit(self, tx: bytes) -> TxResult:
+            return TxResult(data=tx)
+
+    reader.mempool = Upstream()
+    response = app_for(reader).test_client().get('/broadcast_tx_sync?tx="a=b"')
+
+    assert response.get_json()["result"]["data"]
+
+
 def test_a_backend_that_only_reads_takes_no_transactions(reader: ChainBackend) -> None:
     with pytest.raises(NotSupported, match="does not take transactions"):
-        reader.submit(b"a=b")
+        reader.mempool.submit(b"a=b")
 
-    assert reader.pending(10).txs == ()
-    assert reader.pending_count().total == 0
-    assert (reader.latest_pending(), reader.pending_after(0, 10)) == (0, ())
-    assert not reader.wait_for_pending_after(0, 0)
+    assert reader.mempool.pending(10).txs == ()
+    assert reader.mempool.pending_count().total == 0
+    assert (reader.mempool.latest_pending(), reader.mempool.pending_after(0, 10)) == (0, ())
+    assert not reader.mempool.wait_for_pending_after(0, 0)
 
 
 def test_a_backend_that_only_reads_has_no_application(reader: ChainBackend) -> None:
     for ask in (
-        reader.app_info,
-        lambda: reader.check_tx(b"a=b"),
-        lambda: reader.query("", b"", 0, False),
+        reader.application.info,
+        lambda: reader.application.check_tx(b"a=b"),
+        lambda: reader.application.query("", b"", 0, False),
     ):
         with pytest.raises(NotSupported, match="no application"):
             ask()
@@ -52,10 +77,10 @@ def test_a_backend_that_only_reads_has_no_application(reader: ChainBackend) -> N
 def test_a_backend_that_only_reads_is_a_node_alone(reader: ChainBackend) -> None:
     reader.start()
 
-    assert reader.net_info() == NetInfo()
-    assert not reader.catching_up()
-    assert reader.node_info().id == bytes(20)
-    assert reader.validator_key().value == bytes(32)
+    assert reader.network.net_info() == NetInfo()
+    assert not reader.network.catching_up()
+    assert reader.network.node_info().id == bytes(20)
+    assert reader.network.validator_key().value == bytes(32)
     reader.close()
 
 
@@ -105,7 +130,7 @@ def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) ->
     backend = open_store(application=KVStore)
 
     with pytest.raises(StoreError, match="init_chain comes first"):
-        backend.submit(b"a=b")
+        backend.mempool.submit(b"a=b")
 
 
 def test_a_store_that_lost_its_validators_takes_no_blocks(

@@ -69,21 +69,21 @@ class Counter(Application):
 def test_waiting_transactions_are_checked_again_after_each_block(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
     for tx in (b"7", b"6", b"9"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     chain.produce()
 
-    assert chain.pending(10).txs == (b"9",)
-    assert chain.check_tx(b"6").code == 1
+    assert chain.mempool.pending(10).txs == (b"9",)
+    assert chain.application.check_tx(b"6").code == 1
 
 
 def test_a_transaction_refused_by_recheck_can_be_sent_again(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
     for tx in (b"7", b"6"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
     chain.produce()
 
-    assert chain.submit(b"6").code == 1
+    assert chain.mempool.submit(b"6").code == 1
 
 
 def test_transactions_that_an_application_leaves_out_wait_for_another_block(
@@ -91,7 +91,7 @@ def test_transactions_that_an_application_leaves_out_wait_for_another_block(
 ) -> None:
     chain = open_chain(application=Counter)
     for tx in (b"7", b"8", b"9"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     heights = [chain.produce() for _ in range(3)]
 
@@ -101,7 +101,7 @@ def test_transactions_that_an_application_leaves_out_wait_for_another_block(
 def test_the_initial_state_is_the_application_s(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
 
-    assert chain.query("", b"", 0, False).value == b"5"
+    assert chain.application.query("", b"", 0, False).value == b"5"
 
 
 def test_begin_and_end_block_events_are_stored_separately(open_chain: Open) -> None:
@@ -142,7 +142,7 @@ def test_invalid_validator_updates_are_refused_and_nothing_is_stored(
 ) -> None:
     app = Updating()
     chain = open_chain(application=app)
-    chain.submit(b"1")
+    chain.mempool.submit(b"1")
     app.validators = updates
 
     with pytest.raises(InvalidBlock, match="validator updates at 1"):
@@ -159,7 +159,7 @@ def test_results_of_another_count_are_refused(open_chain: Open) -> None:
             return BlockExecution((), b"")
 
     chain = open_chain(application=Short())
-    chain.submit(b"1")
+    chain.mempool.submit(b"1")
 
     with pytest.raises(InvalidBlock, match="tx_results"):
         chain.produce()

@@ -56,7 +56,7 @@ def test_a_block_stays_within_its_bytes_and_the_rest_comes_later(
     chain = open_chain()
     txs = [b"key%d=" % number + b"v" * 190 for number in range(7)]
     for tx in txs:
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
 
@@ -69,7 +69,7 @@ def test_a_block_stays_within_its_gas(open_chain: Open, tmp_path: Path) -> None:
     limited(tmp_path, max_gas=10)
     chain = open_chain(application=Recorder())
     for tx in (b"4", b"6", b"1", b"10"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
 
@@ -80,7 +80,7 @@ def test_no_limit_takes_everything(open_chain: Open, tmp_path: Path) -> None:
     limited(tmp_path, max_bytes=-1, max_gas=-1)
     chain = open_chain(application=Recorder())
     for number in range(50):
-        chain.submit(b"%d" % (number + 1_000_000))
+        chain.mempool.submit(b"%d" % (number + 1_000_000))
 
     assert len(chain.block(chain.produce())[1].txs) == 50
 
@@ -95,9 +95,9 @@ def test_a_transaction_that_fits_no_block_is_refused(open_chain: Open, tmp_path:
     with pytest.raises(
         TxRejected, match=rf"^tx pre check: tx size is too big: {room + 1}, max: {room}$"
     ):
-        chain.submit(largest + b"x")
+        chain.mempool.submit(largest + b"x")
 
-    assert chain.submit(largest).code == 0
+    assert chain.mempool.submit(largest).code == 0
     assert chain.block(chain.produce())[1].txs == (largest,)
 
 
@@ -108,9 +108,9 @@ def test_a_transaction_that_wants_more_gas_than_a_block_has_is_refused(
     chain = open_chain(application=Recorder())
 
     with pytest.raises(TxRejected, match=r"^gas wanted 11 is greater than max gas 10$"):
-        chain.submit(b"11")
+        chain.mempool.submit(b"11")
 
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
 
 
 class Shrinking(Recorder):
@@ -131,14 +131,14 @@ def test_lowering_the_limits_drops_transactions_too_large_for_a_block(
     chain = open_chain(application=Shrinking())
     large = b"1".zfill(900)
     for tx in (b"60", b"55", large, b"2"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     chain.produce()
 
-    assert chain.pending(10).txs == (b"2",)
+    assert chain.mempool.pending(10).txs == (b"2",)
     assert chain.block(chain.produce())[1].txs == (b"2",)
     with pytest.raises(TxRejected, match="too big"):
-        chain.submit(large)
+        chain.mempool.submit(large)
 
 
 def test_a_transaction_too_large_for_any_block_does_not_block_others(
@@ -147,7 +147,7 @@ def test_a_transaction_too_large_for_any_block_does_not_block_others(
     limited(tmp_path, max_gas=60)
     chain = open_chain(application=Recorder())
     for tx in (b"55", b"2"):
-        chain.submit(tx)
+        chain.mempool.submit(tx)
 
     assert chain.reap(BlockLimits(-1, 50)) == (b"2",)
     assert chain.reap(BlockLimits(tx_bytes(b"2"), -1)) == (b"2",)
@@ -157,7 +157,7 @@ def test_a_transaction_too_large_for_any_block_does_not_block_others(
 def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> None:
     chain = open_chain()
     tx = b"large=" + b"v" * 200_000
-    chain.submit(tx)
+    chain.mempool.submit(tx)
 
     height = chain.produce()
 

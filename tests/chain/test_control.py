@@ -31,7 +31,7 @@ SOMEBODY = b"\x77" * 20
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
     chain = opened(tmp_path_factory.mktemp("control") / "chain.db")
-    chain.control().mine(3)
+    chain.control.mine(3)
     yield chain
     chain.close()
 
@@ -60,7 +60,7 @@ def time_of(chain: EmbeddedChain, height: int) -> int:
 
 
 def account(chain: EmbeddedChain, address: bytes) -> Account:
-    evm = chain.evm()
+    evm = chain.evm_state
     return accounts.account(evm.record, evm.root(chain.latest_height()), address)
 
 
@@ -77,13 +77,13 @@ def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_mined_blocks_are_at_least_a_second_apart(chain: EmbeddedChain) -> None:
-    first = chain.control().mine(3)
+    first = chain.control.mine(3)
     times = [time_of(chain, height) for height in range(first - 2, first + 1)]
     assert times == [times[0], times[0] + 1, times[0] + 2]
 
 
 def test_shift_moves_the_time_of_blocks(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     before = time_of(chain, control.mine())
     ahead = control.shift(100_000)
     assert time_of(chain, control.mine()) >= before + 90_000
@@ -93,7 +93,7 @@ def test_shift_moves_the_time_of_blocks(chain: EmbeddedChain) -> None:
 def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     chain: EmbeddedChain,
 ) -> None:
-    control = chain.control()
+    control = chain.control
     wanted = time_of(chain, chain.latest_height()) + 12_345
     control.set_next_time(wanted)
     assert time_of(chain, control.mine()) == wanted
@@ -101,7 +101,7 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
 
 
 def test_a_revert_undoes_a_set_time(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     before = time_of(chain, control.mine())
     number = control.snapshot()
     control.set_next_time(before + 10**6)
@@ -111,11 +111,11 @@ def test_a_revert_undoes_a_set_time(chain: EmbeddedChain) -> None:
 
 def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
     with pytest.raises(ValueNotAllowed, match="lower than or equal to the previous"):
-        chain.control().set_next_time(time_of(chain, chain.latest_height()))
+        chain.control.set_next_time(time_of(chain, chain.latest_height()))
 
 
 def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     for ahead in (
         lambda: control.shift(10_000_000_000),
         lambda: control.set_time(10_000_000_000),
@@ -129,7 +129,7 @@ def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> Non
 
 
 def test_mined_blocks_can_be_a_given_step_apart(chain: EmbeddedChain) -> None:
-    last = chain.control().mine(4, step=600)
+    last = chain.control.mine(4, step=600)
     assert [time_of(chain, last - n) - time_of(chain, last - n - 1) for n in range(3)] == [
         600
     ] * 3
@@ -138,12 +138,12 @@ def test_mined_blocks_can_be_a_given_step_apart(chain: EmbeddedChain) -> None:
 def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> None:
     height = chain.latest_height()
     change = AccountOverride(balance=5, nonce=7, code=b"\x60\x00", state_diff={SLOT: WORD})
-    chain.control().patch({SOMEBODY: change})
+    chain.control.patch({SOMEBODY: change})
     found = account(chain, SOMEBODY)
     assert (found.balance, found.nonce) == (5, 7)
-    assert accounts.storage(chain.evm().record, found.storage_root, SLOT) == 9
+    assert accounts.storage(chain.evm_state.record, found.storage_root, SLOT) == 9
     assert chain.latest_height() == height + 1
-    chain.control().patch({SOMEBODY: AccountOverride(balance=6)})
+    chain.control.patch({SOMEBODY: AccountOverride(balance=6)})
     assert account(chain, SOMEBODY).nonce == 7
     chain.verify()
 
@@ -151,23 +151,23 @@ def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> N
 def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
     chain: EmbeddedChain,
 ) -> None:
-    number = chain.control().snapshot()
-    assert chain.submit(transfer(account(chain, sender()).nonce)).code == 0
-    chain.control().patch({SOMEBODY: AccountOverride(balance=8)})
-    assert chain.pending_count().total == 1
+    number = chain.control.snapshot()
+    assert chain.mempool.submit(transfer(account(chain, sender()).nonce)).code == 0
+    chain.control.patch({SOMEBODY: AccountOverride(balance=8)})
+    assert chain.mempool.pending_count().total == 1
     assert len(chain.block(chain.latest_height())[1].txs) == 1
-    chain.control().mine()
-    assert chain.pending_count().total == 0
-    assert chain.control().revert(number)
+    chain.control.mine()
+    assert chain.mempool.pending_count().total == 0
+    assert chain.control.revert(number)
 
 
 def test_a_change_that_loses_the_lease_is_not_applied_later(chain: EmbeddedChain) -> None:
     before = account(chain, SOMEBODY)
     with closing(made(chain.path, dev=True)) as other:
-        chain.control().mine()
+        chain.control.mine()
         with pytest.raises(LeaseLost):
-            other.control().patch({SOMEBODY: AccountOverride(balance=99)})
-    chain.control().mine()
+            other.control.patch({SOMEBODY: AccountOverride(balance=99)})
+    chain.control.mine()
     assert account(chain, SOMEBODY) == before
 
 
@@ -177,22 +177,22 @@ def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> No
     change = patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**20)}))
     with closing(made(path, dev=True)) as chain:
         chain.start()
-        chain.control().patch({SOMEBODY: AccountOverride(balance=10**19)})
+        chain.control.patch({SOMEBODY: AccountOverride(balance=10**19)})
         for tx in (unsigned, change):
-            assert chain.submit_local(tx, replaces=True).code == 0
+            assert chain.mempool.submit_local(tx, replaces=True).code == 0
     with closing(made(path, dev=False)) as chain:
         height = chain.produce()
         assert chain.block(height)[1].txs == ()
-        assert chain.pending_count().total == 0
+        assert chain.mempool.pending_count().total == 0
         assert account(chain, SOMEBODY) == Account(balance=10**19)
 
 
 def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     nonce = account(chain, sender()).nonce
     before, height = dump(chain.path), chain.latest_height()
     number = control.snapshot()
-    chain.submit(transfer(nonce))
+    chain.mempool.submit(transfer(nonce))
     control.mine(2)
     control.patch({SOMEBODY: AccountOverride(balance=10**9)})
     assert account(chain, sender()).nonce == nonce + 1
@@ -207,11 +207,11 @@ def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
 
 
 def test_reverted_transactions_can_be_sent_again(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     nonce = account(chain, sender()).nonce
     for _ in range(2):
         number = control.snapshot()
-        assert chain.submit(transfer(nonce)).code == 0
+        assert chain.mempool.submit(transfer(nonce)).code == 0
         control.mine()
         assert account(chain, sender()).nonce == nonce + 1
         assert control.revert(number)
@@ -219,18 +219,18 @@ def test_reverted_transactions_can_be_sent_again(chain: EmbeddedChain) -> None:
 
 
 def test_revert_drops_pending_transactions_that_became_invalid(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     nonce = account(chain, sender()).nonce
     number = control.snapshot()
     control.patch({sender(OTHER): AccountOverride(balance=10**22)})
-    chain.submit(transfer(0, OTHER))
+    chain.mempool.submit(transfer(0, OTHER))
     assert control.revert(number)
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
     assert account(chain, sender()).nonce == nonce
 
 
 def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     first, second = control.snapshot(), control.snapshot()
     assert control.revert(first)
     assert not control.revert(second)
@@ -239,10 +239,10 @@ def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -
 
 
 def test_a_chain_goes_back_to_its_genesis_and_begins_anew(chain: EmbeddedChain) -> None:
-    chain.control().reset()
+    chain.control.reset()
     assert chain.latest_height() == 0
     assert account(chain, sender()) == Account(balance=10**22)
-    assert chain.control().mine(2) == 2
+    assert chain.control.mine(2) == 2
     chain.verify()
 
 
@@ -251,14 +251,14 @@ def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
         closing(EmbeddedChain(tmp_path / "chain.db")) as chain,
         pytest.raises(NotSupported, match="NODERPC_DEV"),
     ):
-        chain.control()
+        _ = chain.control
 
 
 @pytest.mark.parametrize("seconds", [1 << 34, 1 << 40, 1 << 300])
 def test_time_ends_before_the_numbers_of_the_store_do(
     chain: EmbeddedChain, seconds: int
 ) -> None:
-    control = chain.control()
+    control = chain.control
     before = control.shift(0)
     for change in (
         lambda: control.shift(seconds),
@@ -276,8 +276,8 @@ def test_time_ends_before_the_numbers_of_the_store_do(
 def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(opened(path)) as first, closing(opened(path)) as second:
-        first.control().mine()
-        control = second.control()
+        first.control.mine()
+        control = second.control
         for drive in (
             control.mine,
             control.snapshot,
@@ -294,28 +294,28 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
                 drive()
         # Senders ask this, wherever they send.
         assert not control.automines()
-        assert second.pending_count().total == 0
+        assert second.mempool.pending_count().total == 0
 
 
 def test_a_snapshot_of_reverted_blocks_is_invalid(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(opened(path)) as first, closing(opened(path)) as second:
-        first.control().mine(2)
-        number = first.control().snapshot()
+        first.control.mine(2)
+        number = first.control.snapshot()
         first.block_scheduler().stop()
-        second.control().reset()
-        second.control().mine()
+        second.control.reset()
+        second.control.mine()
         second.block_scheduler().stop()
-        assert not first.control().revert(number)
-        assert first.control().mine() == 2
+        assert not first.control.revert(number)
+        assert first.control.mine() == 2
         first.verify()
 
 
 def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
-    control = chain.control()
+    control = chain.control
     nonce = account(chain, sender()).nonce
     control.patch({SOMEBODY: AccountOverride(balance=2**256 - 1)})
     to = f"0x{SOMEBODY.hex()}"
-    assert chain.submit(transfer(nonce, to=to, value=5)).code == 0
+    assert chain.mempool.submit(transfer(nonce, to=to, value=5)).code == 0
     assert chain.block(control.mine())[1].txs
     assert account(chain, SOMEBODY).balance == 4

@@ -38,11 +38,11 @@ def test_a_start_makes_the_folder_the_home_and_the_store(tmp_path: Path) -> None
 
 
 def test_a_second_start_changes_nothing(chain: EmbeddedChain) -> None:
-    node = chain.node
+    node = chain.network.info
 
     chain.start()
 
-    assert chain.node is node
+    assert chain.network.info is node
 
 
 def test_threads_that_start_one_chain_at_once_start_it_once(
@@ -69,7 +69,7 @@ def test_threads_that_start_one_chain_at_once_start_it_once(
 def test_the_node_introduces_itself(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain(moniker="me", rpc_address="tcp://1.2.3.4:5", chain_id="known")
 
-    node = chain.node_info()
+    node = chain.network.node_info()
 
     node_key = json.loads((tmp_path / "config" / "node_key.json").read_text())
     assert len(node.id) == 20
@@ -77,23 +77,23 @@ def test_the_node_introduces_itself(open_chain: Open, tmp_path: Path) -> None:
     assert (node.moniker, node.network) == ("me", "known")
     assert node.other.rpc_address == "tcp://1.2.3.4:5"
     assert node.protocol_version.app == 1
-    assert chain.validator_key() == chain.genesis().validators[0].pub_key
+    assert chain.network.validator_key() == chain.genesis().validators[0].pub_key
 
 
 def test_state_and_mempool_survive_a_restart(open_chain: Open) -> None:
     chain = open_chain()
-    chain.submit(b"name=satoshi")
+    chain.mempool.submit(b"name=satoshi")
     chain.produce()
-    chain.submit(b"later=one")
+    chain.mempool.submit(b"later=one")
     chain.close()
 
     again = open_chain()
 
     assert again.latest_height() == 1
-    assert again.query("", b"name", 0, False).value == b"satoshi"
-    assert again.pending(10).txs == (b"later=one",)
+    assert again.application.query("", b"name", 0, False).value == b"satoshi"
+    assert again.mempool.pending(10).txs == (b"later=one",)
     with pytest.raises(TxInCache):
-        again.submit(b"name=satoshi")
+        again.mempool.submit(b"name=satoshi")
     assert again.produce() == 2
 
 
@@ -116,7 +116,7 @@ def test_a_home_may_lie_elsewhere(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain(home=tmp_path / "home")
 
     assert chain.genesis().chain_id == "made-by-hand"
-    assert chain.validator_key() == key(1).public
+    assert chain.network.validator_key() == key(1).public
     assert not (tmp_path / "config").exists()
 
 
@@ -203,7 +203,7 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
     open_chain: Open, tmp_path: Path
 ) -> None:
     writer = open_chain()
-    writer.submit(b"name=satoshi")
+    writer.mempool.submit(b"name=satoshi")
     writer.produce()
     before = sorted(path.name for path in (tmp_path / "config").iterdir())
 
@@ -213,10 +213,10 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
     try:
         reader.start()
 
-        assert reader.query("", b"name", 0, False).value == b"satoshi"
+        assert reader.application.query("", b"name", 0, False).value == b"satoshi"
         assert reader.verify() == 1
         with pytest.raises(StoreError, match="read-only"):
-            reader.submit(b"a=b")
+            reader.mempool.submit(b"a=b")
         writer.close()
         with pytest.raises(StoreError, match="read-only"):
             reader.produce()
@@ -234,7 +234,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.02, True, lease_s=1.0))
 sys.stdin.readline()
 chain.start()
-chain.submit(b"from=" + sys.argv[2].encode())
+chain.mempool.submit(b"from=" + sys.argv[2].encode())
 chain.wait_for_height(3, 30)
 print(chain.genesis().chain_id, flush=True)
 sys.stdin.readline()
@@ -267,7 +267,7 @@ chain.close()
             tx
             for height in range(1, chain.latest_height() + 1)
             for tx in chain.block(height)[1].txs
-        } | set(chain.pending(10).txs)
+        } | set(chain.mempool.pending(10).txs)
         assert len(names) == 1
         assert [process.returncode for process in processes] == [0] * 4
         assert txs == {b"from=%d" % number for number in range(4)}

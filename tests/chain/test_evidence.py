@@ -131,7 +131,7 @@ def test_the_document_shows_each_validator_that_is_accused(three: EmbeddedChain)
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_subscribers_get_an_event_for_each_evidence(three: EmbeddedChain, dialect: str) -> None:
     for piece in pieces(three):
-        three.submit_evidence(piece)
+        three.evidence.submit(piece)
 
     height = three.produce()
 
@@ -155,7 +155,7 @@ def test_the_same_evidence_is_taken_once(three: EmbeddedChain, client: FlaskClie
 
 def test_evidence_that_waits_survives_a_restart(three: EmbeddedChain, open_chain: Open) -> None:
     piece = double_vote(three, KEYS[0])
-    three.submit_evidence(piece)
+    three.evidence.submit(piece)
     three.close()
 
     again = open_chain()
@@ -165,7 +165,7 @@ def test_evidence_that_waits_survives_a_restart(three: EmbeddedChain, open_chain
 
 def test_evidence_given_by_hand_is_not_there_twice(three: EmbeddedChain) -> None:
     piece = double_vote(three, KEYS[0])
-    three.submit_evidence(piece)
+    three.evidence.submit(piece)
 
     assert three.block(three.produce((piece,)))[1].evidence == (piece,)
 
@@ -173,7 +173,7 @@ def test_evidence_given_by_hand_is_not_there_twice(three: EmbeddedChain) -> None
 def test_evidence_triggers_a_block(three: EmbeddedChain) -> None:
     assert not three.wait_for_pending(0.0)
 
-    three.submit_evidence(double_vote(three, KEYS[0]))
+    three.evidence.submit(double_vote(three, KEYS[0]))
 
     assert three.wait_for_pending(0.0)
 
@@ -186,7 +186,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
     chain = open_chain()
     chain.produce()
     for mark in range(1, 6, 2):
-        chain.submit_evidence(double_vote(chain, KEYS[0], 1, bytes([mark, mark + 1])))
+        chain.evidence.submit(double_vote(chain, KEYS[0], 1, bytes([mark, mark + 1])))
 
     counts = [len(chain.block(chain.produce())[1].evidence) for _ in range(3)]
 
@@ -196,7 +196,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
 
 def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
     for mark in range(1, 9):
-        three.submit_evidence(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
+        three.evidence.submit(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
     read: list[str] = []
 
     with closing(sqlite3.connect(three.path)) as at:
@@ -215,7 +215,7 @@ def test_evidence_larger_than_a_block_takes_is_refused(
     chain.produce()
 
     with pytest.raises(InvalidEvidence, match=r"it takes \d+ bytes, a block takes 300"):
-        chain.submit_evidence(double_vote(chain, KEYS[0]))
+        chain.evidence.submit(double_vote(chain, KEYS[0]))
 
 
 @pytest.mark.parametrize(
@@ -241,14 +241,14 @@ def test_evidence_is_too_old_by_both_ages(
 
     if too_old:
         with pytest.raises(InvalidEvidence, match=r"evidence from height 2 .* is too old"):
-            chain.submit_evidence(piece)
+            chain.evidence.submit(piece)
     else:
-        chain.submit_evidence(piece)
+        chain.evidence.submit(piece)
         assert chain.block(chain.produce())[1].evidence == (piece,)
 
 
 def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
-    three.submit_evidence(double_vote(three, KEYS[0]))
+    three.evidence.submit(double_vote(three, KEYS[0]))
     with closing(sqlite3.connect(three.path)) as at, at:
         # As if it had waited for very long, beside others that fill the blocks.
         at.execute("UPDATE pending_evidence SET height = -1000000, time = 0")
@@ -262,10 +262,10 @@ def test_the_pool_has_a_bound(
     three: EmbeddedChain, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "MAX_PENDING", 1)
-    three.submit_evidence(double_vote(three, KEYS[0]))
+    three.evidence.submit(double_vote(three, KEYS[0]))
 
     with pytest.raises(EvidencePoolFull, match="1 pieces of evidence wait"):
-        three.submit_evidence(double_vote(three, KEYS[1]))
+        three.evidence.submit(double_vote(three, KEYS[1]))
     reply = sent(client, double_vote(three, KEYS[1]))
     assert reply["error"]["data"].startswith("failed to add evidence: 1 pieces")
 
@@ -427,14 +427,14 @@ def test_a_backend_without_an_application_takes_no_evidence(three: EmbeddedChain
     reader = MemoryBackend(three.genesis(), ())
 
     with pytest.raises(NotSupported, match="does not take evidence"):
-        reader.submit_evidence(double_vote(three, KEYS[0]))
+        reader.evidence.submit(double_vote(three, KEYS[0]))
 
 
 def test_the_hashes_of_evidence_of_an_earlier_version_are_added(
     three: EmbeddedChain, open_chain: Open
 ) -> None:
     piece = double_vote(three, KEYS[0])
-    three.submit_evidence(piece)
+    three.evidence.submit(piece)
     three.produce()
     three.close()
     with closing(sqlite3.connect(three.path)) as at, at:
@@ -445,5 +445,5 @@ def test_the_hashes_of_evidence_of_an_earlier_version_are_added(
 
     again = open_chain()
 
-    assert again.submit_evidence(piece) == evidence_hash_of(piece)
+    assert again.evidence.submit(piece) == evidence_hash_of(piece)
     assert again.block(again.produce())[1].evidence == ()

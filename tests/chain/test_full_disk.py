@@ -44,7 +44,7 @@ def test_a_waiting_call_at_the_producer_reports_a_full_disk(nearly_full: Embedde
     nearly_full.start()
 
     assert FULL in waiting_call(nearly_full)
-    assert nearly_full.pending_count().total == 1
+    assert nearly_full.mempool.pending_count().total == 1
 
 
 def test_a_call_that_waits_in_another_process(nearly_full: EmbeddedChain) -> None:

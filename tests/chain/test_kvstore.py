@@ -29,7 +29,7 @@ KEY = b"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
     ],
 )
 def test_a_pair_and_a_validator_update_pass_the_check(chain: EmbeddedChain, tx: bytes) -> None:
-    result = chain.check_tx(tx)
+    result = chain.application.check_tx(tx)
 
     assert (result.code, result.gas_wanted) == (0, 1)
 
@@ -67,16 +67,16 @@ def test_a_pair_and_a_validator_update_pass_the_check(chain: EmbeddedChain, tx: 
     ],
 )
 def test_anything_else_fails_the_check_with_code_2(chain: EmbeddedChain, tx: bytes) -> None:
-    result = chain.check_tx(tx)
+    result = chain.application.check_tx(tx)
 
     assert (result.code, result.gas_wanted) == (2, 0)
 
 
 def test_a_transaction_that_fails_check_tx_is_not_pending(chain: EmbeddedChain) -> None:
-    assert chain.submit(b"no pair").code == 2
+    assert chain.mempool.submit(b"no pair").code == 2
 
-    assert chain.pending_count().total == 0
-    assert chain.submit(b"no pair").code == 2
+    assert chain.mempool.pending_count().total == 0
+    assert chain.mempool.submit(b"no pair").code == 2
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_app_hash_counts_transactions(
     chain: EmbeddedChain, count: int, app_hash: str
 ) -> None:
     for number in range(count):
-        chain.submit(b"key%d=value" % number)
+        chain.mempool.submit(b"key%d=value" % number)
 
     height = chain.produce()
     chain.produce()
@@ -100,14 +100,14 @@ def test_the_app_hash_counts_transactions(
     assert chain.results(height).app_hash.hex() == app_hash
     assert chain.block_meta(height).header.app_hash == bytes(8)
     assert chain.block_meta(height + 1).header.app_hash.hex() == app_hash
-    assert chain.app_info().data == f'{{"size":{count}}}'
+    assert chain.application.info().data == f'{{"size":{count}}}'
 
 
 def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
-    chain.submit(b"a=b")
+    chain.mempool.submit(b"a=b")
     chain.produce()
 
-    info = chain.app_info()
+    info = chain.application.info()
 
     assert (info.version, info.app_version, info.last_block_height) == ("2.0.0", 1, 1)
     assert info.last_block_app_hash.hex() == "0200000000000000"
@@ -115,7 +115,7 @@ def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
 
 
 def test_a_pair_emits_two_events(chain: EmbeddedChain) -> None:
-    chain.submit(b"name=satoshi")
+    chain.mempool.submit(b"name=satoshi")
 
     result = chain.results(chain.produce()).tx_results[0]
 
@@ -128,7 +128,7 @@ def test_a_pair_emits_two_events(chain: EmbeddedChain) -> None:
 
 def test_a_validator_update_emits_itself_as_key_and_value(chain: EmbeddedChain) -> None:
     tx = validator_tx(key(1), 3)
-    chain.submit(tx)
+    chain.mempool.submit(tx)
 
     result = chain.results(chain.produce()).tx_results[0]
 
@@ -148,45 +148,45 @@ def _event(creator: bytes, name: bytes) -> Event:
 
 
 def test_a_query_reads_committed_state_not_pending(chain: EmbeddedChain) -> None:
-    chain.submit(b"name=satoshi")
-    assert chain.query("", b"name", 0, False).log == "does not exist"
+    chain.mempool.submit(b"name=satoshi")
+    assert chain.application.query("", b"name", 0, False).log == "does not exist"
 
     height = chain.produce()
-    found = chain.query("/any/path", b"name", 99, False)
+    found = chain.application.query("/any/path", b"name", 99, False)
 
     assert (found.log, found.key, found.value) == ("exists", b"name", b"satoshi")
     assert (found.code, found.index, found.height) == (0, 0, height)
 
 
 def test_a_query_without_an_answer_echoes_its_key(chain: EmbeddedChain) -> None:
-    found = chain.query("/key", b"nobody", 0, False)
+    found = chain.application.query("/key", b"nobody", 0, False)
 
     assert (found.log, found.key, found.value) == ("does not exist", b"nobody", b"")
 
 
 def test_a_query_for_a_proof_gets_the_index_minus_one_and_none(chain: EmbeddedChain) -> None:
-    found = chain.query("", b"name", 0, True)
+    found = chain.application.query("", b"name", 0, True)
 
     assert (found.index, found.proof_ops) == (-1, ())
 
 
 def test_a_later_value_replaces_an_earlier_one_within_a_block(chain: EmbeddedChain) -> None:
-    chain.submit(b"name=first")
-    chain.submit(b"name=second")
+    chain.mempool.submit(b"name=first")
+    chain.mempool.submit(b"name=second")
 
     chain.produce()
 
-    assert chain.query("", b"name", 0, False).value == b"second"
+    assert chain.application.query("", b"name", 0, False).value == b"second"
 
 
 def test_a_colon_becomes_an_equal_sign_in_the_block(chain: EmbeddedChain) -> None:
-    chain.submit(b"a:b")
+    chain.mempool.submit(b"a:b")
 
     height = chain.produce()
 
     assert chain.block(height)[1].txs == (b"a=b",)
     assert chain.tx(tx_hash(b"a=b")).height == height
-    assert chain.query("", b"a", 0, False).value == b"b"
+    assert chain.application.query("", b"a", 0, False).value == b"b"
     with pytest.raises(TxNotFound):
         chain.tx(tx_hash(b"a:b"))
 
@@ -194,19 +194,19 @@ def test_a_colon_becomes_an_equal_sign_in_the_block(chain: EmbeddedChain) -> Non
 def test_the_original_of_a_rewritten_transaction_leaves_the_mempool(
     chain: EmbeddedChain,
 ) -> None:
-    chain.submit(b"a:b")
+    chain.mempool.submit(b"a:b")
     chain.produce()
 
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
     assert chain.block(chain.produce())[1].txs == ()
 
 
 def test_both_forms_of_a_pair_leave_the_mempool_together(chain: EmbeddedChain) -> None:
-    chain.submit(b"a:b")
-    chain.submit(b"a=b")
+    chain.mempool.submit(b"a:b")
+    chain.mempool.submit(b"a=b")
 
     height = chain.produce()
 
     assert chain.block(height)[1].txs == (b"a=b", b"a=b")
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
     assert chain.tx(tx_hash(b"a=b")).index == 1

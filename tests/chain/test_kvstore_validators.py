@@ -28,7 +28,7 @@ def powers(chain: EmbeddedChain, height: int) -> dict[bytes, int]:
 
 
 def code_of(chain: EmbeddedChain, tx: bytes) -> int:
-    assert chain.submit(tx).code == 0
+    assert chain.mempool.submit(tx).code == 0
     return chain.results(chain.produce()).tx_results[0].code
 
 
@@ -38,7 +38,7 @@ def own_key(chain: EmbeddedChain) -> PrivateKey:
 
 def test_an_update_takes_effect_two_heights_later(chain: EmbeddedChain) -> None:
     own = own_key(chain).address
-    chain.submit(validator_tx(key(1), 2))
+    chain.mempool.submit(validator_tx(key(1), 2))
 
     height = chain.produce()
     for _ in range(3):
@@ -55,7 +55,7 @@ def test_an_update_takes_effect_two_heights_later(chain: EmbeddedChain) -> None:
 
 def test_a_newcomer_starts_with_the_priority_that_cometbft_gives(chain: EmbeddedChain) -> None:
     own = own_key(chain).address
-    chain.submit(validator_tx(key(1), 1))
+    chain.mempool.submit(validator_tx(key(1), 1))
 
     height = chain.produce()
     chain.produce()
@@ -106,7 +106,7 @@ def test_too_much_power_in_all_fails_with_code_3(chain: EmbeddedChain) -> None:
 
 def test_several_updates_of_one_key_in_a_block_leave_the_last(chain: EmbeddedChain) -> None:
     for power in (1, 3):
-        chain.submit(validator_tx(key(1), power))
+        chain.mempool.submit(validator_tx(key(1), power))
 
     height = chain.produce()
 
@@ -117,7 +117,7 @@ def test_several_updates_of_one_key_in_a_block_leave_the_last(chain: EmbeddedCha
 def test_the_query_val_gives_the_update_as_protobuf(chain: EmbeddedChain) -> None:
     own = own_key(chain).public.value
 
-    found = chain.query("/val", own, 0, False)
+    found = chain.application.query("/val", own, 0, False)
 
     assert found.value.hex() == "26" + "0a220a20" + own.hex() + "100a"
     assert (found.key, found.log, found.height) == (own, "", 0)
@@ -125,11 +125,13 @@ def test_the_query_val_gives_the_update_as_protobuf(chain: EmbeddedChain) -> Non
 
 def test_the_query_val_follows_the_updates(chain: EmbeddedChain) -> None:
     code_of(chain, validator_tx(key(1), 3))
-    assert chain.query("/val", key(1).public.value, 0, False).value.endswith(b"\x10\x03")
+    assert chain.application.query("/val", key(1).public.value, 0, False).value.endswith(
+        b"\x10\x03"
+    )
 
     code_of(chain, validator_tx(key(1), 0))
 
-    assert chain.query("/val", key(1).public.value, 0, False).value == b""
+    assert chain.application.query("/val", key(1).public.value, 0, False).value == b""
 
 
 def double_vote(chain: EmbeddedChain, culprit: PrivateKey, power: int) -> DuplicateVoteEvidence:
@@ -181,8 +183,8 @@ def test_evidence_against_an_unknown_validator_changes_nothing(chain: EmbeddedCh
 def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
     chain: EmbeddedChain,
 ) -> None:
-    chain.submit(validator_tx(key(9), 5))
-    chain.submit(validator_tx(key(9), 0))
+    chain.mempool.submit(validator_tx(key(9), 5))
+    chain.mempool.submit(validator_tx(key(9), 0))
     chain.produce()
 
     found = chain.results(1)
@@ -194,7 +196,7 @@ def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
 
 def test_five_hundred_validator_updates_fit_one_block(chain: EmbeddedChain) -> None:
     for power in range(1, 501):
-        chain.submit(validator_tx(key(9), power))
+        chain.mempool.submit(validator_tx(key(9), power))
     chain.produce()
 
     assert [update.power for update in chain.results(1).validator_updates] == [500]

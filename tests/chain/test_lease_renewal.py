@@ -93,14 +93,14 @@ def test_a_recheck_that_fails_does_not_undo_the_block(
             return ()
 
     chain = open_chain(application=Fragile)
-    chain.submit(b"a=1")
+    chain.mempool.submit(b"a=1")
     assert isinstance(chain.application, Fragile)
     chain.application.broken = True
     with caplog.at_level(logging.ERROR):
         assert chain.produce() == 1
 
     assert "the block is made" in caplog.text
-    assert chain.pending_count().total == 1
+    assert chain.mempool.pending_count().total == 1
 
 
 def test_a_recheck_sees_every_transaction_that_waits(open_chain: Open) -> None:
@@ -116,18 +116,18 @@ def test_a_recheck_sees_every_transaction_that_waits(open_chain: Open) -> None:
 
     chain = open_chain(application=Fickle)
     for number in range(50):
-        chain.submit(b"k%d=v" % number)
+        chain.mempool.submit(b"k%d=v" % number)
     assert isinstance(chain.application, Fickle)
     chain.application.tired = True
 
     chain.produce()
 
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
 
 
 def test_a_copy_without_keys_serves_and_makes_nothing(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain()
-    chain.submit(b"name=satoshi")
+    chain.mempool.submit(b"name=satoshi")
     chain.produce()
     (tmp_path / "away").mkdir()
     chain.backup(tmp_path / "away" / "copy.db")
@@ -136,8 +136,8 @@ def test_a_copy_without_keys_serves_and_makes_nothing(open_chain: Open, tmp_path
     try:
         copy.start()
 
-        assert copy.query("", b"name", 0, False).value == b"satoshi"
-        assert copy.node_info().network == chain.node_info().network
+        assert copy.application.query("", b"name", 0, False).value == b"satoshi"
+        assert copy.network.node_info().network == chain.network.node_info().network
         with pytest.raises(StoreError, match="no keys"):
             copy.produce()
         assert not (tmp_path / "away" / "config").exists()

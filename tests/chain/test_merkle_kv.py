@@ -37,7 +37,7 @@ def chain(open_chain: Open) -> EmbeddedChain:
 
 def make_block(chain: EmbeddedChain, *txs: bytes) -> int:
     for tx in txs:
-        assert chain.submit(tx).code == 0
+        assert chain.mempool.submit(tx).code == 0
     return chain.produce()
 
 
@@ -79,9 +79,9 @@ def test_an_empty_block_leaves_the_app_hash(chain: EmbeddedChain) -> None:
 
 
 def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
-    before = chain.app_info()
+    before = chain.application.info()
     make_block(chain, b"a=b", b"a=c", b"d=e")
-    info = chain.app_info()
+    info = chain.application.info()
 
     assert (before.last_block_height, before.last_block_app_hash) == (0, app_hash({}))
     assert (info.version, info.app_version, info.last_block_height) == ("1.0.0", 1, 1)
@@ -95,7 +95,7 @@ def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
 def test_transactions_are_those_of_the_kvstore(
     chain: EmbeddedChain, tx: bytes, code: int
 ) -> None:
-    assert chain.check_tx(tx).code == code
+    assert chain.application.check_tx(tx).code == code
 
 
 def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
@@ -103,7 +103,9 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
     make_block(chain)
 
     assert chain.validators(3).by_address[key(1).address][1].voting_power == 2
-    assert chain.query("/val", key(1).public.value, 0, False).value.endswith(b"\x10\x02")
+    assert chain.application.query("/val", key(1).public.value, 0, False).value.endswith(
+        b"\x10\x02"
+    )
     # They are in the header already.
     assert chain.results(1).app_hash == app_hash({})
 
@@ -112,21 +114,21 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
 def test_a_query_reads_committed_state(chain: EmbeddedChain, path: str) -> None:
     make_block(chain, b"name=satoshi")
 
-    found = chain.query(path, b"name", 0, False)
+    found = chain.application.query(path, b"name", 0, False)
 
     assert (found.code, found.log, found.height) == (0, "exists", 1)
     assert (found.key, found.value, found.proof_ops) == (b"name", b"satoshi", ())
 
 
 def test_another_path_is_refused(chain: EmbeddedChain) -> None:
-    found = chain.query("/store/other/key", b"name", 0, True)
+    found = chain.application.query("/store/other/key", b"name", 0, True)
 
     assert (found.code, found.proof_ops) == (4, ())
     assert found.log == "unknown path '/store/other/key': known are /store/main/key and /val"
 
 
 def test_an_error_shows_little_of_a_long_path(chain: EmbeddedChain) -> None:
-    found = chain.query("/x" * 100_000, b"name", 0, False)
+    found = chain.application.query("/x" * 100_000, b"name", 0, False)
 
     assert found.log.startswith("unknown path '/x/x/x")
     assert len(found.log) < 200
@@ -136,7 +138,7 @@ def test_a_proof_leads_to_the_app_hash_of_the_latest_header(chain: EmbeddedChain
     make_block(chain, b"a=1", b"b=2", b"c=3")
     make_block(chain, b"b=4")
 
-    found = chain.query(PATH, b"b", 0, True)
+    found = chain.application.query(PATH, b"b", 0, True)
 
     # That header carries the state before its block.
     assert (found.height, found.value) == (1, b"2")
@@ -148,23 +150,23 @@ def test_the_state_after_the_latest_block_is_proved_by_the_next_header(
     chain: EmbeddedChain,
 ) -> None:
     height = make_block(chain, b"a=1")
-    found = chain.query(PATH, b"a", height, True)
+    found = chain.application.query(PATH, b"a", height, True)
     make_block(chain)
 
     assert (found.height, found.value) == (height, b"1")
     assert is_proved(chain, found)
-    assert chain.query(PATH, b"a", 0, True) == found
+    assert chain.application.query(PATH, b"a", 0, True) == found
 
 
 def test_a_key_that_is_not_there_has_no_proof(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=1")
     make_block(chain)
 
-    found = chain.query(PATH, b"nobody", 0, True)
+    found = chain.application.query(PATH, b"nobody", 0, True)
 
     assert (found.code, found.log) == (0, "does not exist at height 1, which has no proof")
     assert (found.key, found.value, found.height, found.proof_ops) == (b"nobody", b"", 1, ())
-    assert chain.query(PATH, b"nobody", 0, False).log == "does not exist"
+    assert chain.application.query(PATH, b"nobody", 0, False).log == "does not exist"
 
 
 @pytest.mark.parametrize("initial_height", [1, 50])
@@ -185,10 +187,10 @@ def test_a_past_state_is_queried_by_height(chain: EmbeddedChain) -> None:
     make_block(chain)
 
     for height in range(1, 6):
-        found = chain.query(PATH, b"a", height, True)
+        found = chain.application.query(PATH, b"a", height, True)
         assert (found.value, found.height) == (b"%d" % height, height)
         assert is_proved(chain, found)
-        later = chain.query(PATH, b"k%d" % (height + 1), height, False)
+        later = chain.application.query(PATH, b"k%d" % (height + 1), height, False)
         assert (later.log, later.value) == ("does not exist", b"")
 
 
@@ -201,7 +203,9 @@ def test_a_state_that_is_too_old_or_to_come_is_refused(open_chain: Open) -> None
     for number in range(1, 7):
         make_block(chain, b"a=%d" % number)
 
-    found = {height: chain.query(PATH, b"a", height, True) for height in (-1, 3, 4, 6, 7)}
+    found = {
+        height: chain.application.query(PATH, b"a", height, True) for height in (-1, 3, 4, 6, 7)
+    }
 
     assert [found[height].code for height in (-1, 3, 4, 6, 7)] == [5, 5, 0, 0, 5]
     assert (found[3].log, found[3].value) == (
@@ -243,7 +247,7 @@ def test_the_state_survives_a_restart(open_chain: Open) -> None:
     make_block(again)
 
     assert again.results(2).app_hash == app_hash({b"a": b"1", b"b": b"3", b"c": b"4"})
-    assert is_proved(again, again.query(PATH, b"c", 0, True))
+    assert is_proved(again, again.application.query(PATH, b"c", 0, True))
     assert again.verify() == 3
 
 
@@ -276,12 +280,12 @@ def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
 
     again = open_chain(application=MerkleKVStore)
     make_block(again, b"b=2")
-    assert again.query(PATH, b"a", 0, False).value == b"1"
+    assert again.application.query(PATH, b"a", 0, False).value == b"1"
 
 
 def test_a_block_that_was_not_committed_is_executed_again_alike(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=1")
-    app = chain.application
+    app = chain.abci
     assert app is not None
     request = _request(2, {b"b": b"2"})
 

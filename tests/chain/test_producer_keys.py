@@ -29,7 +29,7 @@ def test_every_key_of_the_home_signs(open_chain: Open, tmp_path: Path) -> None:
 def test_node_key_is_the_first_key_of_the_home(open_chain: Open, tmp_path: Path) -> None:
     write_home(tmp_path, {1: 10, 2: 10}, [2, 1])
 
-    assert open_chain().validator_key() == key(2).public
+    assert open_chain().network.validator_key() == key(2).public
 
 
 def test_a_validator_without_a_key_here_is_absent_and_the_chain_goes_on(
@@ -84,10 +84,10 @@ def test_two_thirds_or_less_halt_the_chain_with_a_clear_text(
 
 def test_a_halted_chain_goes_on_when_the_key_is_added(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain()
-    chain.submit(validator_tx(key(1), 100))
+    chain.mempool.submit(validator_tx(key(1), 100))
     for _ in range(2):
         chain.produce()
-    chain.submit(b"wait=here")
+    chain.mempool.submit(b"wait=here")
     with pytest.raises(ChainHalted):
         chain.produce()
     chain.close()

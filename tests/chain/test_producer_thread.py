@@ -27,7 +27,7 @@ def test_without_empty_blocks_a_pending_transaction_triggers_a_block(
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=False))
     for number in range(1, 4):
-        chain.submit(b"key%d=value" % number)
+        chain.mempool.submit(b"key%d=value" % number)
 
         assert chain.wait_for_height(number - 1, PATIENCE) == number
 
@@ -45,7 +45,7 @@ def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
     # CometBFT: the first block carries the state of the genesis.
     assert chain.wait_for_height(0, PATIENCE) == 1
 
-    chain.submit(b"name=satoshi")
+    chain.mempool.submit(b"name=satoshi")
     assert chain.wait_for_height(2, PATIENCE) == 3
 
     assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [0, 1, 0]
@@ -118,7 +118,7 @@ def test_an_application_that_raises_does_not_end_the_producer(
 ) -> None:
     moody = Moody()
     chain = open_chain(application=moody, produce=True, schedule=BlockSchedule(0.01))
-    chain.submit(b"7")
+    chain.mempool.submit(b"7")
     until(lambda: "not today" in caplog.text, "not today")
 
     moody.raises = False
@@ -132,7 +132,7 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
 ) -> None:
     schedule = BlockSchedule(0.01, lease_s=0.3)
     failing = open_chain(application=Moody(), produce=True, schedule=schedule)
-    failing.submit(b"7")
+    failing.mempool.submit(b"7")
     until(lambda: "not today" in caplog.text, "not today")
     healthy = Moody()
     healthy.raises = False
@@ -159,8 +159,8 @@ def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path:
     write_home(tmp_path, {1: 10, 2: 10}, [1])
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01))
 
-    assert chain.submit(b"a=b").code == 0
-    assert chain.pending(10).txs == (b"a=b",)
+    assert chain.mempool.submit(b"a=b").code == 0
+    assert chain.mempool.pending(10).txs == (b"a=b",)
     assert len(chain.validators(1).validators) == 2
 
 

@@ -75,23 +75,23 @@ def slow(nonce: int = 0) -> bytes:
 def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain: EmbeddedChain,
 ) -> None:
-    assert chain.submit(slow()).code == 0
+    assert chain.mempool.submit(slow()).code == 0
     # What comes after it waits, and is dropped by nobody.
-    assert chain.submit(transfer(1)).code == 0
+    assert chain.mempool.submit(transfer(1)).code == 0
     for nonce in range(OTHERS):
-        assert chain.submit(transfer(nonce, OTHER)).code == 0
+        assert chain.mempool.submit(transfer(nonce, OTHER)).code == 0
     chain.block_scheduler().start()
-    until(lambda: chain.pending(100).total == 1, "the others are mined", 60)
+    until(lambda: chain.mempool.pending(100).total == 1, "the others are mined", 60)
     assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == (OTHERS)
-    again = chain.submit(slow())
+    again = chain.mempool.submit(slow())
     assert (again.code, again.log) == (1, "the transaction takes longer than a block may")
-    assert chain.submit(transfer(0)).code == 0
-    until(lambda: chain.pending(100).total == 0, "its sender's others are mined", 60)
+    assert chain.mempool.submit(transfer(0)).code == 0
+    until(lambda: chain.mempool.pending(100).total == 0, "its sender's others are mined", 60)
 
 
 def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: EmbeddedChain) -> None:
-    chain.submit(transfer(0))
-    own = chain.evm()
+    chain.mempool.submit(transfer(0))
+    own = chain.evm_state
     assert isinstance(own, EvmRuntime)
     own.broken = ExecutorDied()
     for _ in range(2):
@@ -105,9 +105,9 @@ def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: Embedded
 
 
 def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
-    chain.submit(transfer(0))
+    chain.mempool.submit(transfer(0))
     chain.produce()
-    own = chain.evm()
+    own = chain.evm_state
     assert isinstance(own, EvmRuntime)
     own.broken = ExecutorDied()
     assert chain.produce() == 2
@@ -115,10 +115,10 @@ def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
 
 
 def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) -> None:
-    own = chain.evm()
+    own = chain.evm_state
     assert isinstance(own, EvmRuntime)
     for nonce in range(3):
-        chain.submit(transfer(nonce))
+        chain.mempool.submit(transfer(nonce))
         own.broken = ExecutorDied()
         with pytest.raises(BlockNotExecuted):
             chain.produce()
@@ -128,26 +128,26 @@ def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) ->
 
 
 def test_an_engine_failure_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
-    own = chain.evm()
+    own = chain.evm_state
     assert isinstance(own, EvmRuntime)
-    chain.submit(transfer(0))
+    chain.mempool.submit(transfer(0))
     own.broken = ValueError("a fault of the engine")
     for _ in range(2):
         with pytest.raises(BlockNotExecuted, match="a fault of the engine"):
             chain.produce()
     own.broken = None
     assert not chain.block(chain.produce())[1].txs
-    assert chain.pending_count().total == 0
+    assert chain.mempool.pending_count().total == 0
 
 
 def test_unminable_transactions_produce_no_blocks(chain: EmbeddedChain) -> None:
-    chain.submit(transfer(1))
-    chain.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
+    chain.mempool.submit(transfer(1))
+    chain.mempool.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
     chain.block_scheduler().start()
-    chain.submit(transfer(1, OTHER))
+    chain.mempool.submit(transfer(1, OTHER))
     assert chain.wait_for_height(0, 1.5) == 0
-    chain.submit(transfer(0))
-    until(lambda: chain.pending_count().total == 2, "what came behind a gap is mined")
+    chain.mempool.submit(transfer(0))
+    until(lambda: chain.mempool.pending_count().total == 2, "what came behind a gap is mined")
     assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == 2
     assert all(chain.block(at)[1].txs for at in heights(chain))
 

@@ -21,7 +21,7 @@ def test_retain_blocks_leaves_that_many_latest_blocks(open_chain: Open) -> None:
     chain = open_chain(retain_blocks=5)
 
     for height in range(1, 13):
-        chain.submit(b"k%d=v" % height)
+        chain.mempool.submit(b"k%d=v" % height)
         assert chain.produce() == height
         assert chain.base_height() == max(1, height - 4)
 
@@ -62,14 +62,14 @@ def test_a_pruned_chain_starts_again_and_goes_on(
     options = {"application": application} if application else {}
     chain = open_chain(retain_blocks=3, **options)
     for height in range(10):
-        chain.submit(b"k%d=v" % height)
+        chain.mempool.submit(b"k%d=v" % height)
         chain.produce()
     chain.close()
 
     again = open_chain(retain_blocks=3, **options)
 
-    assert again.query("", b"k1", 0, False).value == b"v"
-    again.submit(b"next=1")
+    assert again.application.query("", b"k1", 0, False).value == b"v"
+    again.mempool.submit(b"next=1")
     assert again.produce() == 11
     assert again.base_height() == 9
     assert again.verify() == 3
@@ -147,7 +147,7 @@ def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
 
 def test_a_chain_cannot_revert_to_a_pruned_block(open_chain: Open) -> None:
     chain = open_chain(application=Recorder(), dev=True, retain_blocks=3)
-    control = chain.control()
+    control = chain.control
     control.mine(2)
     old = control.snapshot()
     control.mine(8)

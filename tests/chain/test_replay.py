@@ -17,7 +17,7 @@ from .fixtures import Recorder
 
 def grow(chain: EmbeddedChain, *txs: bytes) -> None:
     for tx in txs:
-        chain.submit(tx)
+        chain.mempool.submit(tx)
         chain.produce()
 
 
@@ -120,7 +120,7 @@ def test_a_block_whose_commit_failed_is_executed_again(
 
     app = Forgetful()
     chain = open_chain(application=app)
-    chain.submit(b"1")
+    chain.mempool.submit(b"1")
     with pytest.raises(OSError, match="no room"):
         chain.produce()
     app.fails = False

@@ -143,7 +143,7 @@ def test_verify_checks_each_store_once(app: Flask) -> None:
     chain = chain_of(app)
     for index in range(3):
         chain.start()
-        chain.submit(b"k%d=v" % index)
+        chain.mempool.submit(b"k%d=v" % index)
         chain.produce()
 
     found = run(app, "verify")
@@ -160,7 +160,7 @@ def long_app(app: Flask) -> Flask:
     chain.retain_blocks = None
     for index in range(30):
         chain.start()
-        chain.submit(b"k%d=v" % index)
+        chain.mempool.submit(b"k%d=v" % index)
         chain.produce()
     chain.close()
     chain.retain_blocks = 10

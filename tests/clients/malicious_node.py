@@ -22,7 +22,8 @@ def served(path: Path, forgeries: Forgeries) -> Iterator[str]:
     """Serve a stored chain, forged at each height but the trusted one."""
     backend = SQLiteBackend(path, application=MerkleKVStore)
     for method, forge in forgeries.items():
-        setattr(backend, method, _forged(getattr(backend, method), forge))
+        owner = backend.application if method == "query" else backend
+        setattr(owner, method, _forged(getattr(owner, method), forge))
     try:
         with serve(app_for(backend, dialect="comet-0.38")) as url:
             yield url

@@ -425,7 +425,7 @@ def test_executors_find_the_store_where_the_process_has_moved_on(
     with closing(chain):
         chain.start()
         monkeypatch.chdir(tmp_path / "other")
-        own = chain.evm()
+        own = chain.evm_state
         assert isinstance(own, EvmRuntime)
         change = Patch(own.root(0), {sender(): AccountOverride(nonce=1)})
         assert own.run(change).root != own.root(0)

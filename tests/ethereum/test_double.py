@@ -183,13 +183,13 @@ def test_an_embedded_chain_of_it_survives_a_restart(tmp_path: Path) -> None:
     with closing(opened()) as chain:
         chain.start()
         for tx in (transfer(1), transfer(0)):
-            chain.submit(tx)
+            chain.mempool.submit(tx)
         chain.produce()
         _, block = chain.block(1)
         assert block.txs == (transfer(0), transfer(1))
     with closing(opened()) as chain:
         chain.start()
-        chain.submit(emitting(2, EmittedLog((TOPIC,))))
+        chain.mempool.submit(emitting(2, EmittedLog((TOPIC,))))
         chain.produce()
         block_id, block = chain.block(2)
         made = ethereum_block(block_id.hash, block, chain.results(2), ConsensusParams())

@@ -16,7 +16,7 @@ import flask_noderpc.testing
 import flask_noderpc.protocol.ethereum.aliases
 chain = EmbeddedChain(sys.argv[1], produce=False)
 chain.start()
-chain.submit(b"a=1")
+chain.mempool.submit(b"a=1")
 chain.produce()
 chain.close()
 libraries = {"coincurve", "eth_hash", "eth_keys", "Crypto", "rlp", "trie"}

@@ -42,10 +42,10 @@ def ethereum_chain(folder: Path) -> EmbeddedChain:
     chain = EmbeddedChain(folder / "noderpc.db", application=EthermintDouble, produce=False)
     chain.start()
     chain.produce()
-    chain.submit(transfer(0, value=5))
+    chain.mempool.submit(transfer(0, value=5))
     chain.produce()
-    chain.submit(emitting(1, EmittedLog(topics=(TOPIC_A,), data=b"one")))
-    chain.submit(
+    chain.mempool.submit(emitting(1, EmittedLog(topics=(TOPIC_A,), data=b"one")))
+    chain.mempool.submit(
         emitting(
             2,
             EmittedLog(topics=(TOPIC_A, TOPIC_B), data=b""),

@@ -393,7 +393,7 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
         endless = {"to": LOOPS, "gas": hex(1 << 40)}
         with ThreadPoolExecutor(1) as threads:
             lost = threads.submit(node.error, "eth_call", endless)
-            machine: Any = node.chain.evm()
+            machine: Any = node.chain.evm_state
             until(lambda: len(machine._calls._pool.working) == 1, "it runs")
             busy = node.error("eth_call", {"to": ECHO})
             assert busy["code"] == -32002

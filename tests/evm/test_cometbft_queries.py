@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.backends.base.search import EventIndex
+from flask_noderpc.backends.base.search import SearchedChain
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import TO
 from tests.helpers.websocket import WebSocketClient
@@ -29,7 +29,7 @@ def found_by(backend: ChainBackend, query: str) -> Any:
 class Scanned(EmbeddedChain):
     """Searched without its index, as a backend of others is."""
 
-    search_txs = EventIndex.search_txs
+    search_txs = SearchedChain.search_txs
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -41,7 +41,7 @@ def test_tx_search_finds_an_evm_transaction_by_recipient(
     with serve(app_for(chain)) as url:
         client = WebSocketClient(url)
         assert client.asked("subscribe", {"query": query})["result"] == {}
-        chain.submit(transfer(3, value=9))
+        chain.mempool.submit(transfer(3, value=9))
         chain.produce()
         result = client.json()["result"]
         client.close()

@@ -30,15 +30,16 @@ def block_comes(node: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     """Have a block made before or after the chain is asked for something the next time."""
 
     def when(name: str, before: bool) -> None:
-        ask = getattr(node.chain, name)
+        owner = node.chain.mempool if name == "pending_by_sender" else node.chain
+        ask = getattr(owner, name)
 
         def asked(*args: Any) -> Any:
-            monkeypatch.setattr(node.chain, name, ask)
+            monkeypatch.setattr(owner, name, ask)
             found = None if before else ask(*args)
             node.chain.produce()
             return ask(*args) if before else found
 
-        monkeypatch.setattr(node.chain, name, asked)
+        monkeypatch.setattr(owner, name, asked)
 
     return when
 

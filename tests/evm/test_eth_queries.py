@@ -331,7 +331,7 @@ def test_a_sent_transaction_can_be_waited_for(tmp_path: Path) -> None:
         ask = asking(chain)
         with ThreadPoolExecutor(1) as pool:
             receipt = pool.submit(ask, "eth_sendRawTransactionSync", "0x" + transfer(3).hex())
-            while not chain.pending_count().total:
+            while not chain.mempool.pending_count().total:
                 assert not receipt.done(), receipt.result()
             chain.produce()
             assert receipt.result()["blockNumber"] == "0x4"
@@ -375,7 +375,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_looking_for_a_transaction_reads_no_senders(tmp_path: Path, read: list[bytes]) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         waiting = transfer(3)
-        chain.submit(waiting)
+        chain.mempool.submit(waiting)
         ask = asking(chain)
 
         assert ask("eth_getTransactionByHash", "0x" + "ab" * 32) is None
@@ -390,7 +390,7 @@ def test_pending_transactions_are_decoded_once(tmp_path: Path, read: list[bytes]
         polled = ask("eth_newPendingTransactionFilter")
         waiting = [transfer(3), transfer(4)]
         for raw in waiting:
-            chain.submit(raw)
+            chain.mempool.submit(raw)
 
         shown = [tx["hash"] for tx in ask("eth_pendingTransactions")]
 
@@ -410,7 +410,7 @@ def test_decoded_transactions_are_cached_within_the_limit(
     with closing(ethereum_chain(tmp_path)) as chain:
         waiting = [transfer(3), transfer(4)]
         for raw in waiting:
-            chain.submit(raw)
+            chain.mempool.submit(raw)
         ask = asking(chain)
 
         assert ask("eth_pendingTransactions") == ask("eth_pendingTransactions")

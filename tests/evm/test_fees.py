@@ -94,7 +94,7 @@ def test_without_tips_the_suggestion_goes_by_the_base_fee(tmp_path: Path) -> Non
 def block_of_tips(chain: EmbeddedChain, first: int, *tips: int) -> None:
     for nonce, tip in enumerate(tips, first):
         fees: dict[str, Any] = {"maxPriorityFeePerGas": tip, "maxFeePerGas": 10**12 + tip}
-        chain.submit(transfer(nonce, **fees))
+        chain.mempool.submit(transfer(nonce, **fees))
     chain.produce()
 
 

@@ -137,7 +137,7 @@ def test_only_blocks_that_may_have_the_logs_are_looked_at(made: Made, tmp_path: 
             (LogSearch((ADDRESSES[1],), (), 1, 4), ()),
             (LogSearch((TOPICS[2][12:],), (), 1, 4), (1, 2, 3)),
         ):
-            assert backend.log_heights(search, SearchLimits()) == heights, search
+            assert backend.evm_index.log_heights(search, SearchLimits()) == heights, search
 
 
 def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
     with stored(chain, tmp_path) as backend:
         search = LogSearch((*ADDRESSES[:2], *others), (TOPICS[:1],), 1, 8)
         # Looked up they would be 100,000.
-        assert backend.log_heights(search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
+        assert backend.evm_index.log_heights(search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
 
 
 def test_a_log_index_query_respects_the_search_limits(made: Made, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_log_index_query_respects_the_search_limits(made: Made, tmp_path: Path
             (SearchLimits(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
         ):
             with pytest.raises(SearchTooCostly, match=setting):
-                backend.log_heights(ALL, effort)
+                backend.evm_index.log_heights(ALL, effort)
 
 
 def test_a_chain_without_ethereum_pays_nothing(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_without_the_extra_every_such_block_is_looked_at(
         patch.setattr(evm_index, "_execution", lambda: None)
         with stored(made, tmp_path) as backend:
             assert rows(tmp_path) == (0, 3)
-            assert backend.log_heights(ALL, SearchLimits()) == (1, 2, 3)
+            assert backend.evm_index.log_heights(ALL, SearchLimits()) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
     # It is indexed when it is opened with it.
     with closing(SQLiteBackend(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
-        assert backend.log_heights(search, SearchLimits()) == (2,)
+        assert backend.evm_index.log_heights(search, SearchLimits()) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)

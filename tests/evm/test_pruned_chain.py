@@ -36,7 +36,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     """Eight blocks with transactions and logs."""
     made = ethereum_chain(tmp_path)
     for nonce in range(3, 8):
-        made.submit(emitting(nonce, EmittedLog(topics=(TOPIC_A,), data=b"%d" % nonce)))
+        made.mempool.submit(emitting(nonce, EmittedLog(topics=(TOPIC_A,), data=b"%d" % nonce)))
         made.produce()
     yield made
     made.close()
@@ -175,7 +175,7 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
     chain = mounts(app)["noderpc"].backend
     say = posting(app)
     try:
-        chain.control().mine(300)
+        chain.control.mine(300)
         # Returns the hash of the block 256 before this one; not by init code, as no code may
         # begin with 0xef.
         to = "0x" + "bb" * 20

@@ -63,9 +63,9 @@ def test_each_evm_method_answers_the_same_uncached_and_cached(chain: EmbeddedCha
             if params[:1] != ["pending"]:
                 # Its time goes on.
                 assert (first, again) == (wanted, wanted), call
-        chain.submit(transfer(3 + 2 * turn))
+        chain.mempool.submit(transfer(3 + 2 * turn))
         chain.produce()
-        chain.submit(transfer(4 + 2 * turn))
+        chain.mempool.submit(transfer(4 + 2 * turn))
 
 
 def test_pending_then_mined_transactions_are_never_stale(chain: EmbeddedChain) -> None:

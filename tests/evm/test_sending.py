@@ -247,7 +247,7 @@ def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
 ) -> None:
     for nonce in range(3):
         node.send(tx(nonce))
-    application = node.chain.application
+    application = node.chain.abci
     assert application is not None
     look = application.sender_nonce
 

@@ -77,7 +77,7 @@ def test_new_heads_are_those_of_the_blocks(
 ) -> None:
     own = subscribed(client, *params)
     first = chain.latest_height() + 1
-    chain.submit(transfer(3))
+    chain.mempool.submit(transfer(3))
     for _ in range(100):
         chain.produce()
 
@@ -117,7 +117,7 @@ def test_logs_are_those_that_the_filter_wants(
     some = subscribed(client, "logs", {"topics": [None, f"0x{TOPIC_B.hex()}"]})
     subscribed(client, "logs", {"address": "0x" + "11" * 20})
     later = subscribed(client, "logs", {"fromBlock": "0x5", "topics": [f"0x{TOPIC_A.hex()}"]})
-    chain.submit(
+    chain.mempool.submit(
         emitting(
             3,
             EmittedLog(topics=(TOPIC_A, TOPIC_B), data=b"one"),
@@ -125,7 +125,7 @@ def test_logs_are_those_that_the_filter_wants(
         )
     )
     height = chain.produce()
-    chain.submit(emitting(4, EmittedLog(topics=(TOPIC_A,), data=b"three")))
+    chain.mempool.submit(emitting(4, EmittedLog(topics=(TOPIC_A,), data=b"three")))
     chain.produce()
 
     by_id: dict[str, list[Any]] = {}
@@ -148,7 +148,7 @@ def test_new_pending_transactions_notifies_of_transactions(
     whole = subscribed(client, "newPendingTransactions", True)
     raw = transfer(3)
     own_hash = f"0x{decode(raw).hash.hex()}"
-    chain.submit(raw)
+    chain.mempool.submit(raw)
 
     found = {}
     for _ in range(2):
@@ -167,7 +167,7 @@ def test_new_pending_transactions_notifies_of_transactions_mined_at_once(
     wanted = []
     for nonce in range(3, 23):
         wanted.append(f"0x{decode(transfer(nonce)).hash.hex()}")
-        chain.submit(transfer(nonce))
+        chain.mempool.submit(transfer(nonce))
         chain.produce()
 
     assert [told(client, hashes) for _ in wanted] == wanted
@@ -181,11 +181,11 @@ def test_transaction_receipts_are_sent_as_one_list_per_block(
     every = subscribed(client, "transactionReceipts")
     some = subscribed(client, "transactionReceipts", {"transactionHashes": own[1:]})
     for raw in raws[:2]:
-        chain.submit(raw)
+        chain.mempool.submit(raw)
     chain.produce()
     # Nobody is told of a block without receipts.
     chain.produce()
-    chain.submit(raws[2])
+    chain.mempool.submit(raws[2])
     chain.produce()
 
     found: dict[str, list[Any]] = {every: [], some: []}
@@ -208,7 +208,7 @@ def test_syncing_is_sent_at_once_and_on_change(
     again = subscribed(client, "syncing")
     assert told(client, again) is False
 
-    monkeypatch.setattr(chain, "catching_up", lambda: True)
+    monkeypatch.setattr(chain.network, "catching_up", lambda: True)
     chain.produce()
 
     status = {"startingBlock": "0x1", "currentBlock": "0x4", "highestBlock": "0x4"}

@@ -37,7 +37,7 @@ class Node:
         """Hand a transaction to the mempool; its hash."""
         raw = transaction(self.nonce, **fields)
         self.nonce += 1
-        assert self.chain.submit(raw).code == 0
+        assert self.chain.mempool.submit(raw).code == 0
         return f"0x{decode(raw).hash.hex()}"
 
     def block(self, *transactions: dict[str, Any]) -> list[str]:

@@ -57,7 +57,7 @@ def shown(browser: Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr("example_app.noderpc_bp", NodeRPC(backend=chain).blueprint())
     app = create_app()
     chain.start()
-    assert chain.submit(transfer(0, value=15 * 10**17)).code == 0
+    assert chain.mempool.submit(transfer(0, value=15 * 10**17)).code == 0
     chain.produce()
     with serve(app) as url:
         browser.get(url + "/explorer/ethereum")
@@ -76,7 +76,7 @@ def test_transactions_their_receipts_and_logs_are_shown(shown: Shown) -> None:
 
     log = log_calldata(EmittedLog((TOPIC,), DATA))
     address = "0x" + log_contract().hex()
-    shown.chain.submit(transfer(1, to=address, data=log, value=0))
+    shown.chain.mempool.submit(transfer(1, to=address, data=log, value=0))
     shown.chain.produce()
 
     newest, _ = shown.until_rows(2)
@@ -107,7 +107,7 @@ def test_long_calldata_leaves_the_layout_as_it_is(shown: Shown, width: int) -> N
     log = log_calldata(EmittedLog((TOPIC, TOPIC), b"data" * 2_000))
     to = "0x" + log_contract().hex()
     raw = transfer(1, to=to, data=log, value=0, gas=2_000_000)
-    assert shown.chain.submit(raw).code == 0
+    assert shown.chain.mempool.submit(raw).code == 0
     shown.chain.produce()
     shown.until_rows(2)
     driver = shown.driver

@@ -45,7 +45,7 @@ def grown(app: Flask, *txs: bytes) -> None:
     chain = chain_of(app)
     chain.start()
     for tx in txs:
-        chain.submit(tx)
+        chain.mempool.submit(tx)
     chain.produce()
 
 
@@ -151,7 +151,7 @@ def test_the_form_of_another_site_sends_nothing(app: Flask) -> None:
     )
 
     assert answer.status_code == 403
-    assert chain_of(app).pending_count().total == 0
+    assert chain_of(app).mempool.pending_count().total == 0
 
 
 def test_the_environment_sets_the_node(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_chain_of_ethereum_has_no_form_for_pairs(environment: pytest.MonkeyPat
     try:
         page = client.get("/explorer").text
         raw = transfer(0, Account.from_key(DEV_KEYS[0].secret))
-        chain_of(made).submit(raw)
+        chain_of(made).mempool.submit(raw)
         chain_of(made).produce()
 
         assert "<form" not in page

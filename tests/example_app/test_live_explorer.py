@@ -119,7 +119,7 @@ def test_live_rows_are_those_of_a_reload(by_hand: Explorer) -> None:
         b"long=" + "\N{PILE OF POO}".encode() * 96,
     ]
     for tx in odd:
-        by_hand.chain.submit(tx)
+        by_hand.chain.mempool.submit(tx)
     by_hand.chain.produce()
     by_hand.chain.produce()
     page.until(lambda: page.heights() == [2, 1], "both blocks")
@@ -134,7 +134,7 @@ def test_live_rows_are_those_of_a_reload(by_hand: Explorer) -> None:
 
 def test_live_rows_are_limited_as_after_a_reload(by_hand: Explorer) -> None:
     for number in range(23):
-        by_hand.chain.submit(b"k%d=v" % number)
+        by_hand.chain.mempool.submit(b"k%d=v" % number)
         by_hand.chain.produce()
 
     until_shown(by_hand.page, "k22=v")
@@ -157,7 +157,7 @@ def test_the_page_is_live_again_after_the_server_was_restarted(
     port = int(url.rpartition(":")[2])
     with served(tmp_path, port, NODERPC_PRODUCE=False) as (_, mount):
         assert isinstance(mount.backend, EmbeddedChain)
-        mount.backend.submit(b"meanwhile=1")
+        mount.backend.mempool.submit(b"meanwhile=1")
         mount.backend.produce()
 
         page.until(lambda: page.states()[-2:] == ["reconnecting", "live"], "live again")

@@ -58,7 +58,7 @@ def asked(client: WebSocketClient, method: str, *params: Any) -> Any:
 def emit(chain: EmbeddedChain, nonce: int) -> str:
     """Let a transaction with a log come to wait; its hash."""
     raw = emitting(nonce, EmittedLog(topics=(TOPIC_A,)))
-    chain.submit(raw)
+    chain.mempool.submit(raw)
     return f"0x{decode(raw).hash.hex()}"
 
 

@@ -145,8 +145,8 @@ def check(database: Path, mined: Mined) -> None:
 
 def check_state(backend: SQLiteBackend, latest: int) -> int:
     """At each height the contract has counted the calls so far; how many there were."""
-    evm, ran = backend.evm(), 0
-    assert backend.app_info().last_block_height == latest
+    evm, ran = backend.evm_state, 0
+    assert backend.application.info().last_block_height == latest
     for height in range(1, latest + 1):
         results = backend.results(height)
         root = evm.root(height)

@@ -73,7 +73,7 @@ def test_a_block_has_one_hash_everywhere(chain: EmbeddedChain, servers: list[Ser
     turns = cycle(servers)
     polled: list[str] = []
     for height in range(1, BLOCKS + 1):
-        chain.submit(b"key%d=value" % height)
+        chain.mempool.submit(b"key%d=value" % height)
         assert chain.produce() == height
         if height % 10 == 0:
             polled += call(next(turns), "eth_getFilterChanges", wanted)

@@ -74,12 +74,12 @@ def check_state(backend: SQLiteBackend) -> None:
     """The application's state is that of the last block, to the pair."""
     latest = backend.latest_height()
     txs = [tx for height in range(1, latest + 1) for tx in backend.block(height)[1].txs]
-    info = backend.app_info()
+    info = backend.application.info()
     assert info.last_block_height == latest
     assert info.last_block_app_hash == backend.results(latest).app_hash
     assert info.data == f'{{"size":{len(txs)}}}'
     for tx in txs[-20:]:
-        assert backend.query("", tx.split(b"=")[0], 0, False).value == b"value"
+        assert backend.application.query("", tx.split(b"=")[0], 0, False).value == b"value"
     assert len(set(txs)) == len(txs)
 
 

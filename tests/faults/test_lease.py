@@ -133,7 +133,7 @@ def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
         for chain in chains:
             chain.start()
         for number in range(20):
-            chains[number % 3].submit(b"key%d=value" % number)
+            chains[number % 3].mempool.submit(b"key%d=value" % number)
         assert chains[0].wait_for_height(59, PATIENCE) >= 60
     finally:
         for chain in chains:

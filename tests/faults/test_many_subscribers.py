@@ -88,7 +88,7 @@ def test_blocks_of_any_size_reach_all_reading_subscribers(
         wanted = []
         for txs in BLOCKS:
             for number in range(txs):
-                chain.submit(b"key%d.%d=value" % (txs, number))
+                chain.mempool.submit(b"key%d.%d=value" % (txs, number))
             height = chain.produce()
             wanted += [(height, index) for index in range(txs)]
             began = time.monotonic()

@@ -86,4 +86,4 @@ def test_a_node_that_prunes_is_killed_and_goes_on(tmp_path: Path) -> None:
                 assert latest - base + 1 in (5, 6)
                 assert store.verify() == latest - base + 1
                 assert_no_leftovers(store, base)
-                assert store.app_info().last_block_height == latest
+                assert store.application.info().last_block_height == latest

@@ -65,7 +65,7 @@ def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) 
 
     for height in range(chain.latest_height() + 1, last + 1):
         for index in range(txs_at(height)):
-            chain.submit(b"key%d.%d=value" % (height, index))
+            chain.mempool.submit(b"key%d.%d=value" % (height, index))
         assert chain.produce() == height
         until(all_follow, f"all are told of height {height - MOST_BEHIND}")
 

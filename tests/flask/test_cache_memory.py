@@ -30,7 +30,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
     made = EmbeddedChain(folder / "c.db", clock=ManualClock(), produce=False, dev=True)
     made.start()
     for number in range(BLOCKS):
-        made.submit(b"k%d=v" % number)
+        made.mempool.submit(b"k%d=v" % number)
         made.produce()
     yield made
     made.close()

@@ -98,7 +98,7 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
     for answer in answers:
         error = answer["error"]
         assert PER_CLIENT in f"{error['message']} {error.get('data')}"
-    assert node.chain.pending_count().total == 0
+    assert node.chain.mempool.pending_count().total == 0
 
     shortly = {"wait_time": "10ms"}
     assert "result" in server.post(call("events", shortly), GUEST)

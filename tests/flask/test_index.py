@@ -52,7 +52,7 @@ def grown(app: Flask, *txs: bytes, blocks: int = 1) -> None:
         chain = get_backend()
     assert isinstance(chain, EmbeddedChain)
     for tx in txs:
-        chain.submit(tx)
+        chain.mempool.submit(tx)
     for _ in range(blocks):
         chain.produce()
 

@@ -12,6 +12,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
+from flask_noderpc.backends.base.network import Network
 from flask_noderpc.cometbft import info
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import make_chain
@@ -164,12 +165,13 @@ def test_a_byzantine_validator_of_a_pruned_set_has_only_its_address(make_app: Ma
 
 
 def test_a_node_that_fetches_blocks_does_not_know_the_next_height(make_app: MakeApp) -> None:
-    class Fetching(MemoryBackend):
+    class Fetching(Network):
         def catching_up(self) -> bool:
             return True
 
-    host = make_app()
-    NodeRPC(host, backend=Fetching(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
+    host, backend = make_app(), MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    backend.network = Fetching(lambda: CHAIN.genesis.chain_id)
+    NodeRPC(host, backend=backend)
     client = host.test_client()
 
     assert client.get("/validators").get_json()["result"]["block_height"] == "6"

@@ -67,5 +67,5 @@ def test_waiting_calls_and_websockets_of_all_mounts_count_together(node: Node) -
     with closing(connected(node)):
         answer: Any = other.get('/broadcast_tx_commit?tx="a=1"').json
         assert "hold 1 of the server's 2 threads" in answer["error"]["data"]
-        assert node.chain.pending_count().total == 0
+        assert node.chain.mempool.pending_count().total == 0
         assert other.get("/health").status_code == 200

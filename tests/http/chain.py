@@ -5,9 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from flask_noderpc import CommittedBlock, SQLiteBackend
+from flask_noderpc.backends.base.network import Network
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.network import (
@@ -40,9 +42,8 @@ FAILED_TX = b"val=ed25519!short!1"
 PEER = "22" * 20 + "@10.0.0.2:26656"
 
 
-class PeeredBackend(SQLiteBackend):
-    """A store whose node has a validator key, an id, and a peer, and writes down whom it was
-    told to dial."""
+class PeeredNetwork(Network):
+    """A node with a peer, which records the addresses that it is asked to dial."""
 
     dialed: tuple[object, ...] = ()
 
@@ -62,14 +63,22 @@ class PeeredBackend(SQLiteBackend):
         )
 
 
+class PeeredBackend(SQLiteBackend):
+    """A store whose node has a validator key, an id, and a peer."""
+
+    @cached_property
+    def network(self) -> PeeredNetwork:
+        return PeeredNetwork(lambda: self.genesis().chain_id)
+
+
 def backend(folder: Path) -> PeeredBackend:
     """The chain, in a new file of the folder."""
     maker = ChainMaker((10, 7, 3), app_state=b'{"accounts": [1]}')
     made = PeeredBackend(folder / "chain.db", application=KVStore)
     made.init_chain(maker.genesis, maker.state)
     made.append_block(*_blocks(maker))
-    made.node = NodeInfo(b"\x11" * 20, "sample-chain", channels=b"\x40")
-    made.own_key = maker.keys[0].public
+    made.network.info = NodeInfo(b"\x11" * 20, "sample-chain", channels=b"\x40")
+    made.network.key = maker.keys[0].public
     return made
 
 

@@ -138,13 +138,13 @@ def test_answers_beyond_the_size_cap_become_errors(client: FlaskClient) -> None:
 
 def test_no_call_is_executed_beyond_the_batch_response_limit(backend: PeeredBackend) -> None:
     client = app_for(backend, max_response_bytes=1).test_client()
-    before = backend.pending_count()
+    before = backend.mempool.pending_count()
     send = {"id": 2, "method": "broadcast_tx_sync", "params": {"tx": "bGF0ZT0x"}}
 
     found = replies(client, health(1), health(1), send)
 
     assert [reply["error"]["code"] for reply in found] == [-32603] * 3
-    assert backend.pending_count().total in (before.total, before.total + 1)
+    assert backend.mempool.pending_count().total in (before.total, before.total + 1)
 
 
 def test_a_lone_call_has_no_size_cap(backend: PeeredBackend) -> None:

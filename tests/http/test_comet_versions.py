@@ -145,7 +145,7 @@ def test_new_block_events_do_not_exist_before_0_38(dialect: str, first: str) -> 
         client = WebSocketClient(node.url)
         client.asked("subscribe", {"query": "tm.event='NewBlockEvents'"})
         client.asked("subscribe", {"query": "tm.event='Tx'"})
-        node.chain.submit(b"a=1")
+        node.chain.mempool.submit(b"a=1")
         node.produce()
 
         assert client.json()["result"]["events"]["tm.event"] == [first]

@@ -31,7 +31,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made = EmbeddedChain(tmp_path / "chain.db", application=MerkleKVStore, produce=False)
     made.start()
     for tx in (b"456=a", b"name=satoshi"):
-        made.submit(tx)
+        made.mempool.submit(tx)
     made.produce()
     made.produce()
     yield made

@@ -124,8 +124,8 @@ class Sender:
 
 @pytest.fixture(scope="module")
 def sender(url: str, backend: PeeredBackend) -> Sender:
-    backend.submit(b"waiting=1")
-    backend.submit(b"waiting=2")
+    backend.mempool.submit(b"waiting=1")
+    backend.mempool.submit(b"waiting=2")
     return Sender(url, backend)
 
 

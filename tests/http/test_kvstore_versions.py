@@ -95,7 +95,7 @@ def test_the_fixtures_chain_has_that_of_their_dialect(tmp_path: Path) -> None:
     with run_node(tmp_path, dialect="comet-0.34") as node:
         node.produce()
 
-        assert node.chain.app_info().version == ABCI["0.34"]
+        assert node.chain.application.info().version == ABCI["0.34"]
         assert node.chain.block_meta(1).header.app_hash == b""
 
 

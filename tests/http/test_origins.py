@@ -221,7 +221,7 @@ def test_another_site_sends_no_transactions(
     assert "NODERPC_WRITE_ORIGINS" in got.get_json()["error"]["data"]
     assert posted.get_json()[0]["result"] == {}
     assert "NODERPC_WRITE_ORIGINS" in posted.get_json()[1]["error"]["data"]
-    assert node.chain.pending_count().total == 0
+    assert node.chain.mempool.pending_count().total == 0
 
 
 def test_another_site_reads_and_subscribes_over_the_websocket(node: Node) -> None:
@@ -233,7 +233,7 @@ def test_another_site_reads_and_subscribes_over_the_websocket(node: Node) -> Non
         assert "NODERPC_WRITE_ORIGINS" in refused["error"]["data"]
     finally:
         client.close()
-    assert node.chain.pending_count().total == 0
+    assert node.chain.mempool.pending_count().total == 0
 
 
 @pytest.mark.parametrize(

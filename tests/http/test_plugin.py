@@ -121,7 +121,7 @@ def test_fixture_blocks_are_manual_and_the_clock_stands_still(noderpc_node: Node
 
 def test_run_node_takes_settings_and_a_folder(tmp_path: Path) -> None:
     with run_node(tmp_path, max_batch=1) as node:
-        node.chain.submit(b"kept=1")
+        node.chain.mempool.submit(b"kept=1")
         node.produce()
 
     with run_node(tmp_path) as again:

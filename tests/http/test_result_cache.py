@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from base64 import b64decode
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.application import ApplicationAccess
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.clock import ManualClock
@@ -107,7 +109,7 @@ def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedCh
     other = SQLiteBackend(chain.path)
     client = app_for(other).test_client()
     for number in range(1, 30):
-        chain.submit(b"k%d=v" % number)
+        chain.mempool.submit(b"k%d=v" % number)
         height = chain.produce()
         latest = answer(client, "/status")["result"]["sync_info"]["latest_block_height"]
         assert latest == str(height)
@@ -122,7 +124,7 @@ def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
     client = app_for(other, dialect="comet-0.38").test_client()
     path = f"/abci_query?data={text('name')}"
     for number in range(1, 10):
-        chain.submit(b"name=%d" % number)
+        chain.mempool.submit(b"name=%d" % number)
         height = chain.produce()
         for _ in range(2):
             said = client.get(path)
@@ -150,8 +152,14 @@ class MoodyApplication(Moody, KVStore):
     pass
 
 
-class MoodyBackend(Moody, EmbeddedChain):
+class MoodyAccess(Moody, ApplicationAccess):
     pass
+
+
+class MoodyBackend(EmbeddedChain):
+    @cached_property
+    def application(self) -> ApplicationAccess:
+        return MoodyAccess()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +290,7 @@ def test_a_call_sees_the_block_an_earlier_one_in_its_batch_waited_for(tmp_path: 
 
 def test_reverted_blocks_are_not_served_from_the_cache(tmp_path: Path) -> None:
     chain = opened(tmp_path / "chain.db")
-    client, control = app_for(chain).test_client(), chain.control()
+    client, control = app_for(chain).test_client(), chain.control
     control.mine(2)
     before = control.snapshot()
     control.mine()
@@ -296,7 +304,7 @@ def test_reverted_blocks_are_not_served_from_the_cache(tmp_path: Path) -> None:
 
 def test_pruned_blocks_are_not_served_from_the_cache(chain: EmbeddedChain) -> None:
     client = app_for(chain).test_client()
-    chain.control().mine(5)
+    chain.control.mine(5)
     assert "result" in answer(client, "/block?height=2")
     chain.prune(2)
     said = answer(client, "/block?height=2")["error"]["data"]

@@ -171,7 +171,7 @@ def test_a_transaction_that_fails_the_second_time_is_answered_with_its_failure(
 def test_a_transaction_sent_twice_is_refused_with_the_text_of_nodes(
     client: FlaskClient, chain: EmbeddedChain, method: str
 ) -> None:
-    chain.submit(b"twice=1")
+    chain.mempool.submit(b"twice=1")
     prefix = "error on broadcastTxCommit: " if method.endswith("commit") else ""
 
     answer = client_get(client, f'/{method}?tx="twice=1"')
@@ -198,7 +198,7 @@ def test_a_full_mempool_error_has_count_and_bytes(
     client: FlaskClient, chain: EmbeddedChain, method: str
 ) -> None:
     for index in range(3):
-        chain.submit(b"full=%d" % index)
+        chain.mempool.submit(b"full=%d" % index)
 
     error = send(client, method, b"one=more")["error"]
 
@@ -233,7 +233,7 @@ def test_unconfirmed_txs_respects_limit(
     client: FlaskClient, chain: EmbeddedChain, limit: str, shown: int
 ) -> None:
     for index in range(3):
-        chain.submit(b"k=%d" % index)
+        chain.mempool.submit(b"k=%d" % index)
 
     result = client_call(client, "unconfirmed_txs", {"limit": limit})["result"]
 

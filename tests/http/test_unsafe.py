@@ -55,11 +55,11 @@ def test_dial_peers_reaches_the_backend(backend: PeeredBackend, dialect: str) ->
 
     seeds = client.get(f'/dial_seeds?seeds=["tcp://{PEER}"]').get_json()
     assert seeds["result"] == {"log": "Dialing seeds in progress. See /net_info for details"}
-    assert list(backend.dialed) == [f"tcp://{PEER}"]
+    assert list(backend.network.dialed) == [f"tcp://{PEER}"]
 
     peers = posted(client, "dial_peers", [[PEER], True, False, True])
     assert peers["result"] == {"log": "Dialing peers in progress. See /net_info for details"}
-    assert list(backend.dialed) == [PEER, True, False, True]
+    assert list(backend.network.dialed) == [PEER, True, False, True]
 
 
 def test_dial_peers_without_network_is_refused(tmp_path: Path) -> None:
@@ -153,13 +153,13 @@ def test_the_document_wants_a_list_of_texts(backend: PeeredBackend, target: str)
 def test_unsafe_flush_mempool_empties_mempool_and_cache(tmp_path: Path) -> None:
     backend = chain.backend(tmp_path)
     client = app_for(backend, rpc_unsafe=True).test_client()
-    backend.submit(b"flushed=1")
+    backend.mempool.submit(b"flushed=1")
     again = client.get('/broadcast_tx_sync?tx="flushed=1"').get_json()
     assert "already exists in cache" in again["error"]["data"]
 
     assert client.get("/unsafe_flush_mempool").get_json()["result"] == {}
 
-    assert backend.pending_count().total == 0
+    assert backend.mempool.pending_count().total == 0
     assert "result" in client.get('/broadcast_tx_sync?tx="flushed=1"').get_json()
     backend.close()
 

@@ -108,7 +108,7 @@ EVM_BODIES = [
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made = EmbeddedChain(tmp_path / "chain.db", clock=ManualClock(), produce=False, dev=True)
     made.start()
-    made.submit(b"a=1")
+    made.mempool.submit(b"a=1")
     made.produce()
     yield made
     made.close()

@@ -179,7 +179,7 @@ def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -
     other = SQLiteBackend(chain.path)
     with serving(app_for(other), ResponseCache(ROOM)) as served:
         for number in range(1, 20):
-            chain.submit(b"k%d=v" % number)
+            chain.mempool.submit(b"k%d=v" % number)
             height = chain.produce()
             for told in served.ask("/status", "/status"):
                 assert b'"latest_block_height":"%d"' % height in told
@@ -198,7 +198,7 @@ def test_at_each_new_head_every_route_answers_as_without_caches(
         serving(app_for(chain, **guards), lane) as served,
     ):
         for number in range(4):
-            chain.submit(b"k%d=v" % number)
+            chain.mempool.submit(b"k%d=v" % number)
             chain.produce()
             wanted = [without_clocks(told) for told in plain.ask(*PATHS)]
             for _ in range(2):
@@ -208,7 +208,7 @@ def test_at_each_new_head_every_route_answers_as_without_caches(
 
 def test_a_cached_block_is_served_until_it_is_reverted(tmp_path: Path) -> None:
     made = opened(tmp_path / "chain.db")
-    control = made.control()
+    control = made.control
     before = control.snapshot()
     control.mine()
     with serving(app_for(made), ResponseCache(ROOM)) as served:
@@ -235,7 +235,7 @@ def test_other_headers_are_another_request(chain: EmbeddedChain) -> None:
 
 
 def test_if_none_match_returns_304(chain: EmbeddedChain) -> None:
-    chain.submit(b"a=1")
+    chain.mempool.submit(b"a=1")
     chain.produce()
     with serving(app_for(chain), ResponseCache(ROOM)) as served:
         (full,) = served.ask("/block?height=1")
@@ -360,7 +360,7 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
             return exchange(sock, post(one(method, request_id, params), head, "/evm"))
 
         for turn in range(3):
-            height = made.control().mine() and made.latest_height()
+            height = made.control.mine() and made.latest_height()
             for request_id in (1, 2):
                 told = ask(request_id, "eth_blockNumber")
                 assert told.endswith(
@@ -483,7 +483,7 @@ def test_streamed_responses_are_not_buffered(chain: EmbeddedChain) -> None:
 def test_a_connection_with_a_pending_lookup_is_not_evicted(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain.submit(b"a=1")
+    chain.mempool.submit(b"a=1")
     chain.produce()
     looking, may_go_on = threading.Event(), threading.Event()
     version = chain.version

@@ -43,7 +43,7 @@ def sending(request_id: int, tx: str, method: str = "broadcast_tx_sync") -> str:
 def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The transactions that the application was asked about."""
     found: list[bytes] = []
-    check = node.chain.check_tx
+    check = node.chain.application.check_tx
 
     def listed(tx: bytes) -> TxResult:
         found.append(tx)
@@ -52,7 +52,7 @@ def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return check(tx)
 
     all_are_checked.clear()
-    monkeypatch.setattr(node.chain, "check_tx", listed)
+    monkeypatch.setattr(node.chain.application, "check_tx", listed)
     return found
 
 

@@ -25,7 +25,7 @@ def produce(node: Node, blocks: int, txs: int = 2) -> None:
     for _ in range(blocks):
         height = node.chain.latest_height() + 1
         for index in range(txs):
-            node.chain.submit(b"k%d.%d=v" % (height, index))
+            node.chain.mempool.submit(b"k%d.%d=v" % (height, index))
         node.produce()
 
 
@@ -161,7 +161,7 @@ def test_looking_for_too_long_is_refused(start: Callable[..., Node]) -> None:
 def test_a_page_that_gets_large_ends_early(start: Callable[..., Node], category: str) -> None:
     node = start(max_response_bytes=5_000)
     for number in range(4):
-        node.chain.submit(b"k%d=" % number + b"x" * 1_000)
+        node.chain.mempool.submit(b"k%d=" % number + b"x" * 1_000)
         node.produce()
     wanted = {"query": f"tm.event='{category}'"}
 

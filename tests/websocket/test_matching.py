@@ -67,10 +67,10 @@ def test_subscriptions_match_transactions_by_query(
     # Whatever is told comes before the change of the second block.
     client.asked("subscribe", {"query": "tm.event = 'ValidatorSetUpdates'"}, "end")
     for tx in TXS:
-        node.chain.submit(tx)
+        node.chain.mempool.submit(tx)
     node.produce()
     key = base64.b64encode(bytes(32)).decode()
-    node.chain.submit(f"val=ed25519!{key}!1".encode())
+    node.chain.mempool.submit(f"val=ed25519!{key}!1".encode())
     node.produce()
 
     told = []

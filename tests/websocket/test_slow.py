@@ -32,7 +32,7 @@ def test_a_block_of_any_size_cancels_no_reading_subscriber(
     for client in (stalled, *clients):
         client.asked("subscribe", ALL_TXS)
     for index in range(count):
-        node.chain.submit(b"k%d=v" % index)
+        node.chain.mempool.submit(b"k%d=v" % index)
     node.produce()
 
     # All of them read, none waits for another.
@@ -52,7 +52,7 @@ def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
     quick.asked("subscribe", ALL_TXS)
     for height in range(30):
         # More than the sockets' buffers hold, so that the writer stands still.
-        node.chain.submit(b"k%d=" % height + b"x" * 900_000)
+        node.chain.mempool.submit(b"k%d=" % height + b"x" * 900_000)
         node.produce()
         assert quick.json()["result"]["data"]["value"]["TxResult"]["height"] == str(height + 1)
 
@@ -78,7 +78,7 @@ def test_a_non_reading_subscriber_is_closed_with_a_reason(
         stalled.asked("subscribe", ALL_TXS, "stalled")
         # More than the kernel takes for one connection.
         for index in range(200):
-            node.chain.submit(b"k%d=" % index + b"x" * 50_000)
+            node.chain.mempool.submit(b"k%d=" % index + b"x" * 50_000)
         node.produce()
         assert closed.wait(PATIENCE)
 

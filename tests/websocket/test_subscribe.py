@@ -29,8 +29,8 @@ def test_a_subscriber_gets_events_that_match_its_query(node: Node, connect: Conn
         "id": "s1",
         "result": {},
     }
-    node.chain.submit(b"other=1")
-    node.chain.submit(b"name=satoshi")
+    node.chain.mempool.submit(b"other=1")
+    node.chain.mempool.submit(b"name=satoshi")
     node.produce()
 
     told = client.json()
@@ -59,7 +59,7 @@ def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> 
     clients = {category: connect() for category in categories}
     for category, client in clients.items():
         client.asked("subscribe", {"query": f"tm.event='{category}'"})
-    node.chain.submit(b"a=1")
+    node.chain.mempool.submit(b"a=1")
     node.produce()
 
     for category, client in clients.items():
@@ -78,7 +78,7 @@ def test_every_other_route_answers_on_the_same_socket(node: Node, connect: Conne
     assert client.asked("broadcast_tx_sync", {"tx": "YT0x"})["result"]["code"] == "0"
     assert client.asked("block", {"height": "x"})["error"]["code"] == -32602
     assert client.asked("nosuch")["error"]["code"] == -32601
-    assert node.chain.pending_count().total == 1
+    assert node.chain.mempool.pending_count().total == 1
 
 
 def test_events_come_in_order_and_once_to_everyone(node: Node, connect: Connect) -> None:
@@ -87,7 +87,7 @@ def test_events_come_in_order_and_once_to_everyone(node: Node, connect: Connect)
         client.asked("subscribe", {"query": "tm.event='Tx'"})
     for height in range(4):
         for index in range(60):
-            node.chain.submit(b"k%d.%d=v" % (height, index))
+            node.chain.mempool.submit(b"k%d.%d=v" % (height, index))
         node.produce()
 
     wanted = [(str(height), index) for height in range(1, 5) for index in range(60)]

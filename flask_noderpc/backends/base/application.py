@@ -13,7 +13,7 @@ from ...domain.genesis import Genesis
 from ...domain.params import ConsensusParamsUpdate
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import NotSupported
-from .evm_state import EvmState
+from .evm_state import EvmState, no_evm_state
 
 
 class AppState(Protocol):
@@ -95,7 +95,30 @@ class SenderNonce:
     tip: int
 
 
-class Application(EvmState, ABC):
+class ApplicationAccess:
+    """The application behind a chain, as far as clients query it. The default has none."""
+
+    refusal = "this backend has no application"
+    """Error of a method that is not supported."""
+
+    is_chain_only = False
+    """True if :meth:`info` and :meth:`query` may be cached while the backend's ``version()``
+    is the same."""
+
+    def info(self) -> AppInfo:
+        """Return the application's info."""
+        raise NotSupported(self.refusal)
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        """Return the application's check of a transaction, without the mempool's."""
+        raise NotSupported(self.refusal)
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """Return the application's answer."""
+        raise NotSupported(self.refusal)
+
+
+class Application(ApplicationAccess, ABC):
     """A state machine in ABCI's terms.
 
     It reads its committed state from an :class:`AppState` and hands its writes back, so
@@ -187,6 +210,11 @@ class Application(EvmState, ABC):
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """An answer from the committed state."""
+
+    @property
+    def evm_state(self) -> EvmState:
+        """The Ethereum state; raise :exc:`~flask_noderpc.errors.NotSupported` without one."""
+        raise no_evm_state()
 
     def close(self) -> None:
         """Stop worker processes; they start again when they are needed."""

@@ -1,38 +1,90 @@
-"""A backend: what the routes ask.
+"""Backend that the routes read: a few required reads, and optional capabilities.
 
-A :class:`ChainBackend` has all :mod:`.roles`, and can be searched. The author of a read-only
-backend writes reads alone. All values are domain types; what is missing is a typed error and
-never ``None``.
+The author of a read-only backend implements the abstract methods of
+:class:`~flask_noderpc.backends.base.reads.ChainReads`. Everything else a backend can do is an
+object of its own with a refusing default, which a backend replaces.
 """
 
 from __future__ import annotations
 
+import time
+from functools import cached_property
+
 from ...domain.block import Evidence, LightClientAttackEvidence
 from ...domain.validator import ED25519, PublicKey, Validator
 from ...errors import NotFound
-from .control import ControlledChain
+from .application import ApplicationAccess
+from .control import Control, no_control
+from .evidence import EvidencePool
 from .evm_index import EvmIndex
-from .evm_state import EvmState
-from .filters import FilterStore
-from .roles import ApplicationAccess, EventSource, EvidencePool, Mempool, Network, StateStore
+from .evm_state import EvmState, no_evm_state
+from .filters import Clock, Filters, MemoryFilters
+from .mempool import Mempool
+from .network import Network
+from .search import SearchedChain
 
 
-class ChainBackend(
-    EvmIndex,
-    StateStore,
-    EventSource,
-    Mempool,
-    EvidencePool,
-    ApplicationAccess,
-    Network,
-    FilterStore,
-    EvmState,
-    ControlledChain,
-):
-    """Everything the routes ask for."""
+class ChainBackend(SearchedChain):
+    """A chain that the routes read, with its capabilities."""
 
-    def _chain_id(self) -> str:
-        return self.genesis().chain_id
+    # Capabilities, each built once.
+
+    @cached_property
+    def mempool(self) -> Mempool:
+        """Pending transactions; by default there are none."""
+        return Mempool()
+
+    @cached_property
+    def evidence(self) -> EvidencePool:
+        """Pending evidence; by default there is none."""
+        return EvidencePool()
+
+    @property
+    def application(self) -> ApplicationAccess:
+        """The application behind the chain; by default there is none."""
+        return _NO_APPLICATION
+
+    @cached_property
+    def network(self) -> Network:
+        """The node and its peers; by default a node without peers."""
+        return Network(lambda: self.genesis().chain_id)
+
+    @cached_property
+    def evm_index(self) -> EvmIndex:
+        """Index of Ethereum transactions and logs; by default the index of events."""
+        return EvmIndex(self)
+
+    @property
+    def evm_state(self) -> EvmState:
+        """The Ethereum state; raise :exc:`~flask_noderpc.errors.NotSupported` without one."""
+        raise no_evm_state()
+
+    @property
+    def filters(self) -> Filters:
+        """Polled filters; by default those of this process in memory."""
+        # Of several threads that come first together, one's object is stored.
+        stored: dict[str, MemoryFilters] = self.__dict__
+        return stored.setdefault("_memory_filters", MemoryFilters(self.filter_clock))
+
+    filter_clock: Clock = time.time_ns
+    """Clock of the filters' deadlines."""
+
+    @property
+    def control(self) -> Control:
+        """Development control; raise :exc:`~flask_noderpc.errors.NotSupported` without it."""
+        raise no_control()
+
+    # Helpers.
+
+    def chain_time(self) -> int:
+        """Return the time of the chain's clock in nanoseconds since 1970; by default the
+        machine's."""
+        return time.time_ns()
+
+    def reorgs_since(self, number: int) -> tuple[int, int | None]:
+        """Return the number of the last reorg, and the lowest height left since reorg
+        ``number``; ``None`` where there was none."""
+        return number, None
 
     def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
         """The validators that a piece of evidence accuses, as they were at its height."""
@@ -46,6 +98,8 @@ class ChainBackend(
         # Where that set was pruned, the address is all that is known.
         unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
         return (known[1] if known else unknown,)
+
+    # Lifecycle.
 
     def start(self) -> None:
         """Begin what runs beside the calls, unless it has begun in this process.
@@ -68,3 +122,6 @@ class ChainBackend(
 
     def close(self) -> None:
         """Close files and stop threads; the next call opens them again."""
+
+
+_NO_APPLICATION = ApplicationAccess()

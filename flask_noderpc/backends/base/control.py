@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 
 from ...domain.evm import Overrides
@@ -87,21 +86,8 @@ class Control(ABC):
         """Forget waiting transactions."""
 
 
-class ControlledChain:
-    """Role: a chain of tests. The default is none."""
-
-    def control(self) -> Control:
-        """Return the chain's control; raise :exc:`~flask_noderpc.errors.NotSupported`."""
-        raise NotSupported(
-            "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
-        )
-
-    def chain_time(self) -> int:
-        """Return the time of the chain's clock in nanoseconds since 1970; by default the
-        machine's."""
-        return time.time_ns()
-
-    def reorgs_since(self, number: int) -> tuple[int, int | None]:
-        """The number of the last time blocks were taken back, and the lowest height that was
-        left since the time of a number; ``None`` where there was none."""
-        return number, None
+def no_control() -> NotSupported:
+    """Return the error of a chain without development control."""
+    return NotSupported(
+        "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
+    )

@@ -1,4 +1,4 @@
-"""Check that evidence proves an offence on this chain.
+"""Evidence pool of a backend, and the check that evidence proves an offence on this chain.
 
 CometBFT: evidence/verify.go, with its texts.
 """
@@ -7,14 +7,26 @@ from __future__ import annotations
 
 from ...domain.block import Evidence, LightClientAttackEvidence, SignedHeader
 from ...domain.time import to_go_text
-from ...errors import InvalidEvidence, NotFound
+from ...errors import InvalidEvidence, NotFound, NotSupported
 from ...protocol.comet.blocksize import evidence_bytes
 from ...protocol.comet.evidence_rules import check_duplicate_vote, check_light_client_attack
 from ...protocol.comet.validate_basic import check_evidence_basics
-from .backend import ChainBackend
+from .reads import ChainReads
 
 
-def check_evidence(backend: ChainBackend, piece: Evidence) -> None:
+class EvidencePool:
+    """Pending evidence. The default accepts none."""
+
+    def submit(self, piece: Evidence) -> bytes:
+        """The hash of a piece of evidence, which now waits, or is in a block already.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidEvidence` or
+        :exc:`~flask_noderpc.errors.EvidencePoolFull`.
+        """
+        raise NotSupported("this backend does not take evidence")
+
+
+def check_evidence(backend: ChainReads, piece: Evidence) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidEvidence` unless it may get into a block.
 
     Whether it is in one already is for the backend to know.
@@ -31,7 +43,7 @@ def check_evidence(backend: ChainBackend, piece: Evidence) -> None:
         raise InvalidEvidence(str(error)) from None
 
 
-def _check_age(backend: ChainBackend, piece: Evidence) -> None:
+def _check_age(backend: ChainReads, piece: Evidence) -> None:
     time = _header(backend, piece.height, "don't have header #{}").header.time
     if piece.timestamp != time:
         raise ValueError(
@@ -55,7 +67,7 @@ def _check_age(backend: ChainBackend, piece: Evidence) -> None:
         )
 
 
-def _check_attack(backend: ChainBackend, piece: LightClientAttackEvidence) -> None:
+def _check_attack(backend: ChainReads, piece: LightClientAttackEvidence) -> None:
     common = _header(backend, piece.common_height)
     trusted, shown = common, piece.conflicting_block.signed_header.header
     if shown.height > backend.latest_height():
@@ -72,7 +84,7 @@ def _check_attack(backend: ChainBackend, piece: LightClientAttackEvidence) -> No
 
 
 def _header(
-    backend: ChainBackend, height: int, text: str = "don't have header at height #{}"
+    backend: ChainReads, height: int, text: str = "don't have header at height #{}"
 ) -> SignedHeader:
     # CometBFT has no commit at the latest height yet; here it is the one that was seen.
     try:

@@ -11,7 +11,7 @@ from ...errors import NotSupported
 T = TypeVar("T")
 
 
-class Evm(ABC):
+class EvmState(ABC):
     """The Ethereum state of a chain at its heights, and an engine beside it."""
 
     initial_base_fee = 0
@@ -41,13 +41,9 @@ class Evm(ABC):
         """
 
 
-class EvmState:
-    """Role: Ethereum's accounts. The default has none."""
-
-    def evm(self) -> Evm:
-        """The state and its engine; raise :exc:`~flask_noderpc.errors.NotSupported`."""
-        raise NotSupported(
-            "the backend has no Ethereum state: accounts can't be read and no code can be run"
-            " here",
-            "NODERPC_APPLICATION = 'evm' is a chain that has",
-        )
+def no_evm_state() -> NotSupported:
+    """Return the error of a backend without Ethereum state."""
+    return NotSupported(
+        "the backend has no Ethereum state: accounts can't be read and no code can be run here",
+        "NODERPC_APPLICATION = 'evm' is a chain that has",
+    )

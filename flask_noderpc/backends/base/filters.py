@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -117,16 +116,3 @@ def too_many_filters(cap: int, owned: int) -> Busy:
         f"{cap} filters live already, {owned} of this client",
         "NODERPC_EVM_FILTER_CAP raises this",
     )
-
-
-class FilterStore:
-    """Role: stores filters. The default stores those of this process in memory."""
-
-    filter_clock: Clock = time.time_ns
-    """Clock of the filters' deadlines."""
-
-    def filters(self) -> Filters:
-        """The filters."""
-        own: dict[str, MemoryFilters] = self.__dict__
-        # One of several threads wins.
-        return own.setdefault("_memory_filters", MemoryFilters(self.filter_clock))

@@ -11,13 +11,13 @@ from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits,
 from ...errors import SearchTooCostly, TxNotFound
 from ...protocol.comet.hashes import tx_hash, tx_proof
 from ...protocol.ethereum.aliases import searchable
-from .roles import BlockStore, TxIndex
+from .reads import ChainReads
 
 T = TypeVar("T")
 
 
-class EventIndex(BlockStore, TxIndex):
-    """Role: blocks and transactions by the attributes of their events.
+class SearchedChain(ChainReads):
+    """A chain that finds blocks and transactions by the attributes of their events.
 
     The default looks at one block after another, which any backend can; one with an index
     of its own does better.
@@ -36,7 +36,7 @@ class EventIndex(BlockStore, TxIndex):
 
 
 def scan_txs(
-    blocks: EventIndex, search: Search, page: Page, limits: SearchLimits, prove: bool
+    blocks: ChainReads, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
     """The transactions found in a page."""
     found = [
@@ -57,7 +57,7 @@ def scan_txs(
 
 
 def scan_blocks(
-    blocks: EventIndex, search: Search, page: Page, limits: SearchLimits
+    blocks: ChainReads, search: Search, page: Page, limits: SearchLimits
 ) -> FoundHeights:
     """The heights of blocks found in a page."""
     found = [
@@ -69,7 +69,7 @@ def scan_blocks(
 
 
 def _results(
-    blocks: EventIndex, search: Search, limits: SearchLimits
+    blocks: ChainReads, search: Search, limits: SearchLimits
 ) -> Iterator[tuple[int, BlockResults]]:
     deadline = time.monotonic() + limits.seconds
     rows = limits.rows
@@ -89,7 +89,7 @@ def _cut(found: list[T], page: Page) -> Sequence[T]:
     return ordered[page.offset : page.offset + page.limit]
 
 
-def _is_repeat(blocks: EventIndex, height: int, index: int) -> bool:
+def _is_repeat(blocks: ChainReads, height: int, index: int) -> bool:
     """Return true for a failure after the same transaction had succeeded, which hides it."""
     if blocks.results(height).tx_results[index].code == 0:
         return False
@@ -100,7 +100,7 @@ def _is_repeat(blocks: EventIndex, height: int, index: int) -> bool:
     return best.result.code == 0 and (best.height, best.index) < (height, index)
 
 
-def _record(blocks: EventIndex, height: int, index: int, prove: bool) -> TxRecord:
+def _record(blocks: ChainReads, height: int, index: int, prove: bool) -> TxRecord:
     of_block = blocks.block(height)[1].txs
     proof = tx_proof(of_block, index) if prove else None
     result = blocks.results(height).tx_results[index]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.abci import AppInfo, BlockResults, QueryResult, TxResult
+from ...domain.abci import AppInfo, BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
-from ...domain.ethereum import LogSearch
 from ...domain.genesis import Genesis
-from ...domain.network import NodeInfo
 from ...domain.params import ConsensusParams
-from ...domain.rpc_results import PendingCount, PendingTxs
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
-from ...domain.validator import PublicKey, ValidatorSet
+from ...domain.validator import ValidatorSet
 from ...errors import (
     BlockNotFound,
     HeightNotAvailable,
@@ -29,32 +26,47 @@ from ...errors import (
     ResultNotFound,
     StoreError,
     TxNotFound,
-    TxRejected,
     ValueNotAllowed,
 )
-from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
 from ...protocol.comet.chain_state import ChainState
-from ...protocol.comet.hashes import evidence_hash_of
-from ..base.application import Application, AppState, BlockLimits, Changes, InitChain
-from ..base.evidence import check_evidence
-from ..base.evm_state import Evm
+from ..base.application import (
+    Application,
+    ApplicationAccess,
+    AppState,
+    BlockLimits,
+    Changes,
+    InitChain,
+)
+from ..base.evidence import EvidencePool
+from ..base.evm_index import EvmIndex
+from ..base.evm_state import EvmState
 from ..base.filters import Filters
 from ..base.identity import Identity
-from ..base.roles import Submission
+from ..base.mempool import Mempool
 from ..base.store import ChainStore, CommittedBlock, Lease, LeaseState
 from ..base.verify import verify_chain
 from ..base.version import ChainVersion
-from . import blocks, evidence, evm_search, ledger, mempool, prune, rewind, state
+from . import blocks, evidence, ledger, mempool, prune, rewind, state
 from . import lease as leases
 from . import search as index_search
 from .connection import Store
+from .evidence_pool import SQLiteEvidencePool
+from .evm_search import SQLiteEvmIndex
 from .filters import SQLiteFilters
 from .identity import read_identity
 from .mempool import MempoolLimits
 from .process_handles import ProcessHandles
+from .tx_pool import SQLiteMempool
 
 # For how long others have the lock, at least, between two steps of a long work.
 _YIELD_S = 0.005
+
+
+class _NoApplication(ApplicationAccess):
+    refusal = "this backend has no application; give SQLiteBackend one"
+
+
+_NO_APPLICATION = _NoApplication()
 
 
 class SQLiteBackend(ChainStore):
@@ -85,10 +97,41 @@ class SQLiteBackend(ChainStore):
         self._files: ProcessHandles | None = None
         self._genesis: Genesis | None = None
         self._limits = limits or MempoolLimits()
-        self.application = application(self) if application else None
-        self.node: NodeInfo | None = None
-        """Node info of ``status``; set from the chain's home."""
-        self.own_key: PublicKey | None = None
+        self.abci = application(self) if application else None
+        """The application of an embedded chain."""
+
+    # Capabilities.
+
+    @property
+    def application(self) -> ApplicationAccess:
+        return _NO_APPLICATION if self.abci is None else self.abci
+
+    def _app(self) -> Application:
+        if self.abci is None:
+            raise NotSupported(_NO_APPLICATION.refusal)
+        return self.abci
+
+    @cached_property
+    def mempool(self) -> Mempool:
+        return SQLiteMempool(self._open, self._app, self._limits)
+
+    @cached_property
+    def evidence(self) -> EvidencePool:
+        return SQLiteEvidencePool(self._open, self._app, self)
+
+    @cached_property
+    def evm_index(self) -> EvmIndex:
+        return SQLiteEvmIndex(self._open, self)
+
+    @property
+    def evm_state(self) -> EvmState:
+        return super().evm_state if self.abci is None else self.abci.evm_state
+
+    @property
+    def filters(self) -> Filters:
+        if self._store.read_only:
+            return super().filters
+        return SQLiteFilters(self._open(), self.filter_clock)
 
     # Opening and closing.
 
@@ -123,8 +166,8 @@ class SQLiteBackend(ChainStore):
 
     def close(self) -> None:
         self._genesis = None
-        if self.application is not None:
-            self.application.close()
+        if self.abci is not None:
+            self.abci.close()
         files, self._files = self._files, None
         if files is not None and files.process == os.getpid():
             files.close()
@@ -233,19 +276,6 @@ class SQLiteBackend(ChainStore):
                 return index_search.heights(at, search, page)
         return files.search_pool.run(lambda at: index_search.heights(at, search, page), limits)
 
-    def ethereum_tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        with self._open().readers.snapshot() as at:
-            found = evm_search.tx_heights(at, tx_hash)
-            complete = evm_search.is_complete(at)
-        return found if complete else (*found, *super().ethereum_tx_heights(tx_hash, limits))
-
-    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        if wanted.low == wanted.high:
-            return super().log_heights(wanted, limits)
-        return self._open().search_pool.run(
-            lambda at: evm_search.log_heights(at, wanted), limits
-        )
-
     # State.
 
     def genesis(self) -> Genesis:
@@ -302,173 +332,30 @@ class SQLiteBackend(ChainStore):
         with self._open().readers.snapshot() as at:
             return mempool.count(at).total > 0 or evidence.waits(at)
 
-    # Mempool and application.
-
-    def submit(self, tx: bytes) -> TxResult:
-        return self._submit(tx, self.check_tx, self._limits).wait()
-
-    def begin_submit(self, tx: bytes) -> Submission:
-        if type(self).submit is not SQLiteBackend.submit:
-            # A subclass may accept others.
-            return super().begin_submit(tx)
-        return self._submit(tx, self.check_tx, self._limits)
-
-    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
-        # A state that is loaded is one transaction: a block's room bounds it.
-        limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
-        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
-
-    def _submit(
-        self,
-        tx: bytes,
-        check: Callable[[bytes], TxResult],
-        limits: MempoolLimits,
-        *,
-        replaces: bool = True,
-    ) -> Submission:
-        files = self._open()
-        # One that may replace another finds room where there is none for more.
-        if not self._app().selects_txs:
-            with files.readers.snapshot() as at:
-                mempool.refuse_unfit(at, tx, limits, files.incoming)
-        result = check(tx)
-        if result.code != 0:
-            return Submission(result, lambda: result)
-        gas, sender_nonce = result.gas_wanted, self._app().sender_nonce(tx)
-        write = files.writer.begin(
-            lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
-        )
-        forget = files.incoming.add(tx, write.result)
-
-        def wait() -> TxResult:
-            try:
-                write.result()
-            except TxRejected:
-                if self._app().sender_nonce(tx) == sender_nonce:
-                    raise
-                # A block came in between, and took those that this one is to follow.
-                return self._submit(tx, check, limits, replaces=replaces).wait()
-            finally:
-                forget()
-            files.changes.notify()
-            return result
-
-        return Submission(result, wait, write.is_done)
-
     def settle(self) -> None:
         """Wait until what this process was sent is stored, or refused."""
         self._open().incoming.wait()
-
-    def pending(self, limit: int) -> PendingTxs:
-        self.settle()
-        with self._open().readers.snapshot() as at:
-            return mempool.pending(at, limit)
-
-    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
-        with self._open().readers.snapshot() as at:
-            return mempool.with_hash(at, other_hash)
-
-    def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
-        with self._open().readers.snapshot() as at:
-            return mempool.of_sender(at, sender, limit)
-
-    def pending_count(self) -> PendingCount:
-        self.settle()
-        with self._open().readers.snapshot() as at:
-            return mempool.count(at)
 
     def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, limits)
 
-    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        with self._open().readers.snapshot() as at:
-            return mempool.after(at, cursor, limit)
-
-    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        with self._open().readers.snapshot() as at:
-            return mempool.arrived(at, cursor, limit)
-
-    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
-        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
-
-    def latest_pending(self) -> int:
-        with self._open().readers.snapshot() as at:
-            return mempool.latest(at)
-
     def drop_pending(self, txs: Sequence[bytes]) -> None:
         self._open().writer.run(lambda at: mempool.drop(at, txs))
-
-    def flush(self) -> None:
-        self._open().writer.run(mempool.flush)
-
-    # Evidence.
-
-    def submit_evidence(self, piece: Evidence) -> bytes:
-        self._app()
-        files, own = self._open(), evidence_hash_of(piece)
-        with files.readers.snapshot() as at:
-            known = evidence.is_known(at, own)
-        if not known:
-            check_evidence(self, piece)
-            files.writer.run(lambda at: evidence.add(at, piece))
-            files.changes.notify()
-        return own
 
     def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
         with self._open().readers.snapshot() as at:
             return evidence.reap(at, max_bytes)
-
-    def _app(self) -> Application:
-        if self.application is None:
-            raise NotSupported("this backend has no application; give SQLiteBackend one")
-        return self.application
-
-    def app_info(self) -> AppInfo:
-        return self._app().info()
-
-    def check_tx(self, tx: bytes) -> TxResult:
-        return self._app().check_tx(tx)
-
-    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        return self._app().query(path, data, height, prove)
-
-    def application_is_chain_only(self) -> bool:
-        own = type(self)
-        if own.query is not SQLiteBackend.query or own.app_info is not SQLiteBackend.app_info:
-            # A subclass may answer otherwise.
-            return False
-        return self.application is not None and self.application.is_chain_only
 
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""
         row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
         return None if row is None else bytes(row[0])
 
-    # Ethereum's state.
-
-    def evm(self) -> Evm:
-        return super().evm() if self.application is None else self.application.evm()
-
-    # Network.
-
-    def node_info(self) -> NodeInfo:
-        return self.node or super().node_info()
-
-    def validator_key(self) -> PublicKey:
-        return self.own_key or super().validator_key()
-
-    # Filters.
-
-    def filters(self) -> Filters:
-        if self._store.read_only:
-            return super().filters()
-        return SQLiteFilters(self._open(), self.filter_clock)
-
     # Writing.
 
     def init_chain(self, genesis: Genesis, state: InitChain) -> None:
-        name = self.application.name if self.application else ""
+        name = self.abci.name if self.abci else ""
         self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state, name))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
@@ -548,7 +435,7 @@ class SQLiteBackend(ChainStore):
             time.sleep(max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
-        least = self.application.needs_blocks if self.application else 1
+        least = self.abci.needs_blocks if self.abci else 1
         if retain < least:
             raise ValueNotAllowed(
                 f"{retain} blocks are too few to keep, the chain needs the last {least}"
@@ -583,8 +470,8 @@ class SQLiteBackend(ChainStore):
         if found != ("ok",):
             raise InvalidBlock(f"{self._store.shown}: {found[0]}")
         checked = verify_chain(self, progress)
-        if self.application is not None:
-            self._verify_state(self.application.info())
+        if self.abci is not None:
+            self._verify_state(self.abci.info())
         return checked
 
     def _verify_state(self, info: AppInfo) -> None:

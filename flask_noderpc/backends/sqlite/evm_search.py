@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ... import jsoncodec
 from ...domain.ethereum import LogSearch
+from ...domain.search import SearchLimits
+from ..base.evm_index import EvmIndex
+from ..base.search import SearchedChain
 from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
+from .process_handles import ProcessHandles
 
 Connection = sqlite3.Connection
 
@@ -16,6 +20,25 @@ _FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
 
 # Alternatives come as one value, so that there is one statement for any number of them.
 _OF = "key IN (SELECT value FROM json_each(?))"
+
+
+class SQLiteEvmIndex(EvmIndex):
+    """Heights from the table of Ethereum transactions and logs."""
+
+    def __init__(self, open_store: Callable[[], ProcessHandles], chain: SearchedChain) -> None:
+        super().__init__(chain)
+        self._open = open_store
+
+    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
+        with self._open().readers.snapshot() as at:
+            found = tx_heights(at, tx_hash)
+            complete = is_complete(at)
+        return found if complete else (*found, *super().tx_heights(tx_hash, limits))
+
+    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
+        if wanted.low == wanted.high:
+            return super().log_heights(wanted, limits)
+        return self._open().search_pool.run(lambda at: log_heights(at, wanted), limits)
 
 
 def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:

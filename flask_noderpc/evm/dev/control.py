@@ -129,7 +129,7 @@ class TransactionHashParams(Params):
 def control(ctx: Context) -> Control:
     """Return the chain's control; raise :exc:`.errors.EvmError` if it has none."""
     try:
-        return ctx.backend.control()
+        return ctx.backend.control
     except NotSupported as error:
         raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 
@@ -249,7 +249,7 @@ def remove_step(ctx: Context, params: NoParams) -> bool:
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Forget a waiting transaction; its hash, null where there is none."""
-    for raw in ctx.backend.pending(_MOST_BLOCKS).txs:
+    for raw in ctx.backend.mempool.pending(_MOST_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
             return params.hash
@@ -258,7 +258,7 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
 
 def drop_all(ctx: Context, params: NoParams) -> bool:
     """Forget all waiting transactions."""
-    control(ctx).drop(ctx.backend.pending(_MOST_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.mempool.pending(_MOST_BLOCKS).txs)
     return True
 
 
@@ -271,5 +271,5 @@ class SenderParams(Params):
 
 def drop_of(ctx: Context, params: SenderParams) -> bool:
     """Forget what waits of a sender."""
-    control(ctx).drop(ctx.backend.pending_by_sender(params.address, _MOST_BLOCKS))
+    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MOST_BLOCKS))
     return True

@@ -103,14 +103,14 @@ def send(ctx: Context, params: FillParams) -> bytes:
         tx = _placed(ctx, tx)
     else:
         tx = own.sealed(tx)
-        hand_in(ctx, tx, partial(ctx.backend.submit_local, replaces=True))
+        hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
     settle(ctx, tx)
     return tx.hash
 
 
 def _placed(ctx: Context, tx: Transaction) -> Transaction:
     """A transaction as it was handed in, with the next nonce that is free."""
-    own, submit = wallet(ctx), partial(ctx.backend.submit_local, replaces=False)
+    own, submit = wallet(ctx), partial(ctx.backend.mempool.submit_local, replaces=False)
     with own.turn:
         for _ in range(_MOST_TRIES):
             placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))

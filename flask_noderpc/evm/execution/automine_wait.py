@@ -35,6 +35,6 @@ def settle(ctx: Context, tx: Transaction) -> None:
 
 def _at_once(ctx: Context) -> bool:
     try:
-        return ctx.settings.dev and ctx.backend.control().automines()
+        return ctx.settings.dev and ctx.backend.control.automines()
     except NotSupported:
         return False

@@ -40,7 +40,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
-    tx_hash = hand_in(ctx, tx, ctx.backend.submit)
+    tx_hash = hand_in(ctx, tx, ctx.backend.mempool.submit)
     settle(ctx, tx)
     return tx_hash
 
@@ -67,10 +67,10 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) 
 def _why_known(ctx: Context, tx: Transaction) -> str:
     """geth: one that waits is known, and one that ran has a nonce that was used."""
     try:
-        check = ctx.backend.check_tx(tx.raw)
+        check = ctx.backend.application.check_tx(tx.raw)
     except NotSupported:
         return "already known"
-    waits = ctx.backend.pending_by_eth_hash(tx.hash) is not None
+    waits = ctx.backend.mempool.pending_by_eth_hash(tx.hash) is not None
     return "already known" if waits or check.code == 0 else check.log
 
 

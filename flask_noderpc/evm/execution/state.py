@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...backends.base.evm_state import Evm
+from ...backends.base.evm_state import EvmState
 from ...domain.ethereum import Block, Header
 from ...domain.evm import AccountProof, SlotProof
 from ...errors import NotSupported, ResultNotFound
@@ -24,10 +24,10 @@ _MOST_SLOTS = 1_024
 _MOST_WAITING = 10_000
 
 
-def machine(ctx: Context) -> Evm:
+def machine(ctx: Context) -> EvmState:
     """The state and its engine; refuse where there is none, with what would bring it."""
     try:
-        return ctx.backend.evm()
+        return ctx.backend.evm_state
     except NotSupported as error:
         raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 
@@ -57,7 +57,7 @@ def header_and_root(ctx: Context, wanted: Height | ByHash) -> tuple[Header, byte
     return header, _root_at(evm, header.number - (wanted is Tag.PENDING))
 
 
-def _root_at(evm: Evm, height: int) -> bytes:
+def _root_at(evm: EvmState, height: int) -> bytes:
     try:
         return evm.root(height)
     except ResultNotFound:
@@ -86,7 +86,7 @@ def transaction_count(ctx: Context, params: AccountParams) -> int:
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
         # Before the state: what a block takes meanwhile is counted there.
-        waiting = ctx.backend.pending_by_sender(params.address, _MOST_WAITING)
+        waiting = ctx.backend.mempool.pending_by_sender(params.address, _MOST_WAITING)
     nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
     for raw in waiting:
         for tx in reader(ctx).decoded(raw):
@@ -139,7 +139,7 @@ def storage_at(ctx: Context, params: SlotParams) -> bytes:
     return _word(machine(ctx), root, params.address, params.key)
 
 
-def _word(evm: Evm, root: bytes, address: bytes, key: bytes) -> bytes:
+def _word(evm: EvmState, root: bytes, address: bytes, key: bytes) -> bytes:
     found = accounts.account(evm.record, root, address)
     return accounts.storage(evm.record, found.storage_root, key).to_bytes(32)
 

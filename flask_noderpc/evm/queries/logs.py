@@ -59,7 +59,7 @@ def logs_by_height(
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(wanted.addresses, wanted.topics, span[0], span[-1])
-    for height in ctx.backend.log_heights(search, budget.limits):
+    for height in ctx.backend.evm_index.log_heights(search, budget.limits):
         block = chain.at(height)
         if block is None and height < ctx.backend.base_height():
             raise PrunedHistory

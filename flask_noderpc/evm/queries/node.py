@@ -49,12 +49,12 @@ def net_version(ctx: Context, params: NoParams) -> str:
 
 def listening(ctx: Context, params: NoParams) -> bool:
     """True if the node takes connections of peers."""
-    return ctx.backend.net_info().listening
+    return ctx.backend.network.net_info().listening
 
 
 def peer_count(ctx: Context, params: NoParams) -> int:
     """How many peers the node has."""
-    return len(ctx.backend.net_info().peers)
+    return len(ctx.backend.network.net_info().peers)
 
 
 def modules(ctx: Context, params: NoParams) -> dict[str, str]:
@@ -76,7 +76,7 @@ def block_number(ctx: Context, params: NoParams) -> int:
 def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
     """False, or the progress of the sync."""
     backend = ctx.backend
-    if not backend.catching_up():
+    if not backend.network.catching_up():
         return False
     latest = backend.latest_height()
     return {
@@ -88,7 +88,7 @@ def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
 
 def coinbase(ctx: Context, params: NoParams) -> bytes:
     """Address of the node's validator key."""
-    return address(ctx.backend.validator_key())
+    return address(ctx.backend.network.validator_key())
 
 
 def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
         raise EvmError("header not found")
     stored = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
     try:
-        ctx.backend.evm()
+        _ = ctx.backend.evm_state
         state = stored
     except NotSupported:
         state = {"disabled": True}

@@ -34,8 +34,8 @@ def by_hash(ctx: Context, params: TransactionParams) -> PlacedTransaction | None
 
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
-    found = ctx.backend.pending_by_eth_hash(tx_hash)
-    for raw in (found,) if found else ctx.backend.pending(_MOST_PENDING).txs:
+    found = ctx.backend.mempool.pending_by_eth_hash(tx_hash)
+    for raw in (found,) if found else ctx.backend.mempool.pending(_MOST_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
         if tx_hash in transaction_hashes(raw):
             own = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
@@ -61,7 +61,7 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     it run once, and elsewhere it did not fit the block.
     """
     newest = None
-    for height in ctx.backend.ethereum_tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
+    for height in ctx.backend.evm_index.tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.transaction.hash == tx_hash:

@@ -80,7 +80,7 @@ def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
 def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
     """The next nonce of a sender; without a state, the first that waits."""
     try:
-        evm = ctx.backend.evm()
+        evm = ctx.backend.evm_state
     except NotSupported:
         return lambda sender, first: first
     root = evm.root(reader(ctx).latest)

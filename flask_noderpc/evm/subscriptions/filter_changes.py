@@ -90,7 +90,7 @@ def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransactio
     found: list[PlacedTransaction] = []
     cursor, room = polled.cursor, ctx.settings.evm_max_body_bytes
     while len(found) < _MOST_PENDING and room > 0:
-        arrived = ctx.backend.arrived_after(cursor, _PENDING_SLICE)
+        arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)
         if not arrived:
             break
         for _, raw in arrived:

@@ -55,20 +55,20 @@ def new_pending_filter(ctx: Context, params: PendingFilterParams) -> str:
         if params.full_transactions
         else FilterKind.PENDING_HASHES
     )
-    return _add(ctx, kind, ctx.backend.latest_pending())
+    return _add(ctx, kind, ctx.backend.mempool.latest_pending())
 
 
 def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str:
     # geth: 16 random bytes in hex, without zeros in front.
     filter_id = hex(secrets.randbits(128))
     added = PolledFilter(filter_id, kind, cursor, criteria, ctx.client)
-    ctx.backend.filters().add(added, ctx.settings.evm_filter_cap)
+    ctx.backend.filters.add(added, ctx.settings.evm_filter_cap)
     return filter_id
 
 
 def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
     """Return the changes since the filter was made or polled last."""
-    filters = ctx.backend.filters()
+    filters = ctx.backend.filters
     for _ in range(_TRIES):
         polled = filters.get(params.id)
         found, cursor = changes(ctx, polled)
@@ -80,7 +80,7 @@ def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
 
 def filter_logs(ctx: Context, params: FilterIdParams) -> tuple[Log, ...]:
     """Return all logs of a filter's range, as ``eth_getLogs`` does."""
-    polled = ctx.backend.filters().get(params.id)
+    polled = ctx.backend.filters.get(params.id)
     if polled.kind is not FilterKind.LOGS:
         raise FilterNotFound
     return logs_of(ctx, criteria_of(polled.criteria))
@@ -88,4 +88,4 @@ def filter_logs(ctx: Context, params: FilterIdParams) -> tuple[Log, ...]:
 
 def uninstall(ctx: Context, params: FilterIdParams) -> bool:
     """Remove a filter; return True if it existed."""
-    return ctx.backend.filters().drop(params.id)
+    return ctx.backend.filters.drop(params.id)

@@ -73,15 +73,15 @@ def test_sending_does_not_wait_for_a_block_in_production(
     with serve(app) as url, closing(chain):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         sent(w3)
-        assert chain.application is not None
-        run = chain.application.finalize_block
+        assert chain.abci is not None
+        run = chain.abci.finalize_block
 
         def slow(block: BlockRequest) -> BlockExecution:
             begun.set()
             assert resume.wait(30)
             return run(block)
 
-        monkeypatch.setattr(chain.application, "finalize_block", slow)
+        monkeypatch.setattr(chain.abci, "finalize_block", slow)
         maker = Thread(target=chain.produce)
         maker.start()
         try:
@@ -136,6 +136,6 @@ def test_interval_mining_mines_blocks(
         assert chain.wait_for_height(height - 1, 60) >= height
     done(w3, method, 0)
     # A block may just be made.
-    chain.control().mine()
+    chain.control.mine()
     height = chain.latest_height()
     assert chain.wait_for_height(height, 0.3) == height

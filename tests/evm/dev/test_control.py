@@ -43,7 +43,7 @@ def latest(w3: Any) -> tuple[int, int]:
 
 @pytest.fixture(autouse=True)
 def begun(chain: EmbeddedChain) -> None:
-    chain.control().mine()
+    chain.control.mine()
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
         # As a genesis may say.
         block = BlockParams(max_bytes=750_000, max_gas=30_000_000)
         done(w3, "evm_mine")
-        chain.submit_local(patch_tx(Change(block=block)), replaces=False)
+        chain.mempool.submit_local(patch_tx(Change(block=block)), replaces=False)
         done(w3, "evm_mine")
         fill(w3, 2)
         assert said in asked(w3, "anvil_dumpState")["error"]["message"]

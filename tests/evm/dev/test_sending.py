@@ -135,14 +135,14 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
     sender = w3.eth.accounts[4]
     tx = {"from": sender, "to": FIRST, "gas": "0x5208"}
     first = asked(w3, "eth_sendTransaction", tx)["result"]
-    pending_by_sender = chain.pending_by_sender
+    pending_by_sender = chain.mempool.pending_by_sender
     stale = [()]
 
     def late(address: bytes, limit: int) -> tuple[bytes, ...]:
         # As if the other's transaction came right after this look.
         return stale.pop() if stale else pending_by_sender(address, limit)
 
-    monkeypatch.setattr(chain, "pending_by_sender", late)
+    monkeypatch.setattr(chain.mempool, "pending_by_sender", late)
     # It pays enough to replace the other, and must not.
     dear = {**tx, "maxFeePerGas": "0x165a0bc00", "maxPriorityFeePerGas": "0x77359400"}
     second = asked(w3, "eth_sendTransaction", dear)["result"]
@@ -158,7 +158,7 @@ def test_a_send_that_always_loses_the_nonce_race_fails(
 ) -> None:
     tx = {"from": w3.eth.accounts[7], "to": FIRST, "gas": "0x5208"}
     asked(w3, "eth_sendTransaction", tx)
-    monkeypatch.setattr(chain, "pending_by_sender", lambda address, limit: ())
+    monkeypatch.setattr(chain.mempool, "pending_by_sender", lambda address, limit: ())
     error = asked(w3, "eth_sendTransaction", {**tx, "value": "0x1"})["error"]
 
     assert error["message"] == "others took every nonce that was tried; try again"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.filters import Clock, FilterStore
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.filters import Clock
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
@@ -26,7 +27,7 @@ MINUTE = 60 * 10**9
 class InMemory(EmbeddedChain):
     """Keeps its filters as a backend does that has no place for them."""
 
-    filters = FilterStore.filters
+    filters = ChainBackend.filters
 
 
 class Time:
@@ -61,7 +62,7 @@ def asked(say: Say, method: str, *params: Any) -> Any:
 
 def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
     """A block with a log."""
-    chain.submit(emitting(nonce, EmittedLog(topics)))
+    chain.mempool.submit(emitting(nonce, EmittedLog(topics)))
     chain.produce()
 
 

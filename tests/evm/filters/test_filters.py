@@ -69,12 +69,12 @@ def test_a_log_filter_ends_at_to_block(chain: EmbeddedChain, ask: Ask) -> None:
 def test_a_pending_filter_returns_new_pending_transactions(
     chain: EmbeddedChain, ask: Ask
 ) -> None:
-    chain.submit(transfer(0))
+    chain.mempool.submit(transfer(0))
     hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
     assert ask("getFilterChanges", hashes) == []
 
-    chain.submit(transfer(1))
-    chain.submit(transfer(2))
+    chain.mempool.submit(transfer(1))
+    chain.mempool.submit(transfer(2))
 
     wanted = [data(keccak(transfer(nonce))) for nonce in (1, 2)]
     assert ask("getFilterChanges", hashes) == wanted
@@ -88,10 +88,10 @@ def test_a_pending_filter_returns_transactions_mined_at_once(
     chain: EmbeddedChain, ask: Ask
 ) -> None:
     hashes, whole = (ask("newPendingTransactionFilter", *rest) for rest in ((), (True,)))
-    chain.submit(transfer(0))
-    chain.submit(transfer(1))
+    chain.mempool.submit(transfer(0))
+    chain.mempool.submit(transfer(1))
     chain.produce()
-    chain.submit(transfer(2))
+    chain.mempool.submit(transfer(2))
 
     wanted = [data(keccak(transfer(nonce))) for nonce in (0, 1, 2)]
     assert ask("getFilterChanges", hashes) == wanted

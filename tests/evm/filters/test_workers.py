@@ -72,7 +72,7 @@ def test_concurrent_polls_return_each_change_once(
     with closing(other), ThreadPoolExecutor(2) as pool:
         own = asking(chain)(method, *params)
         emit(chain, 0, TOPIC_A)
-        chain.submit(transfer(1))
+        chain.mempool.submit(transfer(1))
         monkeypatch.setattr(filter_methods, "changes", together)
         polls = [pool.submit(asking(each), "getFilterChanges", own) for each in (chain, other)]
         # One transaction is in a block, and one waits.

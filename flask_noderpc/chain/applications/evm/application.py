@@ -18,7 +18,7 @@ from ....backends.base.application import (
     InitChain,
     SenderNonce,
 )
-from ....backends.base.evm_state import Evm
+from ....backends.base.evm_state import EvmState
 from ....domain.abci import AppInfo, Event, QueryResult, TxResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
@@ -80,7 +80,8 @@ class EvmApplication(Application):
         )
         self._backoff = Backoff()
 
-    def evm(self) -> Evm:
+    @property
+    def evm_state(self) -> EvmState:
         return self._runtime
 
     def close(self) -> None:

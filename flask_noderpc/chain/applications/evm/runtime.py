@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ....backends.base.application import AppState
-from ....backends.base.evm_state import Evm
+from ....backends.base.evm_state import EvmState
 from ....engine.base import Job
 from ....engine.executors import Executors
 from ....errors import ResultNotFound
@@ -36,7 +36,7 @@ class ExecutionLimits:
     """Maximum running and queued calls of one client; ``None`` for no limit."""
 
 
-class EvmRuntime(Evm):
+class EvmRuntime(EvmState):
     """Reads the application's records, and runs code in executor processes.
 
     ``store`` is the database that these open. Blocks have a dedicated process, so that calls

@@ -1,0 +1,115 @@
+"""The mempool as a capability of the SQLite backend."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ...domain.abci import TxResult
+from ...domain.rpc_results import PendingCount, PendingTxs
+from ...errors import TxRejected
+from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
+from ..base.application import Application
+from ..base.mempool import Mempool, Submission
+from . import mempool
+from .mempool import MempoolLimits
+from .process_handles import ProcessHandles
+
+
+class SQLiteMempool(Mempool):
+    """Pending transactions in a table, checked by the store's application."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], ProcessHandles],
+        application: Callable[[], Application],
+        limits: MempoolLimits,
+    ) -> None:
+        self._open, self._app, self._limits = open_store, application, limits
+
+    def submit(self, tx: bytes) -> TxResult:
+        return self._submit(tx, self._app().check_tx, self._limits).wait()
+
+    def begin_submit(self, tx: bytes) -> Submission:
+        if type(self).submit is not SQLiteMempool.submit:
+            # A subclass may accept others.
+            return super().begin_submit(tx)
+        return self._submit(tx, self._app().check_tx, self._limits)
+
+    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
+        # A state that is loaded is one transaction: a block's room bounds it.
+        limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
+        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
+
+    def _submit(
+        self,
+        tx: bytes,
+        check: Callable[[bytes], TxResult],
+        limits: MempoolLimits,
+        *,
+        replaces: bool = True,
+    ) -> Submission:
+        files = self._open()
+        # One that may replace another finds room where there is none for more.
+        if not self._app().selects_txs:
+            with files.readers.snapshot() as at:
+                mempool.refuse_unfit(at, tx, limits, files.incoming)
+        result = check(tx)
+        if result.code != 0:
+            return Submission(result, lambda: result)
+        gas, sender_nonce = result.gas_wanted, self._app().sender_nonce(tx)
+        write = files.writer.begin(
+            lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
+        )
+        forget = files.incoming.add(tx, write.result)
+
+        def wait() -> TxResult:
+            try:
+                write.result()
+            except TxRejected:
+                if self._app().sender_nonce(tx) == sender_nonce:
+                    raise
+                # A block came in between, and took those that this one is to follow.
+                return self._submit(tx, check, limits, replaces=replaces).wait()
+            finally:
+                forget()
+            files.changes.notify()
+            return result
+
+        return Submission(result, wait, write.is_done)
+
+    def pending(self, limit: int) -> PendingTxs:
+        self._open().incoming.wait()
+        with self._open().readers.snapshot() as at:
+            return mempool.pending(at, limit)
+
+    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return mempool.with_hash(at, other_hash)
+
+    def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.of_sender(at, sender, limit)
+
+    def pending_count(self) -> PendingCount:
+        self._open().incoming.wait()
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at)
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.after(at, cursor, limit)
+
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return mempool.arrived(at, cursor, limit)
+
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
+
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return mempool.latest(at)
+
+    def flush(self) -> None:
+        self._open().writer.run(mempool.flush)
