@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..wire.comet.gobytes import hex_bytes
+from ..wire.comet.gojson import hex_bytes
 
 ID_SIZE = 20
 

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
 from ..errors import ConfigurationError, InvalidParams
-from ..wire.param_rules import ParamRules
+from ..wire.dialect import ParamRules
 from ..wire.params import Bytes, Flag, Int64, ParamField, Text, Texts
 from .query import values_of
 

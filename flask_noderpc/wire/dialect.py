@@ -2,25 +2,105 @@
 
 Handlers return domain values and do not depend on the dialect. A dialect is a frozen value;
 a new one is derived from another by replacing entries.
+
+Two versions of a node differ in a few objects that are nested deeply: a vote is part of
+evidence, evidence of blocks, and blocks of events. A dialect defines only what differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from .. import jsoncodec
 from ..errors import ConfigurationError, DecodeError
 from ..events.messages import Message
 from .envelope import Envelope, nearest
 from .events import event_encoder
-from .fields import Json
+from .fields import Json, WireField
 from .json_schema import Components
-from .param_rules import ParamRules
+from .params import ParamField
 from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
+
+
+class Reader(Protocol):
+    """Reader of one parameter; both methods raise :exc:`ValueError` with the reason."""
+
+    @property
+    def in_uri(self) -> Json:
+        """JSON Schema of the value in a URI; arrays and objects are JSON text."""
+
+    @property
+    def in_json(self) -> Json:
+        """JSON Schema of the JSON parameter."""
+
+    def from_uri(self, text: str, /) -> Any:
+        """Parse a URI parameter."""
+
+    def from_json(self, value: Any, /) -> Any:
+        """Parse a JSON parameter as returned by the rules' ``members``."""
+
+
+def _identity(kind: ParamField) -> Reader:
+    return kind
+
+
+def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    try:
+        values = jsoncodec.decode(raw)
+    except jsoncodec.NotJSON as error:
+        # The message was valid JSON, but a number may still be out of range: 1e400.
+        raise ValueError(f"params can't be read: {error}") from None
+    if isinstance(values, list):
+        values = _by_position(values, names)
+    elif not isinstance(values, dict):
+        raise ValueError("params must be an object or an array")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _by_position(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
+    if len(values) > len(names):
+        raise ValueError(
+            f"at most {len(names)} parameters are taken ({', '.join(names)}), got {len(values)}"
+        )
+    return dict(zip(names, values, strict=False))
+
+
+def _describe_error(position: int, name: str, error: ValueError, value: Any) -> str:
+    return f"{name}: {error}, got {_truncated_json(value)}"
+
+
+def _required(position: int, name: str, kind: ParamField) -> Any:
+    raise ValueError(f"{name}: is required")
+
+
+def _truncated_json(value: Any) -> str:
+    text = jsoncodec.encode(value).decode("utf-8", "replace")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class ParamRules:
+    """Parameter rules; the defaults are those of the document."""
+
+    reader: Callable[[ParamField], Reader] = _identity
+    """Return the reader for a kind of parameter."""
+    members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
+    """Return the values of JSON ``params`` by name, without nulls; takes all names in order."""
+    describe_error: Callable[[int, str, ValueError, Any], str] = _describe_error
+    """Return the error text for an invalid parameter: from position, name, reason and value."""
+    missing: Callable[[int, str, ParamField], Any] = _required
+    """Return the value of an omitted parameter without default, or raise :exc:`ValueError`."""
+    uri_texts: str = "Texts stand as they are, in double quotes, or as hex behind 0x"
+    """Description of texts in a URI, for OpenAPI documents."""
+    uri_prefix: str = ""
+    """Prefix of error texts for URI parameters."""
+    json_prefix: str = ""
+    """Prefix of error texts for JSON ``params``."""
+
 
 T = TypeVar("T")
 
@@ -208,3 +288,41 @@ def _load(choice: SchemaChoice) -> Load | None:
     if isinstance(choice, type):
         return compiled_load(choice) if choice.domain else None
     return lambda value: compiled_load(choice.recognize(value))(value)
+
+
+class SchemaPatch:
+    """Replace schemas at any depth, also within the replacements.
+
+    A schema that contains nothing to replace is returned unchanged.
+    """
+
+    def __init__(self, replacements: Mapping[type[WireSchema], type[WireSchema]]) -> None:
+        self._replacements = replacements
+        self._cache: dict[type[WireSchema], type[WireSchema]] = {}
+
+    def __call__(self, schema: type[WireSchema]) -> type[WireSchema]:
+        """Return the replacement of a schema, or the schema itself."""
+        if schema not in self._cache:
+            self._cache[schema] = self._patched(self._replacements.get(schema, schema))
+        return self._cache[schema]
+
+    def _patched(self, schema: type[WireSchema]) -> type[WireSchema]:
+        fields = {
+            name: cast(WireField, field) for name, field in schema._declared_fields.items()
+        }
+        replaced = {name: field.replace_schemas(self) for name, field in fields.items()}
+        changed = {name: f for name, f in replaced.items() if f is not fields[name]}
+        return type(schema.__name__, (schema,), changed) if changed else schema
+
+    def results(self, schemas: Mapping[type, SchemaChoice]) -> dict[type, SchemaChoice]:
+        """Return the schemas of a dialect's results with the replacements."""
+        return {result: self._patched_choice(choice) for result, choice in schemas.items()}
+
+    def _patched_choice(self, choice: SchemaChoice) -> SchemaChoice:
+        if isinstance(choice, type):
+            return self(choice)
+        return Choice(
+            tuple(map(self, choice.shapes)),
+            lambda result: self(choice(result)),
+            lambda value: self(choice.recognize(value)),
+        )

@@ -1,5 +1,8 @@
 """The ``document`` dialect: the interface document's schemas, with its open points decided.
 
+document: the format of notifications is not specified; CometBFT 0.38's, with the document's
+blocks, results and encodings, and with every field present.
+
 docs/dialects.rst lists the decisions with their reasons.
 """
 
@@ -8,22 +11,28 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from ..domain import abci, genesis, network, rpc_results
+from ..domain import events as event_data
+from ..domain.block import Evidence as Piece
+from ..domain.validator import ED25519, PublicKey
+from ..domain.validator import Validator as Member
 from ..errors import Forbidden, InvalidParams, MethodNotFound, NotFound, Refused
 from . import common
 from .consensus_shapes import ConsensusState, consensus_dump
 from .dialect import Behaviours, Dialect
-from .document_events import EVENT_SCHEMAS
-from .document_peers import NetInfo
 from .document_shapes import (
     TX_LOOKUP,
     TX_SEARCH,
+    Block,
     BlockAnswer,
     BlockList,
     BlockResults,
     BlockSearch,
+    BlockSignature,
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    Event,
+    Evidence,
     EvidenceAnswer,
     Genesis,
     GenesisAnswer,
@@ -34,10 +43,150 @@ from .document_shapes import (
     QueryAnswer,
     Status,
     TxExecResult,
+    Validator,
     ValidatorPage,
     ValidatorSet,
+    ValidatorUpdate,
 )
-from .event_page import event_page
+from .events import ROUND_SCHEMAS, event_page
+from .fields import Base64, Flag, Hex, IntString, Number, Text, Timestamp
+from .schema import ListOf, Nested, WireSchema
+
+
+class Monitor(WireSchema):
+    """Monitor."""
+
+    domain = network.Monitor
+    active = Flag(data_key="Active")
+    start = Timestamp(data_key="Start")
+    duration = IntString(data_key="Duration")
+    idle = IntString(data_key="Idle")
+    bytes = IntString(data_key="Bytes")
+    samples = IntString(data_key="Samples")
+    inst_rate = IntString(data_key="InstRate")
+    cur_rate = IntString(data_key="CurRate")
+    avg_rate = IntString(data_key="AvgRate")
+    peak_rate = IntString(data_key="PeakRate")
+    bytes_rem = IntString(data_key="BytesRem")
+    time_rem = IntString(data_key="TimeRem")
+    progress = Number(data_key="Progress")
+
+
+class ConnectionStatus(WireSchema):
+    """Peer.connection_status."""
+
+    domain = network.ConnectionStatus
+    duration = IntString(data_key="Duration")
+    send_monitor = Nested(Monitor, data_key="SendMonitor")
+    recv_monitor = Nested(Monitor, data_key="RecvMonitor")
+    channels = ListOf(common.ChannelStatus, data_key="Channels")
+
+
+class Peer(WireSchema):
+    """Peer."""
+
+    domain = network.Peer
+    node_info = Nested(common.NodeInfo)
+    is_outbound = Flag()
+    remote_ip = Text()
+    connection_status = Nested(ConnectionStatus)
+
+
+class NetInfo(WireSchema):
+    """Result of ``net_info``."""
+
+    domain = network.NetInfo
+    listening = Flag()
+    listeners = ListOf(Text())
+    n_peers = IntString(get=lambda answer: len(answer.peers), dump_only=True)
+    peers = ListOf(Peer)
+
+
+# Placeholder for a light client attack without known byzantine validators.
+NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
+
+
+class FinalizeBlock(WireSchema):
+    """Results of executing a block."""
+
+    events = ListOf(Event, get=lambda r: r.begin_block_events + r.end_block_events)
+    tx_results = ListOf(TxExecResult)
+    validator_updates = ListOf(ValidatorUpdate)
+    app_hash = Hex()
+
+
+class NewBlock(WireSchema):
+    """A block, its id, and its results."""
+
+    block = Nested(Block, get=lambda event: event.answer)
+    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
+
+
+class NewBlockHeader(WireSchema):
+    """A header."""
+
+    header = Nested(common.Header)
+
+
+class NewBlockEvents(WireSchema):
+    """Events of a block."""
+
+    height = IntString()
+    events = ListOf(Event)
+    tx_count = IntString(data_key="num_txs")
+
+
+def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
+    # document: Evidence has one validator; for several, an event contains the most powerful.
+    return event.evidence, next(iter(event.byzantine_validators), NOBODY)
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    height = IntString()
+    evidence = Nested(Evidence, get=_accusation)
+
+
+class TxResult(WireSchema):
+    """A transaction and its result."""
+
+    height = IntString()
+    index = Number()
+    tx = Base64()
+    result = Nested(TxExecResult)
+
+
+class Tx(WireSchema):
+    """A transaction, in CometBFT's wrapper."""
+
+    result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
+
+
+class ValidatorSetUpdates(WireSchema):
+    """Validators that a block updated."""
+
+    validators = ListOf(Validator, data_key="validator_updates")
+
+
+class Vote(WireSchema):
+    """A vote, in CometBFT's wrapper."""
+
+    vote = Nested(BlockSignature, data_key="Vote")
+
+
+EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
+    event_data.NewBlock: NewBlock,
+    event_data.NewBlockHeader: NewBlockHeader,
+    event_data.NewBlockEvents: NewBlockEvents,
+    event_data.NewEvidence: NewEvidence,
+    event_data.TxCommitted: Tx,
+    event_data.ValidatorSetUpdates: ValidatorSetUpdates,
+    **ROUND_SCHEMAS,
+    event_data.VoteCast: Vote,
+}
+
 
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.TxResult, rpc_results.ResultABCIQuery)

@@ -1,13 +1,16 @@
-"""Event notifications: the part that all subscribers share, encoded once."""
+"""Event notifications, encoded once for all subscribers, and pages of the ``events`` method."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from .. import jsoncodec
 from ..domain import events as event_data
 from ..events.messages import Message
-from .schema import WireSchema, compiled
+from . import common
+from .fields import Cursor, Flag, Hex, IntString, Json, Number, Text, WireField
+from .schema import ListOf, Nested, WireSchema, compiled
 
 # CometBFT: registered type names of event data.
 TYPES: dict[type, str] = {
@@ -40,3 +43,69 @@ def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message
         return head + value + b'},"events":' + jsoncodec.encode(message.keys)
 
     return encode
+
+
+class EventData(WireField):
+    """Event data with its type name."""
+
+    json_type = "object"
+
+    def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
+        super().__init__(**options)
+        self._dumps = {kind: compiled(schema) for kind, schema in schemas.items()}
+
+    def encode(self, value: Any) -> Json:
+        """Return the type name and the encoded value."""
+        kind = type(value)
+        return {"type": TYPES[kind], "value": self._dumps[kind](value)}
+
+
+def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:
+    """Return the schema of ``events``, that of Tendermint 0.36, for a dialect's event data."""
+
+    class EventItem(WireSchema):
+        cursor = Cursor(attribute="place")
+        event = Text(attribute="category")
+        data = EventData(schemas, attribute="value")
+
+    class EventPage(WireSchema):
+        items = ListOf(EventItem)
+        more = Flag()
+        oldest = Cursor()
+        newest = Cursor()
+
+    return EventPage
+
+
+class Proposer(WireSchema):
+    """Proposer of a round."""
+
+    address = Hex(get=lambda event: event.proposer)
+    index = Number(get=lambda event: event.proposer_index)
+
+
+class RoundState(WireSchema):
+    """A step of a round."""
+
+    height = IntString()
+    round = Number()
+    step = Text()
+
+
+class NewRound(RoundState):
+    """The first step of a round."""
+
+    proposer = Nested(Proposer, get=lambda event: event)
+
+
+class CompleteProposal(RoundState):
+    """Complete proposal block of a round."""
+
+    block_id = Nested(common.BlockID)
+
+
+ROUND_SCHEMAS: dict[type, type[WireSchema]] = {
+    event_data.NewRound: NewRound,
+    event_data.RoundState: RoundState,
+    event_data.CompleteProposal: CompleteProposal,
+}

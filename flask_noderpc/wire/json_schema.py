@@ -1,4 +1,4 @@
-"""JSON Schemas of :mod:`.schema`, for OpenAPI and OpenRPC documents."""
+"""JSON Schemas of schemas and of parameters, for OpenAPI and OpenRPC documents."""
 
 from __future__ import annotations
 
@@ -45,3 +45,53 @@ class Components:
         if required:
             described["required"] = required
         return described
+
+
+# RFC 8259, section 7; lone surrogates are not characters.
+_UNIT = (
+    r"[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
+    r"|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+_QUOTED = r'"([^"\\\x00-\x1f]|\\(["\\/bfnrt]|u(' + _UNIT + r')))*"'
+_DIGITS = r"-?(0|[1-9][0-9]*)"
+_HEX = r"([0-9a-fA-F]{2})*"
+_0X_HEX = rf"0[xX]{_HEX}"
+_BASE64 = r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+_HASH = r"[0-9a-fA-F]{64}"
+_DURATION = r"[0-9]{1,20}(\.[0-9]{1,20})?(ms|s|m)?"
+
+
+def typed(*types: str) -> Json:
+    """Return the schema of a value of any of these types."""
+    return {"type": list(types) if len(types) > 1 else types[0]}
+
+
+def _like(pattern: str) -> Json:
+    return {"type": "string", "pattern": f"^({pattern})$"}
+
+
+QUOTED = _like(f"{_QUOTED}|{_0X_HEX}")
+"""Schema of text or bytes in a URI."""
+TEXT = _like(rf'{_QUOTED}|{_0X_HEX}|[^"0][\s\S]*|0([^xX][\s\S]*)?')
+"""Schema of text or bytes in a URI, quotes optional."""
+FLAG = {"type": ["boolean", "string"], "enum": [True, False, "true", "false"]}
+DIGITS = _like(_DIGITS)
+HEX = _like(_HEX)
+BASE64 = _like(_BASE64)
+HASH = _like(f"{_0X_HEX}|{_BASE64}")
+HASH_IN_URI = _like(f"(0[xX])?{_HASH}|[A-Za-z0-9+/]{{43}}=")
+DURATION = _like(_DURATION)
+NANOSECONDS_OR_DURATION = {**DURATION, "type": ["integer", "string"], "minimum": 0}
+CURSOR = _like("[0-9A-F]{16}-[0-9A-F]{8}")
+TEXTS = {"type": "array", "items": {"type": "string"}}
+FILTER = {"type": "object", "properties": {"query": {"type": "string"}}}
+EVIDENCE = {
+    "type": "object",
+    "properties": {"type": {"type": "string"}, "value": {"type": "object"}},
+    "required": ["type", "value"],
+}
+
+
+def integer(least: int, most: int) -> Json:
+    """Return the schema of an integer."""
+    return {"type": "integer", "minimum": least, "maximum": most}

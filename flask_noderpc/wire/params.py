@@ -17,7 +17,7 @@ from .. import jsoncodec
 from ..domain.text import text_of
 from ..domain.time import SECOND
 from . import fields as wire
-from . import param_json_schema as forms
+from . import json_schema as forms
 from .fields import Json
 
 _DIGITS = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from marshmallow import ValidationError
 
+from flask_noderpc.wire.dialect import SchemaPatch
 from flask_noderpc.wire.fields import IntString, Number, Text
 from flask_noderpc.wire.schema import ListOf, Nested, OneOf, WireSchema, compiled
-from flask_noderpc.wire.schema_patch import SchemaPatch
 
 
 class Leaf(WireSchema):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import jsoncodec
 from ...wire import params as wire
-from ...wire.param_rules import ParamRules
+from ...wire.dialect import ParamRules
 from ...wire.params import ParamField
 from . import hex
 

@@ -14,7 +14,7 @@ from ...backends.base.control import Control
 from ...errors import NotSupported, TxRejected, ValueNotAllowed
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...wire.param_json_schema import typed
+from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex
 from ..codec.params import Address, Bool, Hash, mismatch

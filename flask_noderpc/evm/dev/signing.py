@@ -17,7 +17,7 @@ from ...protocol.ethereum.keys import DEV_KEYS, Key, personal_digest
 from ...protocol.ethereum.transactions import decode, in_the_name_of, signed
 from ...protocol.ethereum.typed_data import typed_digest
 from ...protocol.ethereum.validity import check_tip
-from ...wire.param_json_schema import typed
+from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec.params import Address, Anything, Bool, Data
 from ..errors import EvmError

@@ -12,7 +12,7 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.blocks import fee_after
 from ...protocol.ethereum.gas import CHANGE_DENOMINATOR, ELASTICITY
-from ...wire.param_json_schema import typed
+from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex
 from ..codec.params import BlockNumber, Height, Tag, mismatch

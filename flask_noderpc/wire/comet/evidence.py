@@ -13,10 +13,10 @@ from ... import jsoncodec
 from ...domain import block as blocks
 from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ...errors import InvalidEvidence
-from .. import param_json_schema as forms
-from ..param_rules import ParamRules, Reader
+from .. import json_schema as forms
+from ..consensus_shapes import vote_repr
+from ..dialect import ParamRules, Reader
 from ..params import ParamField
-from ..vote_repr import vote_repr
 from . import gojson
 from .params import ByteSlice, HexBytes, Integer, String, refuse_hex
 from .structs import Interface, Pointer, Slice, Small, Struct, Time, Value

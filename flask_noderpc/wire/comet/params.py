@@ -13,14 +13,13 @@ from typing import Any, ClassVar
 
 from ... import jsoncodec
 from ...domain.text import text_of
-from .. import param_json_schema as forms
+from .. import json_schema as forms
 from .. import params
+from ..dialect import ParamRules, Reader
 from ..fields import Json
-from ..param_rules import ParamRules, Reader
 from ..params import ParamField
 from . import gojson
-from .gobytes import base64_bytes, hex_bytes
-from .gojson import GoError
+from .gojson import GoError, base64_bytes, hex_bytes
 
 _NULL = b"null"
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)

@@ -1,31 +1,130 @@
-"""The ``comet-0.37`` dialect: CometBFT 0.37."""
+"""The ``comet-0.37`` dialect: CometBFT 0.37, where it differs from 0.38.
+
+CometBFT 0.37: types/events.go. A block's results have two parts, which both of its
+messages contain, and its header has the keys of its events.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...domain import abci, rpc_results
 from ...domain import events as event_data
-from ..consensus_shapes import consensus_dump
-from ..event_page import event_page
-from ..schema_patch import SchemaPatch
-from ..vote_repr import short_vote_repr
-from . import shapes, v038_events, v038_shapes
-from .v037_events import NewBlock, NewBlockHeader, NewEvidence, as_of_037
-from .v037_shapes import BlockResults, CheckTx, CommitResult
+from ...events.messages import Message, keys_of
+from .. import common
+from ..consensus_shapes import consensus_dump, short_vote_repr
+from ..dialect import SchemaPatch
+from ..events import event_page
+from ..fields import IntString, Text
+from ..schema import ListOf, Nested, WireSchema
+from . import v038, v038_shapes
 from .v038 import COMET_038
-from .v038_shapes import ValidatorSet
+from .v038_shapes import (
+    BareEvent,
+    Block,
+    BroadcastCommit,
+    ConsensusParamsUpdate,
+    Evidence,
+    ExecTxResult,
+    Header,
+    ValidatorSet,
+    ValidatorUpdate,
+)
+
+
+class CheckTx(ExecTxResult):
+    """The result of a check; CometBFT 0.37: abci/types/types.pb.go.
+
+    The last three are fields of the priority mempool, which is not the default.
+    """
+
+    sender = Text(get=lambda _: "", dump_only=True)
+    priority = IntString(get=lambda _: 0, dump_only=True)
+    mempool_error = Text(data_key="mempoolError", get=lambda _: "", dump_only=True)
+
+
+class CommitResult(BroadcastCommit):
+    """Result of ``broadcast_tx_commit``; CometBFT 0.37: rpc/core/types/responses.go."""
+
+    check_tx = Nested(CheckTx)
+    tx_result = Nested(ExecTxResult, data_key="deliver_tx")
+
+
+class BlockResults(WireSchema):
+    """Result of ``block_results``; CometBFT 0.37: the events of a block's two ends."""
+
+    domain = abci.BlockResults
+    height = IntString()
+    tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
+    begin_block_events = ListOf(BareEvent, null_when_empty=True)
+    end_block_events = ListOf(BareEvent, null_when_empty=True)
+    validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, nullable=True)
+
+
+class BeginBlock(WireSchema):
+    """Results of BeginBlock."""
+
+    events = ListOf(BareEvent, attribute="begin_block_events", omit_empty=True)
+
+
+class EndBlock(WireSchema):
+    """Results of EndBlock."""
+
+    validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
+    events = ListOf(BareEvent, attribute="end_block_events", omit_empty=True)
+
+
+class NewBlock(WireSchema):
+    """A block and its results."""
+
+    block = Nested(Block, get=lambda event: event.answer.block)
+    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
+    result_end_block = Nested(EndBlock, get=lambda event: event.results)
+
+
+class NewBlockHeader(WireSchema):
+    """A header and its block's results."""
+
+    header = Nested(Header)
+    tx_count = IntString(data_key="num_txs")
+    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
+    result_end_block = Nested(EndBlock, get=lambda event: event.results)
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    evidence = Nested(Evidence)
+    height = IntString()
+
+
+def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
+    """Return the messages of a block as 0.37 publishes them: types/event_bus.go."""
+    for message in messages:
+        match message.value:
+            case event_data.NewBlockEvents():
+                # New in CometBFT 0.38.
+                pass
+            case event_data.NewBlockHeader(results=results):
+                keys = keys_of(results.begin_block_events + results.end_block_events)
+                yield message._replace(keys={**message.keys, **keys})
+            case _:
+                yield message
+
 
 REPLACED = SchemaPatch(
     {
         # CometBFT 0.37: neither vote extensions nor their parameters.
-        v038_shapes.Vote: shapes.Vote,
-        v038_shapes.ConsensusParams: shapes.ConsensusParams,
+        v038_shapes.Vote: common.Vote,
+        v038_shapes.ConsensusParams: common.ConsensusParams,
         v038_shapes.BlockResults: BlockResults,
         v038_shapes.BroadcastCommit: CommitResult,
-        v038_events.NewBlock: NewBlock,
-        v038_events.NewBlockHeader: NewBlockHeader,
-        v038_events.NewEvidence: NewEvidence,
+        v038.NewBlock: NewBlock,
+        v038.NewBlockHeader: NewBlockHeader,
+        v038.NewEvidence: NewEvidence,
     }
 )
 

@@ -1,20 +1,28 @@
-"""The ``comet-0.38`` dialect: CometBFT 0.38."""
+"""The ``comet-0.38`` dialect: CometBFT 0.38, and its event data.
+
+CometBFT 0.38: types/events.go. Events contain results by value, so that libs/json omits
+their zero fields, except in lists of pointers.
+"""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
 from ...domain import abci, genesis, network, rpc_results
+from ...domain import events as event_data
 from ...errors import Forbidden, MethodNotFound
 from .. import common
 from ..consensus_shapes import ConsensusState, consensus_dump
 from ..dialect import Behaviours, Dialect, HttpProfile
-from ..event_page import event_page
+from ..events import ROUND_SCHEMAS, event_page
+from ..fields import Base64, IntString, Number, Text
+from ..schema import ListOf, Nested, WireSchema
 from .envelope import CometEnvelope
 from .evidence import EVIDENCE_038, with_evidence
 from .params import COMET_PARAMS
-from .v038_events import EVENT_SCHEMAS
 from .v038_shapes import (
+    BareEvent,
+    Block,
     BlockAnswer,
     BlockList,
     BlockResults,
@@ -22,11 +30,14 @@ from .v038_shapes import (
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    ConsensusParamsUpdate,
+    Evidence,
     EvidenceAnswer,
     ExecTxResult,
     Genesis,
     GenesisAnswer,
     GenesisChunk,
+    Header,
     HeaderAnswer,
     InfoAnswer,
     NetInfo,
@@ -36,9 +47,107 @@ from .v038_shapes import (
     Status,
     TxAnswer,
     TxSearch,
+    Validator,
     ValidatorPage,
     ValidatorSet,
+    ValidatorUpdate,
+    Vote,
 )
+
+
+class FinalizeBlock(WireSchema):
+    """Results of executing a block."""
+
+    events = ListOf(
+        BareEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
+    )
+    tx_results = ListOf(ExecTxResult, omit_empty=True)
+    # CometBFT 0.38: an empty list from an application in the node's process.
+    validator_updates = ListOf(ValidatorUpdate)
+    consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
+    app_hash = Base64(omit_empty=True)
+
+
+class NewBlock(WireSchema):
+    """A block, its id, and its results."""
+
+    block = Nested(Block, get=lambda event: event.answer.block)
+    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
+    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
+
+
+class NewBlockHeader(WireSchema):
+    """A header."""
+
+    header = Nested(Header)
+
+
+class NewBlockEvents(WireSchema):
+    """Events of a block."""
+
+    height = IntString()
+    events = ListOf(BareEvent, null_when_empty=True)
+    tx_count = IntString(data_key="num_txs")
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    height = IntString()
+    evidence = Nested(Evidence)
+
+
+class BareTxResult(WireSchema):
+    """Result of a transaction, without empty fields."""
+
+    code = Number(omit_empty=True)
+    data = Base64(omit_empty=True)
+    log = Text(omit_empty=True)
+    info = Text(omit_empty=True)
+    gas_wanted = IntString(omit_empty=True)
+    gas_used = IntString(omit_empty=True)
+    events = ListOf(BareEvent, omit_empty=True)
+    codespace = Text(omit_empty=True)
+
+
+class TxResult(WireSchema):
+    """Transaction and its result; index 0 is omitted."""
+
+    height = IntString(omit_empty=True)
+    index = Number(omit_empty=True)
+    tx = Base64(omit_empty=True)
+    result = Nested(BareTxResult)
+
+
+class Tx(WireSchema):
+    """A transaction, in its wrapper."""
+
+    result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
+
+
+class ValidatorSetUpdates(WireSchema):
+    """Validators that a block updated."""
+
+    validators = ListOf(Validator, data_key="validator_updates")
+
+
+class VoteCast(WireSchema):
+    """A vote, in its wrapper."""
+
+    vote = Nested(Vote, data_key="Vote")
+
+
+EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
+    event_data.NewBlock: NewBlock,
+    event_data.NewBlockHeader: NewBlockHeader,
+    event_data.NewBlockEvents: NewBlockEvents,
+    event_data.NewEvidence: NewEvidence,
+    event_data.TxCommitted: Tx,
+    event_data.ValidatorSetUpdates: ValidatorSetUpdates,
+    **ROUND_SCHEMAS,
+    event_data.VoteCast: VoteCast,
+}
+
 
 # CometBFT 0.38: a failed GET is a 500, an unknown route a 404. Denying
 # other origins is an addition.

@@ -24,7 +24,6 @@ from ..fields import (
     Utf8,
 )
 from ..schema import ListOf, Nested, OneOf, WireSchema
-from . import shapes
 
 # CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
 KEY_TYPES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
@@ -142,7 +141,7 @@ class CommitAnswer(common.CommitAnswer):
     signed_header = Nested(SignedHeader)
 
 
-class Vote(shapes.Vote):
+class Vote(common.Vote):
     """A vote; without vote extensions, both their fields are null."""
 
     extension = Base64OrNull()
@@ -389,7 +388,7 @@ class ABCIParams(WireSchema):
     vote_extensions_enable_height = IntString()
 
 
-class ConsensusParams(shapes.ConsensusParams):
+class ConsensusParams(common.ConsensusParams):
     """All consensus parameters at a height."""
 
     abci = Nested(ABCIParams, get=lambda params: params)

@@ -1,24 +1,95 @@
-"""The ``comet-1.0`` dialect: CometBFT 1.0."""
+"""The ``comet-1.0`` dialect: CometBFT 1.0, where it differs from 0.38."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ...domain import rpc_results
+from ...domain.time import SECOND
+from .. import builders, common
 from ..consensus_shapes import consensus_dump
-from ..event_page import event_page
-from ..schema_patch import SchemaPatch
+from ..dialect import SchemaPatch
+from ..events import event_page
+from ..fields import Base64, IntString, Text, Timestamp
+from ..schema import ListOf, Nested, WireSchema
 from . import v038_shapes
 from .evidence import EVIDENCE_1, with_evidence
 from .v038 import COMET_038
 from .v038_shapes import ValidatorSet
-from .v1_shapes import (
-    ConsensusParams,
-    DuplicateVote,
-    LightClientAttack,
-    Status,
-    ValidatorUpdate,
-)
+
+# CometBFT 1.0: version/version.go.
+P2P_PROTOCOL = 9
+
+# CometBFT 1.0: types/params.go, DefaultSynchronyParams.
+PRECISION = 505 * SECOND // 1000
+MESSAGE_DELAY = 15 * SECOND
+
+
+class ProtocolVersion(common.ProtocolVersion):
+    """NodeInfo.protocol_version of this node; peers may have another."""
+
+    p2p = IntString(get=lambda _: P2P_PROTOCOL)
+
+
+class NodeInfo(common.NodeInfo):
+    """NodeInfo of the node itself."""
+
+    protocol_version = Nested(ProtocolVersion)
+
+
+class Status(v038_shapes.Status):
+    """Result of ``status``."""
+
+    node_info = Nested(NodeInfo)
+
+
+class DuplicateVote(v038_shapes.DuplicateVote):
+    """Two votes of one validator; CometBFT 1.0: types/evidence.go renamed the other fields."""
+
+    total_voting_power = IntString()
+    validator_power = IntString()
+    timestamp = Timestamp()
+
+
+class LightClientAttack(v038_shapes.LightClientAttack):
+    """Conflicting block; CometBFT 1.0 renamed all fields."""
+
+    conflicting_block = Nested(v038_shapes.LightBlock)
+    common_height = IntString()
+    byzantine_validators = ListOf(v038_shapes.Validator, null_when_empty=True)
+    total_voting_power = IntString()
+    timestamp = Timestamp()
+
+
+class ValidatorUpdate(WireSchema):
+    """A validator's new power; CometBFT 1.0: abci/v1/types.pb.go has plain bytes for keys."""
+
+    domain = builders.validator_update
+    power = IntString(omit_empty=True)
+    pub_key_bytes = Base64(get=lambda update: update.pub_key.value, omit_empty=True)
+    pub_key_type = Text(get=lambda update: update.pub_key.type, omit_empty=True)
+
+
+class SynchronyParams(WireSchema):
+    """ConsensusParams.synchrony; chains here have no PBTS and only the default values."""
+
+    precision = IntString(get=lambda _: PRECISION, dump_only=True)
+    message_delay = IntString(get=lambda _: MESSAGE_DELAY, dump_only=True)
+
+
+class FeatureParams(WireSchema):
+    """ConsensusParams.feature."""
+
+    vote_extensions_enable_height = IntString()
+    pbts_enable_height = IntString(get=lambda _: 0, dump_only=True)
+
+
+class ConsensusParams(common.ConsensusParams):
+    """All consensus parameters at a height."""
+
+    synchrony = Nested(SynchronyParams, get=lambda params: params)
+    feature = Nested(FeatureParams, get=lambda params: params)
+
 
 REPLACED = SchemaPatch(
     {
