@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing.evm import ACCOUNTS
 
 from .compare import Bench, Row, by_turns, rows

@@ -1,7 +1,8 @@
-"""Strict JSON decoding and compact encoding, by ``msgspec.json``."""
+"""Strict JSON decoding and compact encoding, by ``msgspec.json``, and bytes as text."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sys
@@ -91,3 +92,22 @@ def encode(value: object) -> bytes:
 def pretty(value: object) -> bytes:
     """Encode a value as JSON indented by two spaces, as in CometBFT's files."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+_GO_ERRORS = "go-replace"
+
+
+def _replace_bytes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error(_GO_ERRORS, _replace_bytes)
+
+
+def text_of(value: bytes) -> str:
+    """Decode UTF-8; each invalid byte becomes one U+FFFD."""
+    # Go: unicode/utf8, DecodeRune: an invalid sequence is one byte long. Python's "replace"
+    # makes one U+FFFD of a truncated character.
+    return value.decode("utf-8", _GO_ERRORS)

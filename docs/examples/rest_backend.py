@@ -14,8 +14,7 @@ from flask import Flask
 from flask_noderpc import DIALECTS, ChainBackend, NodeRPC, jsoncodec
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta, Commit
-from flask_noderpc.domain.genesis import Genesis
-from flask_noderpc.domain.params import ConsensusParams
+from flask_noderpc.domain.genesis import ConsensusParams, Genesis
 from flask_noderpc.domain.rpc_results import (
     BlockList,
     ResultBlock,

@@ -8,8 +8,7 @@ from itertools import islice
 
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit
-from ..domain.genesis import Genesis
-from ..domain.params import ConsensusParams
+from ..domain.genesis import ConsensusParams, Genesis
 from ..domain.search import TxRecord
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import jsoncodec
-from ..domain.genesis import Genesis, GenesisValidator
-from ..domain.params import BlockParams, ConsensusParams, EvidenceParams, ValidatorParams
+from ..domain.genesis import (
+    BlockParams,
+    ConsensusParams,
+    EvidenceParams,
+    Genesis,
+    GenesisValidator,
+    ValidatorParams,
+)
 from ..domain.time import ZERO_TIME, from_text, to_text
 from ..domain.validator import ED25519, SECP256K1, PublicKey
 from ..errors import ConfigurationError

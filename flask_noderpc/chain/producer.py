@@ -14,8 +14,7 @@ from ..domain.block import Evidence
 from ..domain.time import SECOND
 from ..errors import LeaseLost, StoreError
 from ..protocol.comet import hashes
-from ..protocol.comet.blocksize import evidence_bytes, max_data_bytes
-from ..protocol.comet.chain_state import ChainState
+from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..protocol.comet.keys import PrivateKey
 from ..signals import block_committed, emit
 from . import proposal

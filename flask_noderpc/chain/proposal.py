@@ -23,8 +23,7 @@ from ..domain.time import MILLISECOND
 from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, InvalidBlock
 from ..protocol.comet import hashes, validators
-from ..protocol.comet.blocksize import tx_bytes
-from ..protocol.comet.chain_state import ChainState
+from ..protocol.comet.chain_state import ChainState, tx_bytes
 from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
 Keys = Mapping[bytes, PrivateKey]

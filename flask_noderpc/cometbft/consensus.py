@@ -7,8 +7,7 @@ blocks, at the height to come, in round 0, at the step NewHeight.
 from __future__ import annotations
 
 from ..backends.base.backend import ChainBackend
-from ..domain.block import BlockIDFlag, Commit, CommitSig
-from ..domain.consensus import RoundState, VoteSet
+from ..domain.block import BlockIDFlag, Commit, CommitSig, RoundState, VoteSet
 from ..domain.rpc_results import ConsensusDump, ConsensusState
 from ..domain.time import SECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .params import ConsensusParamsUpdate
+from .genesis import ConsensusParamsUpdate
 from .validator import ValidatorUpdate
 
 

@@ -1,11 +1,71 @@
-"""Genesis document."""
+"""Genesis document and consensus parameters; the defaults are those of CometBFT 0.38."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from .params import ConsensusParams
-from .validator import PublicKey
+from .time import SECOND
+from .validator import ED25519, PublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class BlockParams:
+    """Limits of one block."""
+
+    max_bytes: int = 22_020_096
+    max_gas: int = -1
+    """-1 is no limit."""
+    time_iota_ms: int = 1000
+    """Minimum step between block times; CometBFT 0.34 only, ignored since 0.37."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceParams:
+    """Maximum age and size of evidence; it expires when both ages have passed."""
+
+    max_age_num_blocks: int = 100_000
+    max_age_duration: int = 48 * 3600 * SECOND
+    max_bytes: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorParams:
+    """Key types a validator may use."""
+
+    pub_key_types: tuple[str, ...] = (ED25519,)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusParams:
+    """All consensus parameters in force at a height."""
+
+    block: BlockParams = BlockParams()
+    evidence: EvidenceParams = EvidenceParams()
+    validator: ValidatorParams = field(default=ValidatorParams())
+    app_version: int = 0
+    vote_extensions_enable_height: int = 0
+
+    def updated(self, update: ConsensusParamsUpdate) -> ConsensusParams:
+        """Return these parameters with the application's updates."""
+        return replace(
+            self,
+            block=update.block or self.block,
+            evidence=update.evidence or self.evidence,
+            validator=update.validator or self.validator,
+            app_version=(
+                self.app_version if update.app_version is None else update.app_version
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusParamsUpdate:
+    """Parameter updates of an application; ``None`` leaves a group unchanged."""
+
+    block: BlockParams | None = None
+    evidence: EvidenceParams | None = None
+    validator: ValidatorParams | None = None
+    app_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .abci import AppInfo, QueryResult, TxResult
-from .block import Block, BlockID, BlockMeta, Header, SignedHeader, TxProof
-from .consensus import RoundState
-from .genesis import Genesis
+from .block import Block, BlockID, BlockMeta, Header, RoundState, SignedHeader, TxProof
+from .genesis import ConsensusParams, Genesis
 from .network import NodeInfo
-from .params import ConsensusParams
 from .validator import PublicKey, Validator
 
 

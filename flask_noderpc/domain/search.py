@@ -1,4 +1,4 @@
-"""Search requests to a backend, and their results.
+"""Search requests to a backend and their results, and polled filters.
 
 A search is a range of heights and terms about indexed attributes. CometBFT 0.37 and later:
 all terms hold within one event, each by any of its attributes.
@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from operator import ge, gt, le, lt
 
+from ..jsoncodec import text_of
 from .abci import Event, TxResult
 from .block import TxProof
-from .text import text_of
 
 HIGHEST = (1 << 63) - 1
 
@@ -170,3 +171,26 @@ def number_of(value: str) -> Decimal | None:
     if len(text) > _MAX_NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return None
     return Decimal(text)
+
+
+class FilterKind(Enum):
+    """Kind of the changes that a filter returns."""
+
+    LOGS = "logs"
+    BLOCKS = "blocks"
+    PENDING_HASHES = "pending hashes"
+    PENDING_TRANSACTIONS = "pending whole"
+
+
+@dataclass(frozen=True, slots=True)
+class PolledFilter:
+    """Filter as it is stored."""
+
+    id: str
+    kind: FilterKind
+    cursor: int
+    """Position returned last: a height, or a transaction's cursor in the mempool."""
+    criteria: str = ""
+    """Log filter as JSON."""
+    owner: str = ""
+    """Client key whose limit it counts for; any client that has the id may use it."""

@@ -17,8 +17,8 @@ from ..domain.evm import (
 )
 from ..errors import InvalidTransaction
 from ..protocol.ethereum import validity
-from ..protocol.ethereum.gas import floor_gas, intrinsic_gas
 from ..protocol.ethereum.transactions import decode
+from ..protocol.ethereum.validity import floor_gas, intrinsic_gas
 from .base import EvmEngine, Job, World
 
 

@@ -27,8 +27,8 @@ from ..domain.evm import (
     Overrides,
     StateChange,
 )
-from ..protocol.ethereum.gas import floor_gas, initcode_gas, intrinsic_gas
-from ..protocol.ethereum.signatures import ORDER
+from ..protocol.ethereum.crypto import ORDER
+from ..protocol.ethereum.validity import floor_gas, initcode_gas, intrinsic_gas
 from .base import EvmEngine, NodeStore, Tracer, World
 from .pyevm_code import Computation
 from .pyevm_errors import error_text

@@ -13,8 +13,7 @@ from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
-from .base import Tracer
-from .opcodes import SSTORE
+from .base import SSTORE, Tracer
 from .pyevm_errors import TEXTS, error_text, missing_gas
 from .pyevm_precompiles import precompiles
 

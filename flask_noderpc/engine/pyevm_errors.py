@@ -8,7 +8,7 @@ from eth import exceptions
 from eth.exceptions import VMError
 
 from ..domain.evm import OUT_OF_GAS, REVERTED
-from .opcodes import name_of
+from .base import name_of
 
 # geth: core/vm/errors.go.
 TEXTS: dict[type[VMError], str] = {

@@ -30,10 +30,10 @@ from ..domain.evm import (
 from ..errors import InvalidTransaction
 from ..protocol.ethereum import validity
 from ..protocol.ethereum.blocks import fee_after, simulated_block
+from ..protocol.ethereum.crypto import keccak
 from ..protocol.ethereum.execution import Executed
-from ..protocol.ethereum.keccak import keccak
-from ..protocol.ethereum.roots import EMPTY_ROOT
 from ..protocol.ethereum.transactions import encode
+from ..protocol.ethereum.trie import EMPTY_ROOT
 from .base import EvmEngine, Job, World
 from .tracers.base import OutputLimit
 from .tracers.transfers import TransferTracer

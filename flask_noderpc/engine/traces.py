@@ -8,7 +8,7 @@ from .. import jsoncodec
 from ..domain.ethereum import AccessListEntry
 from ..domain.evm import Environment, Message, Outcome, Overrides, message_of
 from ..protocol.ethereum import validity
-from ..protocol.ethereum.keccak import keccak
+from ..protocol.ethereum.crypto import keccak
 from ..protocol.ethereum.transactions import decode
 from .base import EvmEngine, Job, Tracer, World
 from .jobs import check

@@ -16,8 +16,8 @@ from ..domain import events as event_data
 from ..domain.abci import BlockResults, Event
 from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.rpc_results import ResultBlock
-from ..domain.text import text_of
 from ..domain.validator import Validator
+from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash
 from ..protocol.comet.keys import address, commit_vote
 from ..protocol.ethereum.aliases import with_aliases

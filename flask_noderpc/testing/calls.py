@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ..domain import evm
 from ..domain.ethereum import Transaction
 from ..protocol.ethereum import rlp
-from ..protocol.ethereum.ethermint_events import Run
+from ..protocol.ethereum.ethermint import Run
 from ..protocol.ethereum.forms import WORD
-from ..protocol.ethereum.gas import intrinsic_gas
+from ..protocol.ethereum.validity import intrinsic_gas
 
 _LOGS, _FAILS = b"\x10\x95", b"\xfa\x11"
 

@@ -21,8 +21,7 @@ from ..backends.base.backend import ChainBackend
 from ..backends.base.search import scan_blocks, scan_txs
 from ..backends.base.verify import verify_chain
 from ..domain.ethereum import LogSearch
-from ..domain.filters import FilterKind, PolledFilter
-from ..domain.search import Bound, Page, Search, SearchLimits, Term
+from ..domain.search import Bound, FilterKind, Page, PolledFilter, Search, SearchLimits, Term
 from ..domain.time import SECOND
 from ..errors import (
     BlockNotFound,

@@ -18,9 +18,9 @@ from ..backends.base.application import (
 from ..domain.abci import AppInfo, Event, QueryResult, TxResult
 from ..domain.ethereum import Transaction
 from ..domain.genesis import Genesis
-from ..protocol.ethereum.ethermint_events import Layout, Run, event, tx_events
+from ..protocol.ethereum.ethermint import Layout, Run, event, tx_events
 from ..protocol.ethereum.execution import created_address, ethereum_transactions
-from ..protocol.ethereum.gas import intrinsic_gas
+from ..protocol.ethereum.validity import intrinsic_gas
 from .calls import run
 
 FUNDS = 10**24

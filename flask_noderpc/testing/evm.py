@@ -11,8 +11,7 @@ from typing import Any
 
 from ..chain.embedded import EmbeddedChain
 from ..chain.from_settings import chain_from_settings
-from ..protocol.ethereum.hexadecimal import to_checksum
-from ..protocol.ethereum.keys import DEV_KEYS
+from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
 from ..settings import read_settings
 from .node import app_for, serve
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..domain import abci, block, genesis, params, rpc_results, validator
+from ..domain import abci, block, genesis, rpc_results, validator
 from ..domain.block import NO_BLOCK, BlockIDFlag
 from ..domain.validator import PublicKey, ValidatorUpdate
 
@@ -113,7 +113,7 @@ def document_results(
 ) -> abci.BlockResults:
     """Return results without the app hash."""
     groups = consensus_param_updates
-    update = None if groups is None else params.ConsensusParamsUpdate(**groups)
+    update = None if groups is None else genesis.ConsensusParamsUpdate(**groups)
     return abci.BlockResults(consensus_param_updates=update, **members)
 
 
@@ -124,9 +124,9 @@ def validator_update(power: int, pub_key_bytes: bytes, pub_key_type: str) -> Val
 
 def params_update(
     version: dict[str, int] | None = None, **groups: Any
-) -> params.ConsensusParamsUpdate:
+) -> genesis.ConsensusParamsUpdate:
     """Return an update of the groups that are not null."""
-    return params.ConsensusParamsUpdate(
+    return genesis.ConsensusParamsUpdate(
         **groups, app_version=(version or {}).get("app_version")
     )
 
@@ -137,14 +137,14 @@ def consensus_params(
     feature: dict[str, Any] | None = None,
     synchrony: Any = None,
     **groups: Any,
-) -> params.ConsensusParams:
+) -> genesis.ConsensusParams:
     """Return all parameters; CometBFT 1.0: the height of vote extensions is in ``feature``."""
-    return params.ConsensusParams(**groups, **version, **(feature or abci or {}))
+    return genesis.ConsensusParams(**groups, **version, **(feature or abci or {}))
 
 
-def document_params(**groups: Any) -> params.ConsensusParams:
+def document_params(**groups: Any) -> genesis.ConsensusParams:
     """Return all parameters, with defaults for what the document does not have."""
-    return params.ConsensusParams(**{name: g for name, g in groups.items() if g is not None})
+    return genesis.ConsensusParams(**{name: g for name, g in groups.items() if g is not None})
 
 
 def params_answer(

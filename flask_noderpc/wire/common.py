@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..domain import block as blocks
-from ..domain import network, params, rpc_results
+from ..domain import genesis, network, rpc_results
 from . import builders
 from .fields import (
     Base64,
@@ -271,7 +271,7 @@ class Vote(WireSchema):
 class BlockParams(WireSchema):
     """ConsensusParams.block."""
 
-    domain = params.BlockParams
+    domain = genesis.BlockParams
     max_bytes = IntString()
     max_gas = IntString()
 
@@ -279,7 +279,7 @@ class BlockParams(WireSchema):
 class EvidenceParams(WireSchema):
     """ConsensusParams.evidence."""
 
-    domain = params.EvidenceParams
+    domain = genesis.EvidenceParams
     max_age_num_blocks = IntString()
     max_age_duration = IntString()
     max_bytes = IntString()
@@ -288,7 +288,7 @@ class EvidenceParams(WireSchema):
 class ValidatorParams(WireSchema):
     """ConsensusParams.validator."""
 
-    domain = params.ValidatorParams
+    domain = genesis.ValidatorParams
     pub_key_types = ListOf(Text())
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..domain.block import Vote, VoteType
-from ..domain.consensus import RoundState, VoteSet
+from ..domain.block import RoundState, Vote, VoteSet, VoteType
 from ..domain.time import ZERO_TIME, to_text
 from . import common
 from .fields import Flag, Hex, IntString, Json, Number, Text, Timestamp, WireField

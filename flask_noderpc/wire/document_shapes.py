@@ -6,7 +6,8 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
-from ..domain import abci, block, genesis, params, rpc_results, validator
+from ..domain import abci, block, genesis, rpc_results, validator
+from ..domain import genesis as params
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
 from ..protocol.comet.keys import commit_vote

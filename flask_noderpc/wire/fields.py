@@ -16,9 +16,9 @@ from typing import Any
 from marshmallow import ValidationError, fields, missing
 
 from .. import jsoncodec
-from ..domain.text import text_of
 from ..domain.time import ZERO_TIME, from_text, to_text
 from ..errors import short_repr
+from ..jsoncodec import text_of
 
 Json = Any
 """JSON value."""

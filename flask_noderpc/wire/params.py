@@ -14,8 +14,8 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from .. import jsoncodec
-from ..domain.text import text_of
 from ..domain.time import SECOND
+from ..jsoncodec import text_of
 from . import fields as wire
 from . import json_schema as forms
 from .fields import Json

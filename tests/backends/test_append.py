@@ -21,13 +21,13 @@ from flask_noderpc.domain.block import (
     Vote,
     VoteType,
 )
-from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.domain.validator import ValidatorUpdate
 from flask_noderpc.errors import HeightNotAvailable, InvalidBlock, StoreError
 from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.comet.commits import median_time
 from flask_noderpc.protocol.comet.keys import sign_commit_vote
+from flask_noderpc.protocol.comet.validators import median_time
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 

@@ -18,7 +18,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import CommittedBlock, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.errors import (
     BlockNotFound,
     HeightNotAvailable,

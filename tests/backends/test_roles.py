@@ -15,8 +15,8 @@ from flask_noderpc.backends.base.mempool import Mempool
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.network import NetInfo
-from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.errors import InvalidBlock, NotSupported, StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import SampleChain

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite.rows import events_from, events_text
 from flask_noderpc.domain.abci import Event, EventAttribute, TxResult
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParamsUpdate,
     EvidenceParams,

@@ -17,8 +17,7 @@ from flask_noderpc.backends.base.application import (
 )
 from flask_noderpc.chain import files
 from flask_noderpc.domain.abci import AppInfo, QueryResult, TxResult
-from flask_noderpc.domain.genesis import Genesis, GenesisValidator
-from flask_noderpc.domain.params import ConsensusParams
+from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.protocol.comet.keys import PrivateKey
 

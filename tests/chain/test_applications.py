@@ -17,8 +17,7 @@ from flask_noderpc.backends.base.application import (
 )
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.domain.abci import AppInfo, Event, QueryResult, TxResult
-from flask_noderpc.domain.genesis import Genesis
-from flask_noderpc.domain.params import BlockParams, ConsensusParamsUpdate
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
 from flask_noderpc.errors import InvalidBlock
 from flask_noderpc.protocol.comet.hashes import consensus_hash

@@ -9,9 +9,9 @@ import pytest
 
 from flask_noderpc.backends.base.application import BlockExecution, BlockLimits, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.params import BlockParams, ConsensusParams, ConsensusParamsUpdate
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, ConsensusParamsUpdate
 from flask_noderpc.errors import InvalidBlock, TxRejected
-from flask_noderpc.protocol.comet.blocksize import max_data_bytes, tx_bytes
+from flask_noderpc.protocol.comet.chain_state import max_data_bytes, tx_bytes
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 

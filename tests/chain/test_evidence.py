@@ -16,7 +16,7 @@ from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.backends.sqlite import evidence as pool
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import Evidence
-from flask_noderpc.domain.params import ConsensusParams, EvidenceParams
+from flask_noderpc.domain.genesis import ConsensusParams, EvidenceParams
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import EvidencePoolFull, InvalidEvidence, NotSupported
 from flask_noderpc.events.messages import messages_at

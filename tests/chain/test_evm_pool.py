@@ -11,7 +11,7 @@ from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.chain.applications.evm.pool import select_txs
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.domain.evm import Account
-from flask_noderpc.protocol.comet.blocksize import tx_bytes
+from flask_noderpc.protocol.comet.chain_state import tx_bytes
 from flask_noderpc.protocol.ethereum.transactions import decode
 from tests.ethereum.signing import sample
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from flask_noderpc.chain.files import genesis_document, read_genesis
-from flask_noderpc.domain.genesis import Genesis, GenesisValidator
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
     EvidenceParams,
+    Genesis,
+    GenesisValidator,
     ValidatorParams,
 )
 from flask_noderpc.errors import ConfigurationError

@@ -19,7 +19,7 @@ from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import StoreError
 from flask_noderpc.protocol.comet import merkle
-from flask_noderpc.protocol.comet.proofs import pair_hash
+from flask_noderpc.protocol.comet.merkle import pair_hash
 from flask_noderpc.testing.chains import DictState
 
 from .conftest import Open

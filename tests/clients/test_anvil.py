@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble

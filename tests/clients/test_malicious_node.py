@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc.domain.abci import BlockResults, QueryResult
 from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, Header
-from flask_noderpc.domain.params import ConsensusParams
+from flask_noderpc.domain.genesis import ConsensusParams
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet import hashes
 

@@ -14,7 +14,7 @@ from flask_noderpc.domain.block import (
     Header,
 )
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import commits, hashes, keys, merkle, validators
+from flask_noderpc.protocol.comet import hashes, keys, merkle, validators
 
 from . import rebuild
 from .rebuild import Json
@@ -167,7 +167,7 @@ def _block_times(found: Found) -> Iterator[Case]:
             if hashes.validators_hash(members) == block.header.validators_hash and (
                 block.last_commit.signatures
             ):
-                ours = commits.median_time(block.last_commit, members)
+                ours = validators.median_time(block.last_commit, members)
                 yield Case("block time", where + place, ours, block.header.time)
 
 

@@ -21,7 +21,7 @@ from flask_noderpc.domain.block import (
     Version,
     Vote,
 )
-from flask_noderpc.domain.params import BlockParams, ConsensusParams
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams
 from flask_noderpc.domain.time import from_text
 from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorSet
 

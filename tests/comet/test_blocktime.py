@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flask_noderpc.domain.block import ABSENT, BlockIDFlag, Commit, CommitSig
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
 from flask_noderpc.protocol.comet import keys, validators
-from flask_noderpc.protocol.comet.commits import median_time
+from flask_noderpc.protocol.comet.validators import median_time
 
 KEYS = [keys.PrivateKey(bytes([number]) * 32).public for number in range(6)]
 

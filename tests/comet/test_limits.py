@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
     EvidenceParams,
     ValidatorParams,
 )
-from flask_noderpc.protocol.comet.blocksize import MAX_BLOCK_BYTES, check_params
+from flask_noderpc.protocol.comet.chain_state import MAX_BLOCK_BYTES, check_params
 
 
 def test_the_default_parameters_may_be() -> None:

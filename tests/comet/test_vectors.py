@@ -20,7 +20,7 @@ from flask_noderpc.domain.block import (
     Vote,
     VoteType,
 )
-from flask_noderpc.domain.params import BlockParams, ConsensusParams, EvidenceParams
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, EvidenceParams
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorSet
 from flask_noderpc.protocol import protobuf

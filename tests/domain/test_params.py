@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
     ConsensusParamsUpdate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flask_noderpc.domain.text import text_of
+from flask_noderpc.jsoncodec import text_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride
 from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 
 from .jobs import NoRecords, Runs
 

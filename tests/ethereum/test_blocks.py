@@ -9,8 +9,7 @@ import rlp
 
 from flask_noderpc.domain.abci import BlockResults, TxResult
 from flask_noderpc.domain.ethereum import Block
-from flask_noderpc.domain.genesis import Genesis
-from flask_noderpc.domain.params import BlockParams, ConsensusParams
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.time import SECOND, ZERO_TIME
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.ethereum.blocks import (
@@ -20,9 +19,9 @@ from flask_noderpc.protocol.ethereum.blocks import (
     raw_block,
 )
 from flask_noderpc.protocol.ethereum.consensus import encode_header
-from flask_noderpc.protocol.ethereum.keccak import keccak
-from flask_noderpc.protocol.ethereum.roots import EMPTY_ROOT, ordered_root
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.trie import EMPTY_ROOT, ordered_root
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import BASE_FEE, EthermintDouble

@@ -13,9 +13,9 @@ from flask_noderpc.backends.base.application import Application, AppState, Block
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, TxResult
-from flask_noderpc.domain.params import ConsensusParams
+from flask_noderpc.domain.genesis import ConsensusParams
 from flask_noderpc.protocol.ethereum.blocks import ethereum_block
-from flask_noderpc.protocol.ethereum.ethermint_events import Layout
+from flask_noderpc.protocol.ethereum.ethermint import Layout
 from flask_noderpc.protocol.ethereum.execution import created_address
 from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker, DictState

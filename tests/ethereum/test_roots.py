@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trie.hexary import HexaryTrie
 
-from flask_noderpc.protocol.ethereum.bloom import bloom, may_have, union
-from flask_noderpc.protocol.ethereum.consensus import encode_header, encode_receipt
+from flask_noderpc.protocol.ethereum.consensus import (
+    bloom,
+    encode_header,
+    encode_receipt,
+    may_have,
+    union,
+)
+from flask_noderpc.protocol.ethereum.crypto import keccak, to_checksum
 from flask_noderpc.protocol.ethereum.execution import created_address
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
-from flask_noderpc.protocol.ethereum.keccak import keccak
-from flask_noderpc.protocol.ethereum.roots import EMPTY_ROOT, ordered_root
 from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.trie import EMPTY_ROOT, ordered_root
 
 from . import geth
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as some
 
 from flask_noderpc.domain.ethereum import AccessListEntry, Authorization, Transaction
 from flask_noderpc.domain.evm import DELEGATION, Account
+from flask_noderpc.engine.base import reason
 from flask_noderpc.errors import InvalidTransaction
 from flask_noderpc.protocol.ethereum import validity
-from flask_noderpc.protocol.ethereum.gas import (
+from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.validity import (
     MAX_INITCODE,
     floor_gas,
     initcode_gas,
     intrinsic_gas,
     next_base_fee,
 )
-from flask_noderpc.protocol.ethereum.reverts import reason
-from flask_noderpc.protocol.ethereum.transactions import decode
 
 from .signing import CHAIN_ID, TYPES, sample, sender
 

@@ -11,7 +11,7 @@ from trie.hexary import HexaryTrie
 from flask_noderpc.domain.evm import NO_STORAGE, Account, AccountOverride
 from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.protocol.ethereum import accounts
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.trie import NodeMissing, find
 from tests.engine.jobs import NoRecords
 

@@ -10,7 +10,7 @@ from eth_account.messages import encode_typed_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.typed_data import typed_digest
 
 DOMAIN_TYPES = [

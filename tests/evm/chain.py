@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.ethermint import EthermintDouble
 from tests.ethereum.signing import CHAIN_ID, TO, signed

@@ -12,7 +12,7 @@ from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
 

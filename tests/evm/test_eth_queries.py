@@ -20,9 +20,9 @@ from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.evm import reader
 from flask_noderpc.evm.reader import Reader
-from flask_noderpc.protocol.ethereum.ethermint_events import event
+from flask_noderpc.protocol.ethereum.crypto import keccak
+from flask_noderpc.protocol.ethereum.ethermint import event
 from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
-from flask_noderpc.protocol.ethereum.keccak import keccak
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble

@@ -19,8 +19,8 @@ from flask_noderpc.backends.sqlite import evm_index
 from flask_noderpc.domain.ethereum import LogSearch
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.protocol.ethereum.execution import transaction_hashes
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble

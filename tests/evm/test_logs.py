@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import ResultNotFound
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker

@@ -14,7 +14,7 @@ from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.extension import mounts
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for

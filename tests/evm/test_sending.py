@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc.backends.base.application import SenderNonce
 from flask_noderpc.backends.sqlite import MempoolLimits
-from flask_noderpc.protocol.ethereum.gas import floor_gas
+from flask_noderpc.protocol.ethereum.validity import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
 from .contracts import COUNTER, GWEI, LOOPS, RICH

@@ -14,7 +14,7 @@ from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.chain.applications.evm import genesis
 from flask_noderpc.domain.evm import NO_CODE, NO_STORAGE
 from flask_noderpc.errors import ConfigurationError
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from tests.ethereum.signing import TO, sender
 
 from .contracts import CLEARS, COUNTER, ECHO, RICH, at

@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc.protocol.ethereum import rlp
 from flask_noderpc.protocol.ethereum.blocks import decode_block
 from flask_noderpc.protocol.ethereum.consensus import encode_header
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 
 from .contract import CODE, calling

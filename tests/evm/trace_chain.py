@@ -12,8 +12,8 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.chain.applications.evm.genesis import app_state
 from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.lru import CacheMemory
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.protocol.ethereum.execution import created_address
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for

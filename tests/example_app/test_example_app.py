@@ -14,7 +14,7 @@ from flask import Flask
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.extension import mounts
-from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
+from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 
 from ..ethereum.signing import transfer
 from ..helpers.until import PATIENCE

@@ -17,7 +17,7 @@ from eth_account.signers.local import LocalAccount
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.ethereum import accounts
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from tests.ethereum.signing import ACCOUNT, OTHER, sender
 from tests.evm.contracts import COUNTER
 from tests.evm.evm_node import tx

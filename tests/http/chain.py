@@ -12,18 +12,18 @@ from flask_noderpc import CommittedBlock, SQLiteBackend
 from flask_noderpc.backends.base.network import Network
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
+from flask_noderpc.domain.genesis import (
+    BlockParams,
+    ConsensusParamsUpdate,
+    EvidenceParams,
+    ValidatorParams,
+)
 from flask_noderpc.domain.network import (
     ChannelStatus,
     ConnectionStatus,
     NetInfo,
     NodeInfo,
     Peer,
-)
-from flask_noderpc.domain.params import (
-    BlockParams,
-    ConsensusParamsUpdate,
-    EvidenceParams,
-    ValidatorParams,
 )
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker

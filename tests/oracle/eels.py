@@ -40,8 +40,8 @@ from flask_noderpc.domain.evm import (
     StateChange,
 )
 from flask_noderpc.engine.base import EvmEngine, Tracer, World
-from flask_noderpc.protocol.ethereum.gas import floor_gas
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
+from flask_noderpc.protocol.ethereum.validity import floor_gas
 
 BlockHash = Callable[[int], bytes | None]
 

@@ -11,8 +11,8 @@ from eth_account.signers.local import LocalAccount
 from flask_noderpc.domain.ethereum import AccessListEntry
 from flask_noderpc.domain.evm import AccountOverride, Environment, Overrides
 from flask_noderpc.engine.base import World
-from flask_noderpc.protocol.ethereum.gas import floor_gas, intrinsic_gas
-from flask_noderpc.protocol.ethereum.hexadecimal import to_checksum
+from flask_noderpc.protocol.ethereum.crypto import to_checksum
+from flask_noderpc.protocol.ethereum.validity import floor_gas, intrinsic_gas
 
 from .precompiles import PRECOMPILE_SIZES, PRECOMPILES, precompile_input
 from .programs import Programs, deploying

@@ -15,7 +15,7 @@ from flask_noderpc.domain.evm import NO_STORAGE, Outcome
 from flask_noderpc.engine.base import EvmEngine
 from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from tests.faults.processes import is_long
 
 from .eels import Eels

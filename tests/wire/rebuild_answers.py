@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc.domain import abci, block, consensus, genesis, network, params, rpc_results
+from flask_noderpc.domain import abci, block, genesis, network, rpc_results
+from flask_noderpc.domain import block as consensus
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import (
@@ -136,18 +137,18 @@ def results_in_parts(found: Json, height: int) -> abci.BlockResults:
     )
 
 
-def consensus_params(found: Json) -> params.ConsensusParams:
+def consensus_params(found: Json) -> genesis.ConsensusParams:
     """All parameters."""
     block, age, version = found["block"], found["evidence"], found["version"]
     extensions = found.get("abci") or found.get("feature") or {}
-    return params.ConsensusParams(
-        params.BlockParams(
+    return genesis.ConsensusParams(
+        genesis.BlockParams(
             int(block["max_bytes"]), int(block["max_gas"]), int(block.get("time_iota_ms", 1000))
         ),
-        params.EvidenceParams(
+        genesis.EvidenceParams(
             int(age["max_age_num_blocks"]), int(age["max_age_duration"]), int(age["max_bytes"])
         ),
-        params.ValidatorParams(tuple(found["validator"]["pub_key_types"])),
+        genesis.ValidatorParams(tuple(found["validator"]["pub_key_types"])),
         int(version.get("app", version.get("app_version", 0))),
         int(extensions.get("vote_extensions_enable_height", 0)),
     )

@@ -11,14 +11,14 @@ from flask.testing import FlaskClient
 from flask_noderpc.domain import abci, rpc_results
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK, Version
-from flask_noderpc.domain.genesis import Genesis
-from flask_noderpc.domain.network import NetInfo
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParamsUpdate,
     EvidenceParams,
+    Genesis,
     ValidatorParams,
 )
+from flask_noderpc.domain.network import NetInfo
 from flask_noderpc.domain.validator import (
     ED25519,
     SECP256K1,

@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc.domain import abci, rpc_results
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
     ConsensusParamsUpdate,

@@ -15,7 +15,7 @@ from marshmallow import ValidationError
 
 from flask_noderpc.domain import abci, genesis, rpc_results
 from flask_noderpc.domain.abci import EventAttribute
-from flask_noderpc.domain.params import (
+from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParamsUpdate,
     EvidenceParams,

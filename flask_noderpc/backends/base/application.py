@@ -9,8 +9,7 @@ from typing import Protocol
 
 from ...domain.abci import AppInfo, Event, QueryResult, TxResult
 from ...domain.block import Commit, Evidence
-from ...domain.genesis import Genesis
-from ...domain.params import ConsensusParamsUpdate
+from ...domain.genesis import ConsensusParamsUpdate, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import NotSupported
 from .evm_state import EvmState, no_evm_state

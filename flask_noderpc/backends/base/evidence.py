@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...domain.block import Evidence, LightClientAttackEvidence, SignedHeader
 from ...domain.time import to_go_text
 from ...errors import InvalidEvidence, NotFound, NotSupported
-from ...protocol.comet.blocksize import evidence_bytes
+from ...protocol.comet.chain_state import evidence_bytes
 from ...protocol.comet.evidence_rules import check_duplicate_vote, check_light_client_attack
 from ...protocol.comet.validate_basic import check_evidence_basics
 from .reads import ChainReads

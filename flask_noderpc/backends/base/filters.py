@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ...domain.filters import PolledFilter
+from ...domain.search import PolledFilter
 from ...domain.time import SECOND
 from ...errors import Busy, FilterNotFound
 from ...fairness import FairLimit, LimitReached, largest_owner

@@ -14,8 +14,7 @@ from pathlib import Path
 from ...concurrency import NativeThread
 from ...domain.abci import AppInfo, BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
-from ...domain.genesis import Genesis
-from ...domain.params import ConsensusParams
+from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
 from ...domain.validator import ValidatorSet
 from ...errors import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...domain.block import Block, Evidence
 from ...errors import EvidencePoolFull
-from ...protocol.comet.blocksize import evidence_bytes
+from ...protocol.comet.chain_state import evidence_bytes
 from ...protocol.comet.hashes import evidence_hash_of
 from . import rows, state
 

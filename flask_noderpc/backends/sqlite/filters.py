@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...domain.filters import FilterKind, PolledFilter
+from ...domain.search import FilterKind, PolledFilter
 from ...domain.time import SECOND
 from ...errors import FilterNotFound
 from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict

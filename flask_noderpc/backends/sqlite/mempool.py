@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
-from ...protocol.comet.blocksize import tx_bytes
+from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash
 from ..base.application import BlockLimits, SenderNonce
 from . import state

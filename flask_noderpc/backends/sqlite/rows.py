@@ -20,7 +20,7 @@ from ...domain.block import (
     PartSetHeader,
     Version,
 )
-from ...domain.params import ConsensusParams, ConsensusParamsUpdate
+from ...domain.genesis import ConsensusParams, ConsensusParamsUpdate
 from ...domain.search import TxRecord
 from ...domain.time import ZERO_TIME
 from ...domain.validator import PublicKey, Validator, ValidatorUpdate

@@ -12,10 +12,10 @@ import sqlite3
 from ... import jsoncodec
 from ...domain.abci import TxResult
 from ...domain.block import Commit
-from ...domain.params import ConsensusParams
+from ...domain.genesis import ConsensusParams
 from ...domain.validator import ValidatorSet
 from ...errors import StoreError
-from ...protocol.comet.blocksize import max_data_bytes
+from ...protocol.comet.chain_state import max_data_bytes
 from . import rows
 
 Connection = sqlite3.Connection

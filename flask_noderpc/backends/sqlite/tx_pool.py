@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...domain.abci import TxResult
 from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import TxRejected
-from ...protocol.comet.blocksize import MAX_BLOCK_BYTES
+from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
 from ..base.mempool import Mempool, Submission
 from . import mempool

@@ -9,7 +9,7 @@ from ...backends.base.application import BlockRequest, Changes
 from ...domain.abci import AppInfo, ProofOp, QueryResult
 from ...domain.block import MerkleProof
 from ...errors import StoreError, short_repr
-from ...protocol.comet.proofs import pair_hash, value_op
+from ...protocol.comet.merkle import pair_hash, value_op
 from .kv_base import KeyValueApplication
 from .tree import Leaf, NodePruned, TreeState, TreeUpdate, find, node_key
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...domain.ethereum import AccessListEntry
-from .. import opcodes
+from .. import base
 from ..base import Step, Tracer
 
 
@@ -29,12 +29,12 @@ class AccessListTracer(Tracer):
 
     def step(self, step: Step) -> None:
         op = step.op
-        if op in opcodes.OF_STORAGE and (stack := step.stack()):
+        if op in base.OF_STORAGE and (stack := step.stack()):
             self._slots.setdefault(step.frame.to, set()).add(stack[-1].to_bytes(32))
-        elif op in opcodes.OF_ACCOUNT and (stack := step.stack()):
-            self._touch(opcodes.address_of(stack[-1]))
-        elif op in opcodes.OF_CALL and len(stack := step.stack()) > 1:
-            self._touch(opcodes.address_of(stack[-2]))
+        elif op in base.OF_ACCOUNT and (stack := step.stack()):
+            self._touch(base.address_of(stack[-1]))
+        elif op in base.OF_CALL and len(stack := step.stack()) > 1:
+            self._touch(base.address_of(stack[-2]))
 
     @property
     def entries(self) -> tuple[AccessListEntry, ...]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import REVERTED, Environment, Message, Outcome
-from ...protocol.ethereum.reverts import reason
-from ..base import Frame, World
+from ..base import Frame, World, reason
 from .base import OutputLimit, Recorder, TracerConfig, data
 
 # What a message takes beside its bytes, about.

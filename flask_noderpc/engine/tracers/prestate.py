@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import NO_CODE, Environment, Message, Outcome
+from ...protocol.ethereum.crypto import authority_of
 from ...protocol.ethereum.execution import created_address
-from ...protocol.ethereum.signatures import authority_of
-from .. import opcodes
+from .. import base
 from ..base import Frame, Step, World
 from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
@@ -90,16 +90,16 @@ class _Prestate(Recorder):
     def step(self, step: Step) -> None:
         op = step.op
         self._fresh.clear()
-        if op in opcodes.OF_STORAGE and (stack := step.stack()):
+        if op in base.OF_STORAGE and (stack := step.stack()):
             self._see_slot(step.frame.to, stack[-1])
-        elif op in opcodes.OF_ACCOUNT and (stack := step.stack()):
-            self._see(opcodes.address_of(stack[-1]))
-        elif op in opcodes.OF_CALL and len(stack := step.stack()) > 1:
-            self._see(opcodes.address_of(stack[-2]))
+        elif op in base.OF_ACCOUNT and (stack := step.stack()):
+            self._see(base.address_of(stack[-1]))
+        elif op in base.OF_CALL and len(stack := step.stack()) > 1:
+            self._see(base.address_of(stack[-2]))
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
         if not error.startswith(NOT_BEGUN):
-            if step.op == opcodes.SELFDESTRUCT:
+            if step.op == base.SELFDESTRUCT:
                 self._ended.add(step.frame.to)
             return
         for address, slot in reversed(self._fresh):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import jsoncodec
 from ...domain.evm import Outcome
-from .. import opcodes
+from .. import base
 from ..base import Frame, Step
 from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
@@ -48,7 +48,7 @@ class _StructLogger(Recorder):
             return
         log: dict[str, Any] = {
             "pc": step.pc,
-            "op": opcodes.name_of(step.op),
+            "op": base.name_of(step.op),
             "gas": step.gas,
             "gasCost": 0,
             "depth": step.frame.depth + 1,
@@ -62,7 +62,7 @@ class _StructLogger(Recorder):
             ]
         if show.return_data and (returned := step.return_data()):
             log["returnData"] = data(returned)
-        if show.storage and step.op in opcodes.OF_STORAGE:
+        if show.storage and step.op in base.OF_STORAGE:
             self._add_storage(log, step, stack)
         if refund := self._refunds.before(step):
             log["refund"] = refund
@@ -72,9 +72,9 @@ class _StructLogger(Recorder):
         """All that the contract has touched of its storage so far."""
         address = step.frame.to
         touched = self._touched.setdefault(address, {})
-        if step.op == opcodes.SLOAD and stack:
+        if step.op == base.SLOAD and stack:
             touched[stack[-1]] = step.storage(address, stack[-1])
-        elif step.op == opcodes.SSTORE and len(stack) > 1:
+        elif step.op == base.SSTORE and len(stack) > 1:
             touched[stack[-1]] = stack[-2]
         else:
             return

@@ -6,7 +6,7 @@ geth: internal/ethapi/logtracer.go.
 from __future__ import annotations
 
 from ...domain.evm import EmittedLog
-from ...protocol.ethereum.keccak import keccak
+from ...protocol.ethereum.crypto import keccak
 from ..base import Frame, Tracer
 from .call_tracer import callee
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.comet.blocksize import max_data_bytes
+from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.ethereum import accounts
-from ...protocol.ethereum import dump as dumps
+from ...protocol.ethereum import accounts as dumps
 from ..codec.params import Data, Tag
 from ..errors import EvmError
 from ..execution.state import machine, root_of
@@ -30,7 +30,7 @@ class DumpParams(Params):
 def dump(ctx: Context, params: NoParams) -> bytes:
     """All accounts with their code and storage, after the latest block."""
     root = root_of(ctx, Tag.LATEST)
-    made = dumps.encode(root, _records(ctx, root))
+    made = dumps.encode_dump(root, _records(ctx, root))
     # One that can't be loaded again is worth nothing.
     for most, hint in _limits(ctx):
         if len(made) > most:
@@ -66,7 +66,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
 def load(ctx: Context, params: DumpParams) -> bool:
     """Make the state that of a dump, in a block of its own."""
     try:
-        dumps.decode(params.dump, ctx.settings.max_response_bytes)
+        dumps.decode_dump(params.dump, ctx.settings.max_response_bytes)
     except ValueError as error:
         raise EvmError(f"not a state of anvil_dumpState of this server: {error}") from None
     with driving(ctx) as driven:

@@ -13,7 +13,7 @@ from ...domain.ethereum import ZERO_ADDRESS, Transaction
 from ...errors import PlaceTaken
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.ethereum.keys import DEV_KEYS, Key, personal_digest
+from ...protocol.ethereum.crypto import DEV_KEYS, Key, personal_digest
 from ...protocol.ethereum.transactions import decode, in_the_name_of, signed
 from ...protocol.ethereum.typed_data import typed_digest
 from ...protocol.ethereum.validity import check_tip

@@ -11,8 +11,8 @@ from ...engine.traces import ListAccess
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...protocol.ethereum.accounts import account
+from ...protocol.ethereum.crypto import authority_of
 from ...protocol.ethereum.execution import created_address
-from ...protocol.ethereum.signatures import authority_of
 from ..codec.call_objects import CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
 from .calls import CallParams, prepared, run

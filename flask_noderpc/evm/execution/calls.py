@@ -15,13 +15,12 @@ from ...domain.evm import (
     Outcome,
     Overrides,
 )
-from ...engine.base import Job
+from ...engine.base import Job, reason
 from ...engine.jobs import Call, Estimate
 from ...engine.traces import ListAccess
 from ...errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.reverts import reason
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag

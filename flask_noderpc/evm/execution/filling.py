@@ -12,7 +12,7 @@ from ...domain.ethereum import BLOB, DYNAMIC_FEE, ZERO_ADDRESS, Transaction
 from ...domain.evm import CallArgs
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.ethereum.keccak import keccak
+from ...protocol.ethereum.crypto import keccak
 from ...protocol.ethereum.transactions import encode
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Tag

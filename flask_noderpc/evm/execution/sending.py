@@ -11,8 +11,7 @@ from ...domain.ethereum import ETHER, Receipt, Transaction
 from ...errors import NotSupported, PlaceTaken, TxInCache, TxRejected
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.blobs import without_blobs
-from ...protocol.ethereum.transactions import decode
+from ...protocol.ethereum.transactions import decode, without_blobs
 from ..codec.params import Data, Quantity
 from ..errors import EvmError
 from ..queries.transactions import find

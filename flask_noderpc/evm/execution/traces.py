@@ -18,7 +18,7 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...protocol.ethereum.blocks import decode_block
 from ...protocol.ethereum.consensus import encode_header
-from ...protocol.ethereum.keccak import keccak
+from ...protocol.ethereum.crypto import keccak
 from ...protocol.ethereum.rlp import Malformed
 from ..codec.call_objects import CallObject
 from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag

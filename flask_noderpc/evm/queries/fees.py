@@ -11,7 +11,7 @@ from ...domain.ethereum import NO_BLOB_FEE, Block, Header, Receipt
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.blocks import fee_after
-from ...protocol.ethereum.gas import CHANGE_DENOMINATOR, ELASTICITY
+from ...protocol.ethereum.validity import CHANGE_DENOMINATOR, ELASTICITY
 from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex

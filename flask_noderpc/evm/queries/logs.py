@@ -10,7 +10,7 @@ from ...domain.ethereum import Block, Log, LogSearch
 from ...errors import InvalidParams, ResultNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.bloom import may_have
+from ...protocol.ethereum.consensus import may_have
 from ..codec.log_filter import FilterObject, LogFilter
 from ..codec.params import Tag
 from ..errors import EvmError, PrunedHistory

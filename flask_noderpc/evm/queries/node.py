@@ -11,7 +11,7 @@ from ...errors import NotSupported
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.comet.keys import address
-from ...protocol.ethereum.keccak import keccak
+from ...protocol.ethereum.crypto import keccak
 from ..codec.params import Data, Tag
 from ..errors import EvmError
 from ..reader import reader

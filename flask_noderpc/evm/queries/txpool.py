@@ -13,7 +13,7 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum import accounts
 from ...protocol.ethereum.blocks import pending_transaction
-from ...protocol.ethereum.hexadecimal import to_checksum
+from ...protocol.ethereum.crypto import to_checksum
 from ..codec.params import Address
 from ..reader import reader
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...domain.ethereum import Log, PlacedTransaction
-from ...domain.filters import FilterKind, PolledFilter
+from ...domain.search import FilterKind, PolledFilter
 from ...errors import SearchTooCostly
 from ...jsonrpc.context import Context
 from ...protocol.ethereum.blocks import pending_transaction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.ethereum import Log
-from ...domain.filters import FilterKind, PolledFilter
+from ...domain.search import FilterKind, PolledFilter
 from ...errors import FilterNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param

@@ -15,7 +15,7 @@ from ...errors import InvalidParams, MethodNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...protocol.ethereum.blocks import pending_transaction
-from ...protocol.ethereum.bloom import may_have
+from ...protocol.ethereum.consensus import may_have
 from ..codec import hex
 from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional

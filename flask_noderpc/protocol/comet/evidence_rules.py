@@ -19,9 +19,9 @@ from ...domain.block import (
 from ...domain.time import to_go_text
 from ...domain.validator import NO_KEY, Validator, ValidatorSet
 from . import hashes, validators
-from .commits import check_commit, check_trusted_third
 from .keys import address, verify_vote
 from .validate_basic import error_prefix
+from .validators import check_commit, check_trusted_third
 
 
 def check_duplicate_vote(

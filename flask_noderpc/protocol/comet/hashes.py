@@ -17,7 +17,7 @@ from ...domain.block import (
     PartSetHeader,
     TxProof,
 )
-from ...domain.params import ConsensusParams
+from ...domain.genesis import ConsensusParams
 from ...domain.validator import PublicKey, ValidatorSet
 from ..protobuf import blob, integer, message, string, timestamp, varint
 from . import merkle, messages

@@ -17,7 +17,7 @@ from ...domain.block import BlockIDFlag, Commit, CommitSig, Vote, VoteType
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from . import secp256k1
 from .messages import canonical_vote
-from .ripemd160 import ripemd160
+from .secp256k1 import ripemd160
 
 
 def address(key: PublicKey) -> bytes:

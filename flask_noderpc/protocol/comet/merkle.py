@@ -1,11 +1,13 @@
-"""RFC 6962 Merkle trees over SHA-256, as CometBFT uses them."""
+"""RFC 6962 Merkle trees over SHA-256, as CometBFT uses them, and inclusion proofs from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
 
+from ...domain.abci import ProofOp
 from ...domain.block import MerkleProof
+from ..protobuf import blob, delimited, integer, message
 
 # CometBFT: merkle.MaxAunts; no tree is deeper.
 _MAX_AUNTS = 100
@@ -91,3 +93,21 @@ def _climb(own: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | No
         return None if left is None else inner_hash(left, aunt)
     right = _climb(own, index - left_size, total - left_size, aunts)
     return None if right is None else inner_hash(aunt, right)
+
+
+def pair_hash(key: bytes, value: bytes) -> bytes:
+    """Leaf hash of a key-value pair."""
+    # CometBFT: ValueOp.Run in crypto/merkle/proof_value.go.
+    return leaf_hash(delimited(key) + delimited(sha256(value).digest()))
+
+
+def value_op(key: bytes, proof: MerkleProof) -> ProofOp:
+    """Return the proof operator from a key's value to the root of its tree."""
+    # CometBFT: ValueOp{1 key, 2 Proof{1 total, 2 index, 3 leaf_hash, 4 aunts}}.
+    body = (
+        integer(1, proof.total)
+        + integer(2, proof.index)
+        + blob(3, proof.leaf_hash)
+        + b"".join(message(4, aunt) for aunt in proof.aunts)
+    )
+    return ProofOp("simple:v", key, blob(1, key) + message(2, body))

@@ -1,10 +1,13 @@
-"""Accounts and their storage in a state, read by state root and node hashes."""
+"""Accounts and their storage in a state, by state root and node hashes, and state dumps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 
-from ...domain.evm import NO_CODE, Account, AccountProof, SlotProof
+from ...domain.evm import NO_CODE, Account, AccountProof, SlotProof, StateChange
+from . import rlp
+from .crypto import keccak
 from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, load, walk
 
@@ -84,3 +87,56 @@ def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -
         word, path = find(record, known.storage_root, slot)
         found.append(SlotProof(slot, _word(word), path))
     return AccountProof(address, known, nodes, tuple(found))
+
+
+FRAME_BYTES = 64
+"""Maximum bytes around the records of a decompressed dump."""
+RECORD_FRAME_BYTES = 4
+"""Maximum bytes in front of each record."""
+
+
+def encode_dump(root: bytes, made_of: Iterable[bytes]) -> bytes:
+    """Encode a state as a dump."""
+    return zlib.compress(rlp.encode([root, list(made_of)]))
+
+
+def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
+    """Decode the state in a dump; raise :exc:`ValueError` if it is malformed or incomplete."""
+    document = _unpacked(dump, max_bytes)
+    try:
+        found = _read(document)
+        for _ in records(found.written.get, found.root):
+            pass
+    except NodeMissing as error:
+        raise ValueError(f"{error} is missing in it") from None
+    except (rlp.Malformed, ValueError, IndexError, AssertionError):
+        raise ValueError("it can't be read") from None
+    return found
+
+
+def _unpacked(dump: bytes, max_bytes: int) -> bytes:
+    unpacked = zlib.decompressobj()
+    try:
+        document = unpacked.decompress(dump, max_bytes + 1)
+    except zlib.error:
+        raise ValueError("it can't be read") from None
+    if len(document) > max_bytes:
+        raise ValueError(f"it is larger than {max_bytes} bytes")
+    if not unpacked.eof:
+        raise ValueError("its end is missing")
+    if unpacked.unused_data:
+        raise ValueError("something follows its end")
+    return document
+
+
+def _read(document: bytes) -> StateChange:
+    whole = rlp.Reader(document)
+    reader = whole.list("dump")
+    root, items = reader.string("root"), reader.list("records")
+    if not (whole.done and reader.done):
+        raise ValueError("it can't be read")
+    written: dict[bytes, bytes] = {}
+    while not items.done:
+        record = items.string("record")
+        written[keccak(record)] = record
+    return StateChange(root, written)

@@ -20,16 +20,14 @@ from ...domain.ethereum import (
     Receipt,
     Transaction,
 )
-from ...domain.genesis import Genesis
-from ...domain.params import ConsensusParams
+from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.time import SECOND
 from . import ethermint, rlp
-from .bloom import union
-from .consensus import encode_block, encode_header, encode_receipt
+from .consensus import encode_block, encode_header, encode_receipt, union
+from .crypto import keccak
 from .execution import Executed, numbered, receipts
-from .gas import next_base_fee
-from .keccak import keccak
-from .roots import EMPTY_ROOT, ordered_root
+from .trie import EMPTY_ROOT, ordered_root
+from .validity import next_base_fee
 
 # Ethermint: a block without a limit; larger numbers break clients in JavaScript.
 _NO_GAS_LIMIT = 0xFFFFFFFF

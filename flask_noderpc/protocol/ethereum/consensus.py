@@ -1,9 +1,59 @@
-"""Ethereum's consensus bytes: what the roots hash, and what the raw routes of debug show."""
+"""Consensus encodings: what the roots hash, and the blooms of receipts and headers."""
 
 from __future__ import annotations
 
-from ...domain.ethereum import LEGACY, ZERO_ADDRESS, Header, Receipt
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from ...domain.ethereum import LEGACY, ZERO_ADDRESS, Header, Log, Receipt
+from .crypto import keccak
 from .rlp import Item, encode, listed
+
+SIZE = 256
+
+
+def bloom(logs: Iterable[Log]) -> bytes:
+    """The bits of every address and topic of the logs, 256 bytes."""
+    bits = 0
+    for log in logs:
+        bits |= _bits(log.address)
+        for topic in log.topics:
+            bits |= _bits(topic)
+    return bits.to_bytes(SIZE)
+
+
+def union(blooms: Iterable[bytes]) -> bytes:
+    """The bits of all of them."""
+    bits = 0
+    for each in blooms:
+        bits |= int.from_bytes(each)
+    return bits.to_bytes(SIZE)
+
+
+def may_have(
+    bloom: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes]]
+) -> bool:
+    """True if a bloom may contain logs of one of the addresses with one topic per position.
+
+    Nothing given, of addresses or at a position, is anything.
+    """
+    bits = int.from_bytes(bloom)
+    return all(
+        not wanted or any(bits & mask == mask for mask in map(_bits, wanted))
+        for wanted in (addresses, *topics)
+    )
+
+
+# The same few addresses and topics come in every block.
+@lru_cache(maxsize=2048)
+def _bits(item: bytes) -> int:
+    """Yellow Paper 4.3.1: eleven bits of each of the first three pairs of the hash's bytes."""
+    digest = keccak(item)
+    return (
+        1 << (int.from_bytes(digest[0:2]) & 0x7FF)
+        | 1 << (int.from_bytes(digest[2:4]) & 0x7FF)
+        | 1 << (int.from_bytes(digest[4:6]) & 0x7FF)
+    )
 
 
 def encode_receipt(receipt: Receipt) -> bytes:

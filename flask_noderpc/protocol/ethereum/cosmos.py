@@ -14,7 +14,7 @@ from ...errors import InvalidTransaction
 from .. import protobuf
 from ..protobuf import Message
 from . import rlp
-from .hexadecimal import from_hex
+from .crypto import from_hex
 
 # Forks of Ethermint keep the message's name and change the package's.
 _MESSAGE = ".MsgEthereumTx"

@@ -1,18 +1,27 @@
-"""Outcomes of the Ethereum transactions in one node transaction, from Ethermint's events.
+"""Ethereum outcomes in the events of Ethermint and in the responses of cosmos/evm.
 
 Ethermint: x/evm/keeper/msg_server.go emits them, rpc/types/events.go reads them. What can't
 be read is passed over: events are whatever a foreign chain wrote.
+
+Cosmos SDK: the data is a ``TxMsgData``, with the response to each message. Field numbers are
+those of ``cosmos/base/abci/v1beta1/abci.proto`` and ``cosmos/evm/vm/v1``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import zip_longest
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event, TxResult
-from .hexadecimal import from_hex
+from ...domain.abci import BlockResults, Event, EventAttribute, TxResult
+from ...domain.ethereum import Transaction
+from ...domain.evm import EmittedLog
+from .. import protobuf
+from ..protobuf import Message
+from .crypto import from_hex, to_checksum
 
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
@@ -159,3 +168,117 @@ def _hash(text: bytes) -> bytes | None:
         return from_hex(text.decode("ascii"), 32)
     except ValueError:
         return None
+
+
+class Layout(Enum):
+    """The two formats of Ethermint's transaction events."""
+
+    SINGLE = "one event with everything"
+    """Ethermint until 0.20."""
+    SPLIT = "hash and index before execution, the rest after"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Result of an executed transaction; ``error`` is the EVM's, empty on success."""
+
+    tx: Transaction
+    gas_used: int
+    error: str = ""
+    logs: tuple[EmittedLog, ...] = ()
+
+
+def tx_events(
+    runs: Sequence[Run], layout: Layout, node_hash: bytes, first_index: int, height: int
+) -> tuple[Event, ...]:
+    """The events of a node transaction.
+
+    ``first_index`` is the index of the first among all Ethereum transactions of the block.
+    """
+    events: list[Event] = []
+    if layout is Layout.SPLIT:
+        for index, run in enumerate(runs, first_index):
+            events.append(event("ethereum_tx", **_place(run, index)))
+    for index, run in enumerate(runs, first_index):
+        sender = to_checksum(run.tx.sender)
+        events += (
+            event("ethereum_tx", **_full(run, index, node_hash)),
+            Event("tx_log", tuple(_logs(run, index, height))),
+            event("message", module="evm", sender=sender, txType=str(run.tx.type)),
+        )
+    return tuple(events)
+
+
+def event(kind: str, **attributes: str) -> Event:
+    """An event with texts."""
+    return Event(
+        kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
+    )
+
+
+def _place(run: Run, index: int) -> dict[str, str]:
+    return {"ethereumTxHash": _hex(run.tx.hash), "txIndex": str(index)}
+
+
+def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
+    tx_attributes = {
+        "amount": str(run.tx.value),
+        **_place(run, index),
+        "txGasUsed": str(run.gas_used),
+        "txHash": node_hash.hex(),
+        # Ours: Ethermint has the sender in message alone.
+        "sender": to_checksum(run.tx.sender),
+    }
+    if run.tx.to is not None:
+        tx_attributes["recipient"] = to_checksum(run.tx.to)
+    if run.error:
+        tx_attributes["ethereumTxFailed"] = run.error
+    return tx_attributes
+
+
+def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:
+    for number, log in enumerate(run.logs):
+        text = {
+            "address": to_checksum(log.address),
+            "topics": [_hex(topic) for topic in log.topics],
+            "data": b64encode(log.data).decode(),
+            "blockNumber": height,
+            "transactionHash": _hex(run.tx.hash),
+            "transactionIndex": index,
+            "blockHash": _hex(bytes(32)),
+            # Counted from 0 in each transaction, as Ethermint did until 0.6 (its issue 334).
+            "logIndex": number,
+        }
+        yield EventAttribute(b"txLog", jsoncodec.encode(text))
+
+
+def _hex(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+# Forks keep the message's name and change the package's.
+_RESPONSE = ".MsgEthereumTxResponse"
+
+
+def response_logs(data: bytes) -> Iterator[list[RawLog]]:
+    """The logs of each Ethereum message, which may have none; nothing of other data."""
+    try:
+        parts = [Message(part) for part in Message(data).blobs(2)]
+        found = [
+            [_response_log(log) for log in Message(part.blob(2)).blobs(2)]
+            for part in parts
+            if part.text(1).endswith(_RESPONSE)
+        ]
+    except (protobuf.Malformed, ValueError):
+        return
+    yield from found
+
+
+def _response_log(message: bytes) -> RawLog:
+    log = Message(message)
+    return RawLog(
+        from_hex(log.text(1), 20),
+        tuple(from_hex(topic, 32) for topic in log.texts(2)),
+        log.blob(3),
+        from_hex(log.text(5), 32) if log.text(5) else None,
+    )

@@ -13,10 +13,10 @@ from ...domain.abci import BlockResults, TxResult
 from ...domain.ethereum import Log, Place, Receipt, Transaction
 from ...domain.evm import EmittedLog
 from ...errors import InvalidTransaction
-from . import cosmos, ethermint, responses
-from .bloom import bloom
+from . import cosmos, ethermint
+from .consensus import bloom
+from .crypto import keccak
 from .ethermint import Outcome, RawLog
-from .keccak import keccak
 from .rlp import encode
 from .transactions import decode
 
@@ -60,7 +60,7 @@ def _raw_transactions(tx: bytes) -> tuple[bytes, ...]:
 
 def emitted(result: TxResult) -> Sequence[list[RawLog]]:
     """The logs of each Ethereum transaction in a node's, from wherever the chain put them."""
-    return list(ethermint.logs(result.events)) or list(responses.logs(result.data))
+    return list(ethermint.logs(result.events)) or list(ethermint.response_logs(result.data))
 
 
 _COSMOS = bytes((cosmos.FIRST_BYTE,))

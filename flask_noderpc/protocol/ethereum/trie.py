@@ -1,15 +1,68 @@
-"""Read a Merkle Patricia trie whose nodes are stored by hash.
+"""Merkle Patricia tries: roots of lists, and reading of tries whose nodes are stored by hash.
+
+The trie is built from all its leaves at once, and no node is stored.
 
 Yellow Paper, appendix D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
-from .keccak import keccak
-from .rlp import Reader
-from .roots import EMPTY_ROOT
+from .crypto import keccak
+from .rlp import Reader, encode, listed
+
+_NOTHING = encode(b"")
+
+EMPTY_ROOT = keccak(_NOTHING)
+
+_Leaf = tuple[str, bytes]
+"""The key in hex, one digit for each step, and the value."""
+
+
+def ordered_root(values: Sequence[bytes]) -> bytes:
+    """The root of the tree that has each value under the RLP of its index."""
+    if not values:
+        return EMPTY_ROOT
+    leaves = sorted((encode(index).hex(), value) for index, value in enumerate(values))
+    return keccak(_node(leaves, 0))
+
+
+def _node(leaves: list[_Leaf], depth: int) -> bytes:
+    """The encoded node above sorted leaves that agree in their first ``depth`` digits."""
+    first, value = leaves[0]
+    if len(leaves) == 1:
+        return encode([_encoded_path(first[depth:], leaf=True), value])
+    shared = _shared(first, leaves[-1][0], depth)
+    if shared > depth:
+        path = encode(_encoded_path(first[depth:shared], leaf=False))
+        return listed(path + _reference(leaves, shared))
+    # No key begins another, for it is an RLP string: a branch has no value of its own.
+    children = [_NOTHING] * 17
+    for digit, below in groupby(leaves, key=lambda leaf: leaf[0][depth]):
+        children[int(digit, 16)] = _reference(list(below), depth + 1)
+    return listed(b"".join(children))
+
+
+def _reference(leaves: list[_Leaf], depth: int) -> bytes:
+    """A node as its parent has it: itself where it is shorter than its hash."""
+    node = _node(leaves, depth)
+    return node if len(node) < 32 else encode(keccak(node))
+
+
+def _shared(first: str, last: str, depth: int) -> int:
+    """Return the number of leading digits that all of the sorted keys share."""
+    while first[depth] == last[depth]:
+        depth += 1
+    return depth
+
+
+def _encoded_path(digits: str, *, leaf: bool) -> bytes:
+    """Yellow Paper, appendix C: two digits a byte, marked for odd length and for a leaf."""
+    flag = (2 if leaf else 0) + len(digits) % 2
+    return bytes.fromhex(f"{flag:x}{'' if flag % 2 else '0'}{digits}")
+
 
 Record = Callable[[bytes], bytes | None]
 """Lookup of a node by hash."""
@@ -35,7 +88,7 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
         if len(node) == _BRANCH:
             below, digits = node[int(digits[0], 16)], digits[1:]
         else:
-            path, is_leaf = _path(node[0])
+            path, is_leaf = _decoded_path(node[0])
             if is_leaf or not digits.startswith(path):
                 found = node[1] if is_leaf and digits == path else b""
                 assert isinstance(found, bytes)
@@ -80,7 +133,7 @@ def _children(
         # The hashes of keys are all of one length: none ends at a branch.
         return [child for child in node[:-1] if child != b""]
     path, below = node
-    _, is_leaf = _path(path)
+    _, is_leaf = _decoded_path(path)
     if not is_leaf:
         return [below]
     assert isinstance(below, bytes)
@@ -104,7 +157,7 @@ def _items(node: Reader) -> list[bytes | Reader]:
     return items
 
 
-def _path(item: bytes | Reader) -> tuple[str, bool]:
+def _decoded_path(item: bytes | Reader) -> tuple[str, bool]:
     """Return the hex digits of a path, and if it ends in a leaf; ``roots`` encodes them."""
     assert isinstance(item, bytes)
     text = item.hex()

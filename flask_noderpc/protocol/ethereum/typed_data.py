@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .hexadecimal import from_hex
-from .keccak import keccak
+from .crypto import from_hex, keccak
 
 _DOMAIN = "EIP712Domain"
 

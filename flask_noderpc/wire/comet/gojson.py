@@ -16,7 +16,7 @@ from json import loads
 from typing import NamedTuple
 
 from ... import jsoncodec
-from ...domain.text import text_of
+from ...jsoncodec import text_of
 
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000

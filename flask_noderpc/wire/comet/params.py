@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ... import jsoncodec
-from ...domain.text import text_of
+from ...jsoncodec import text_of
 from .. import json_schema as forms
 from .. import params
 from ..dialect import ParamRules, Reader

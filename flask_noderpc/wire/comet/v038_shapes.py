@@ -6,8 +6,9 @@ messages behind a pointer have all fields; elsewhere zero fields are omitted.
 
 from __future__ import annotations
 
-from ...domain import abci, genesis, params, rpc_results
+from ...domain import abci, genesis, rpc_results
 from ...domain import block as blocks
+from ...domain import genesis as params
 from ...domain import validator as validators
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from .. import builders, common

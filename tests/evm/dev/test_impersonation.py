@@ -10,7 +10,7 @@ from web3 import Web3
 from web3.exceptions import Web3RPCError
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
+from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 
 from .fixtures import ETHER, FIRST, STRANGER, asked, settled

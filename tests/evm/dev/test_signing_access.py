@@ -11,7 +11,7 @@ from flask import Flask
 
 from flask_noderpc import ConfigurationError
 from flask_noderpc.evm.dev.routes import DEV_ROUTES
-from flask_noderpc.protocol.ethereum.keys import DEV_KEYS
+from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 from tests.helpers.websocket import WebSocketClient
 
 from .fixtures import FIRST, TYPED, asked, chain_of, dev_app

@@ -11,7 +11,7 @@ import pytest
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain import search
 from flask_noderpc.evm.subscriptions import filter_changes
-from flask_noderpc.protocol.ethereum.keccak import keccak
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.testing.node import app_for
 
 from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer

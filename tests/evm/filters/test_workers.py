@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.domain.filters import PolledFilter
+from flask_noderpc.domain.search import PolledFilter
 from flask_noderpc.evm.subscriptions import filter_changes, filter_methods
 from flask_noderpc.jsonrpc.context import Context
 

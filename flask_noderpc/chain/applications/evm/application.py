@@ -22,8 +22,7 @@ from ....backends.base.evm_state import EvmState
 from ....domain.abci import AppInfo, Event, QueryResult, TxResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
-from ....domain.genesis import Genesis
-from ....domain.params import BlockParams, ConsensusParamsUpdate
+from ....domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
 from ....domain.time import SECOND
 from ....engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from ....errors import (
@@ -36,8 +35,7 @@ from ....errors import (
 from ....lru import LRUCache
 from ....protocol.comet.hashes import tx_hash
 from ....protocol.ethereum import accounts, validity
-from ....protocol.ethereum.ethermint import COINBASE
-from ....protocol.ethereum.ethermint_events import Layout, Run, event, tx_events
+from ....protocol.ethereum.ethermint import COINBASE, Layout, Run, event, tx_events
 from ....protocol.ethereum.transactions import decode
 from . import genesis as evm_genesis
 from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, head_records, undo_changes

@@ -6,8 +6,7 @@ import logging
 
 from ....domain.ethereum import ETHER
 from ....domain.genesis import Genesis
-from ....protocol.ethereum.hexadecimal import to_checksum
-from ....protocol.ethereum.keys import DEV_KEYS
+from ....protocol.ethereum.crypto import DEV_KEYS, to_checksum
 from . import genesis as evm_genesis
 
 # hardhat and anvil: the balance of each development account.

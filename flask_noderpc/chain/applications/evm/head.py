@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ....backends.base.application import AppState
 from ....protocol.ethereum import rlp
-from ....protocol.ethereum.gas import next_base_fee
+from ....protocol.ethereum.validity import next_base_fee
 
 INITIAL_BASE_FEE = 10**9
 """Base fee of the first block, in wei per unit of gas."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from .... import jsoncodec
 from ....domain.evm import AccountOverride, Overrides, StateChange
-from ....domain.params import BlockParams, ConsensusParamsUpdate
+from ....domain.genesis import BlockParams, ConsensusParamsUpdate
 from ....errors import ConfigurationError, InvalidTransaction
-from ....protocol.ethereum.gas import fee_of_empty_block_before
+from ....protocol.ethereum.validity import fee_of_empty_block_before
 from .genesis import accounts
 
 # Neither a transaction type nor the first byte of RLP.
@@ -120,10 +120,10 @@ class LaterBlockChanges:
         self.block = change.block or self.block
         if change.dump is not None:
             # Imported late, as it needs the extra's packages.
-            from ....protocol.ethereum import dump
+            from ....protocol.ethereum.accounts import decode_dump
 
             # The dump was validated before the patch was submitted.
-            self.state = dump.decode(change.dump, _MAX_DUMP_BYTES)
+            self.state = decode_dump(change.dump, _MAX_DUMP_BYTES)
         return change.overrides
 
     def updates(self) -> ConsensusParamsUpdate | None:

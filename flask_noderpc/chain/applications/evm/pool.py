@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from ....backends.base.application import BlockLimits
 from ....domain.ethereum import Transaction
 from ....domain.evm import Account
-from ....protocol.comet.blocksize import tx_bytes
+from ....protocol.comet.chain_state import tx_bytes
 from ....protocol.ethereum.validity import most_cost
 
 _Queue = list[Transaction]
