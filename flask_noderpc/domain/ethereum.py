@@ -1,4 +1,4 @@
-"""Chain values in Ethereum's terms: transactions, receipts, logs, headers and blocks.
+"""Ethereum's values and views of them: transactions, receipts, logs, headers and blocks.
 
 Addresses have 20 bytes and hashes 32; amounts are in wei, times in seconds since 1970.
 """
@@ -209,3 +209,27 @@ class Block:
     transactions: tuple[PlacedTransaction, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     """None while it is pending."""
+
+
+class PlainNumber(int):
+    """A number that is written as JSON has numbers, and not as hex."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block with complete transactions or their hashes."""
+
+    block: Block
+    full_transactions: bool
+
+    @property
+    def header(self) -> Header:
+        """Header of the block."""
+        return self.block.header
+
+
+@dataclass(frozen=True, slots=True)
+class HeadView:
+    """A header as subscribers get it."""
+
+    header: Header

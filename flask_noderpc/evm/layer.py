@@ -15,8 +15,7 @@ from ..jsonrpc.route import Route
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
 from .routes import RESERVED, SESSION_METHODS, namespaces_of, own_routes, routes_of
-from .subscriptions.hub import EvmHub
-from .subscriptions.session import EvmSession
+from .subscriptions.session import EvmHub, EvmSession
 from .subscriptions.topics import Pending, Topic
 
 

@@ -1,17 +1,49 @@
-"""The node's chain as Ethereum blocks: each built once, and cached."""
+"""The node's chain as Ethereum blocks, each built once and cached, and limits of searches."""
 
 from __future__ import annotations
 
+import time
+
 from ..backends.base.backend import ChainBackend
+from ..concurrency import next_turn
 from ..domain.ethereum import Block, Transaction
+from ..domain.search import SearchLimits
 from ..domain.time import SECOND
-from ..errors import BlockNotFound, HeightNotAvailable, NotSupported, ResultNotFound
+from ..errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    NotSupported,
+    ResultNotFound,
+    SearchTooCostly,
+)
 from ..jsonrpc.context import Context
 from ..lru import CacheMemory, LRUCache
 from ..protocol.ethereum.blocks import ethereum_block, genesis_block, pending_block
 from ..protocol.ethereum.execution import ethereum_transactions
+from ..settings import Settings
 from .codec.params import ByHash, Height, Tag
 from .errors import PrunedHistory
+
+
+class SearchBudget:
+    """The time and the rows of a search, shared by all that one call looks at."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.limits = SearchLimits.within(settings.search_timeout, settings.max_response_bytes)
+        """The limits of the backend's own search."""
+        self._deadline = time.monotonic() + self.limits.seconds
+        self._rows = self.limits.rows
+
+    def spend(self, rows: int) -> None:
+        """Look at some more; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        self._rows -= rows
+        if self._rows < 0:
+            raise SearchTooCostly.by_rows(self.limits.rows)
+        if time.monotonic() > self._deadline:
+            raise SearchTooCostly.by_time(self.limits.seconds)
+        # Under gevent the others have their turn here.
+        next_turn()
+
 
 _MEMO = "evm reader"
 _KEPT_BLOCKS = 128

@@ -7,16 +7,16 @@ from typing import Any
 
 from .. import jsoncodec
 from ..domain import ethereum
+from ..domain.ethereum import BlockView
 from ..errors import ConfigurationError, short_repr
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable
-from .codec.views import BlockView
 from .dev import signing
 from .dev.routes import DEV_ROUTES
-from .execution import access_lists, calls, filling, fork, sending, simulate, state, traces
-from .execution.unsupported import UnreadParams, needs_state
-from .queries import blocks, fees, logs, node, raw, transactions, txpool
-from .subscriptions import filter_methods
+from .execution import calls, debug, sending, simulate, state
+from .execution.state import UnreadParams, needs_state
+from .queries import blocks, fees, logs, node, txpool
+from .subscriptions import filters
 
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
 """The methods of a websocket's session, which are no rows."""
@@ -39,7 +39,7 @@ _NODE = (
     Route("eth_blockNumber", node.block_number, NoParams, int, chain_only=True),
     Route("eth_syncing", node.syncing, NoParams, object),
     Route("eth_capabilities", node.capabilities, NoParams, dict),
-    Route("eth_config", fork.config, NoParams, dict),
+    Route("eth_config", state.config, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", signing.accounts, NoParams, tuple),
     Route("eth_mining", node.not_mining, NoParams, bool),
@@ -115,20 +115,20 @@ _BLOCKS = (
 _TRANSACTIONS = (
     Route(
         "eth_getTransactionByHash",
-        transactions.by_hash,
-        transactions.TransactionParams,
+        blocks.transaction_by_hash,
+        blocks.TransactionParams,
         ethereum.PlacedTransaction,
     ),
     Route(
         "eth_getTransactionByBlockNumberAndIndex",
-        transactions.by_number_and_index,
+        blocks.transaction_by_number_and_index,
         blocks.NumberAndIndexParams,
         ethereum.PlacedTransaction,
         chain_only=blocks.is_committed,
     ),
     Route(
         "eth_getTransactionByBlockHashAndIndex",
-        transactions.by_hash_and_index,
+        blocks.transaction_by_hash_and_index,
         blocks.HashAndIndexParams,
         ethereum.PlacedTransaction,
         WHEN_FOUND,
@@ -136,27 +136,27 @@ _TRANSACTIONS = (
     ),
     Route(
         "eth_getTransactionReceipt",
-        transactions.receipt,
-        transactions.TransactionParams,
+        blocks.receipt,
+        blocks.TransactionParams,
         ethereum.Receipt,
         chain_only=True,
     ),
-    Route("eth_getTransactionLogs", transactions.logs, transactions.TransactionParams, tuple),
+    Route("eth_getTransactionLogs", blocks.transaction_logs, blocks.TransactionParams, tuple),
     Route(
         "eth_getRawTransactionByHash",
-        transactions.raw_by_hash,
-        transactions.TransactionParams,
+        blocks.raw_transaction_by_hash,
+        blocks.TransactionParams,
         bytes,
     ),
     Route(
         "eth_getRawTransactionByBlockNumberAndIndex",
-        transactions.raw_by_number_and_index,
+        blocks.raw_transaction_by_number_and_index,
         blocks.NumberAndIndexParams,
         bytes,
     ),
     Route(
         "eth_getRawTransactionByBlockHashAndIndex",
-        transactions.raw_by_hash_and_index,
+        blocks.raw_transaction_by_hash_and_index,
         blocks.HashAndIndexParams,
         bytes,
     ),
@@ -167,8 +167,8 @@ _TRANSACTIONS = (
         ethereum.Receipt,
         writes=True,
     ),
-    Route("eth_pendingTransactions", transactions.pending, NoParams, tuple),
-    Route("eth_getPendingTransactions", transactions.pending, NoParams, tuple),
+    Route("eth_pendingTransactions", blocks.pending_transactions, NoParams, tuple),
+    Route("eth_getPendingTransactions", blocks.pending_transactions, NoParams, tuple),
     Route(
         "eth_sendRawTransaction",
         sending.send_raw,
@@ -195,24 +195,22 @@ _LOGS = (
         chain_only=True,
         reads_index=True,
     ),
-    Route("eth_newFilter", filter_methods.new_filter, logs.LogFilterParams, str),
-    Route("eth_newBlockFilter", filter_methods.new_block_filter, NoParams, str),
+    Route("eth_newFilter", filters.new_filter, logs.LogFilterParams, str),
+    Route("eth_newBlockFilter", filters.new_block_filter, NoParams, str),
     Route(
         "eth_newPendingTransactionFilter",
-        filter_methods.new_pending_filter,
-        filter_methods.PendingFilterParams,
+        filters.new_pending_filter,
+        filters.PendingFilterParams,
         str,
     ),
     Route(
         "eth_getFilterChanges",
-        filter_methods.filter_changes,
-        filter_methods.FilterIdParams,
+        filters.filter_changes,
+        filters.FilterIdParams,
         tuple,
     ),
-    Route(
-        "eth_getFilterLogs", filter_methods.filter_logs, filter_methods.FilterIdParams, tuple
-    ),
-    Route("eth_uninstallFilter", filter_methods.uninstall, filter_methods.FilterIdParams, bool),
+    Route("eth_getFilterLogs", filters.filter_logs, filters.FilterIdParams, tuple),
+    Route("eth_uninstallFilter", filters.uninstall, filters.FilterIdParams, bool),
 )
 
 _STATE = (
@@ -224,8 +222,8 @@ _STATE = (
     Route("eth_getProof", state.proof, state.ProofParams, dict),
     Route("eth_call", calls.call, calls.CallParams, bytes),
     Route("eth_estimateGas", calls.estimate_gas, calls.CallParams, int),
-    Route("eth_fillTransaction", filling.fill, filling.FillParams, dict),
-    Route("eth_createAccessList", access_lists.create, access_lists.AccessListParams, dict),
+    Route("eth_fillTransaction", sending.fill, sending.FillParams, dict),
+    Route("eth_createAccessList", calls.create, calls.AccessListParams, dict),
     Route("eth_simulateV1", simulate.simulate, simulate.SimulationParams, tuple),
 )
 
@@ -237,24 +235,24 @@ _TXPOOL = (
 )
 
 _DEBUG = (
-    Route("debug_getRawHeader", raw.header, blocks.BlockParams, bytes),
-    Route("debug_getRawBlock", raw.block, blocks.BlockParams, bytes),
-    Route("debug_getRawReceipts", raw.receipts, blocks.BlockParams, tuple),
-    Route("debug_getHeaderRlp", raw.header_at, raw.BlockNumberParams, bytes),
-    Route("debug_getBlockRlp", raw.block_at, raw.BlockNumberParams, bytes),
-    Route("debug_printBlock", raw.printed, raw.BlockNumberParams, str),
-    Route("debug_getBadBlocks", raw.bad_blocks, NoParams, tuple),
-    Route("debug_getRawTransaction", raw.transaction, transactions.TransactionParams, bytes),
+    Route("debug_getRawHeader", debug.header_bytes, blocks.BlockParams, bytes),
+    Route("debug_getRawBlock", debug.block_bytes, blocks.BlockParams, bytes),
+    Route("debug_getRawReceipts", debug.receipt_bytes, blocks.BlockParams, tuple),
+    Route("debug_getHeaderRlp", debug.header_at, debug.BlockNumberParams, bytes),
+    Route("debug_getBlockRlp", debug.block_at, debug.BlockNumberParams, bytes),
+    Route("debug_printBlock", debug.printed, debug.BlockNumberParams, str),
+    Route("debug_getBadBlocks", debug.bad_blocks, NoParams, tuple),
+    Route("debug_getRawTransaction", debug.transaction_bytes, blocks.TransactionParams, bytes),
     Route(
         "debug_traceTransaction",
-        traces.transaction,
-        traces.TraceTransactionParams,
+        debug.transaction,
+        debug.TraceTransactionParams,
         jsoncodec.Raw,
     ),
-    Route("debug_traceCall", traces.call, traces.TraceCallParams, jsoncodec.Raw),
-    Route("debug_traceBlock", traces.block_of_bytes, traces.TraceBytesParams, tuple),
-    Route("debug_traceBlockByNumber", traces.block_by_number, traces.TraceNumberParams, tuple),
-    Route("debug_traceBlockByHash", traces.block_by_hash, traces.TraceHashParams, tuple),
+    Route("debug_traceCall", debug.call, debug.TraceCallParams, jsoncodec.Raw),
+    Route("debug_traceBlock", debug.block_of_bytes, debug.TraceBytesParams, tuple),
+    Route("debug_traceBlockByNumber", debug.block_by_number, debug.TraceNumberParams, tuple),
+    Route("debug_traceBlockByHash", debug.block_by_hash, debug.TraceHashParams, tuple),
 )
 
 EVM_ROUTES = RouteTable(

@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.evm.subscriptions import hub as evm_hub
+from flask_noderpc.evm.subscriptions import session as evm_hub
 from flask_noderpc.extension import mounts
 from flask_noderpc.jsonrpc.context import ANONYMOUS
 from flask_noderpc.protocol.ethereum.transactions import decode

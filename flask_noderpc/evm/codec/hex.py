@@ -1,4 +1,4 @@
-"""QUANTITY and DATA: numbers and bytes as hex texts, with geth's words for what is none.
+"""QUANTITY and DATA: numbers and bytes as hex texts, with geth's errors, and their fields.
 
 geth: common/hexutil.
 """
@@ -6,6 +6,8 @@ geth: common/hexutil.
 from __future__ import annotations
 
 import re
+
+from ...wire.fields import Json, WireField
 
 _DIGITS = re.compile(r"[0-9a-fA-F]*", re.ASCII)
 MAX_UINT64 = (1 << 64) - 1
@@ -61,3 +63,27 @@ def _unprefixed(text: str) -> str:
     if text[:2] not in ("0x", "0X"):
         raise ValueError("hex string without 0x prefix")
     return text[2:]
+
+
+class Quantity(WireField):
+    """A number as hex without leading zeros."""
+
+    def encode(self, value: int) -> Json:
+        """The text."""
+        return quantity(value)
+
+    def decode(self, value: Json) -> int:
+        """The number."""
+        return read_quantity(value, bits=256)
+
+
+class Data(WireField):
+    """Bytes as hex, two digits each."""
+
+    def encode(self, value: bytes) -> Json:
+        """The text."""
+        return data(value)
+
+    def decode(self, value: Json) -> bytes:
+        """The bytes."""
+        return read_data(value)

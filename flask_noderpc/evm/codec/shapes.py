@@ -12,12 +12,18 @@ from operator import attrgetter
 from typing import Any
 
 from ...domain import ethereum
-from ...domain.ethereum import ACCESS_LIST, LEGACY, NO_BLOB_FEE, PlacedTransaction
+from ...domain.ethereum import (
+    ACCESS_LIST,
+    LEGACY,
+    NO_BLOB_FEE,
+    BlockView,
+    HeadView,
+    PlacedTransaction,
+)
 from ...wire.fields import Flag, Json, WireField
 from ...wire.schema import ListOf, WireSchema, compiled
 from . import hex
-from .fields import Data, Quantity
-from .views import BlockView, HeadView
+from .hex import Data, Quantity
 
 
 def _of_place(name: str) -> Callable[[PlacedTransaction], Any]:

@@ -21,9 +21,7 @@ from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec.params import Address, Anything, Bool, Data
 from ..errors import EvmError
-from ..execution.automine_wait import settle
-from ..execution.filling import FillParams, filled, pending_nonce
-from ..execution.sending import check_fee, hand_in
+from ..execution.sending import FillParams, check_fee, filled, hand_in, pending_nonce, settle
 from ..queries import fees
 
 _MEMO = "evm wallet"

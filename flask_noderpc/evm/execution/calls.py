@@ -1,13 +1,14 @@
-"""Runs calls: ``eth_call``, ``eth_estimateGas``; nothing of what they do is stored."""
+"""``eth_call``, ``eth_estimateGas`` and ``eth_createAccessList``: nothing they do is stored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ...domain.ethereum import ZERO_ADDRESS, Header
+from ...domain.ethereum import ZERO_ADDRESS, AccessListEntry, Header
 from ...domain.evm import (
     OUT_OF_GAS,
+    PRECOMPILES,
     BlockChanges,
     CallArgs,
     Environment,
@@ -21,10 +22,13 @@ from ...engine.traces import ListAccess
 from ...errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.accounts import account
+from ...protocol.ethereum.crypto import authority_of
+from ...protocol.ethereum.execution import created_address
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
-from ..envelope import TIMED_OUT
+from ..dialect import TIMED_OUT
 from ..errors import EvmError
 from .state import header_and_root, machine
 
@@ -160,3 +164,43 @@ def reverted(output: bytes) -> EvmError:
     why = reason(output)
     text = f"execution reverted: {why}" if why else "execution reverted"
     return EvmError(text, code=_REVERTED, data=hex.data(output))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessListParams(Params):
+    """Parameters of ``eth_createAccessList``."""
+
+    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
+    block: Height | ByHash = param(
+        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Accounts that are to be otherwise."
+    )
+
+
+def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
+    """The accounts and slots that a call touches."""
+    wanted = prepared(ctx, CallParams(params.call, params.block, params.overrides))
+    message = wanted.message
+    nonce = params.call.nonce
+    if nonce is None:
+        own = wanted.overrides.get(message.sender)
+        nonce = own.nonce if own else None
+    if nonce is None:
+        nonce = account(machine(ctx).record, wanted.root, message.sender).nonce
+    # geth: internal/ethapi, AccessList: these are there anyway.
+    target = message.to or created_address(message.sender, nonce)
+    authorities = filter(None, map(authority_of, message.authorizations))
+    excluded = PRECOMPILES | {message.sender, target, *authorities}
+    entries, outcome = run(
+        ctx, ListAccess(wanted.root, wanted.environment, message, excluded, wanted.overrides)
+    )
+    made: dict[str, Any] = {"accessList": tuple(map(_shown, entries))}
+    if outcome.error:
+        made["error"] = outcome.error
+    return made | {"gasUsed": outcome.gas_used}
+
+
+def _shown(entry: AccessListEntry) -> dict[str, Any]:
+    return {"address": entry.address, "storageKeys": entry.storage_keys}

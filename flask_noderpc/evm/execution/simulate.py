@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, Header, Log, Place
+from ...domain.ethereum import Block, BlockView, Header, Log, Place
 from ...domain.evm import BlockChanges, CallArgs
 from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
 from ...errors import ExecutionTimedOut, InvalidTransaction
@@ -19,7 +19,6 @@ from ...jsonrpc.params import Params, param
 from ...wire.params import ParamField
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch
-from ..codec.views import BlockView
 from ..errors import EvmError
 from .calls import executed, reverted
 from .state import header_and_root, machine

@@ -1,21 +1,22 @@
-"""Accounts at a block: balances, nonces, code, storage, and proofs of them."""
+"""Accounts at a block: balances, nonces, code, storage, proofs; and the fork's rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
+from zlib import crc32
 
 from ...backends.base.evm_state import EvmState
-from ...domain.ethereum import Block, Header
-from ...domain.evm import AccountProof, SlotProof
+from ...domain.ethereum import Block, Header, PlainNumber
+from ...domain.evm import PRECOMPILES, AccountProof, SlotProof
 from ...errors import NotSupported, ResultNotFound
 from ...jsonrpc.context import Context
-from ...jsonrpc.params import Params, param
+from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum import accounts
 from ...wire.params import ParamField
 from ..codec import hex
-from ..codec.params import Address, BlockId, ByHash, Height, Tag, mismatch
+from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch
 from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
@@ -241,3 +242,58 @@ def _proof(found: AccountProof, names: list[str]) -> dict[str, Any]:
 
 def _slot_proof(name: str, slot: SlotProof) -> dict[str, Any]:
     return {"key": name, "value": slot.value, "proof": slot.proof}
+
+
+# EIP-7910's names, in the order of the addresses.
+_NAMES = (
+    "ECREC",
+    "SHA256",
+    "RIPEMD160",
+    "ID",
+    "MODEXP",
+    "BN254_ADD",
+    "BN254_MUL",
+    "BN254_PAIRING",
+    "BLAKE2F",
+    "KZG_POINT_EVALUATION",
+    "BLS12_G1ADD",
+    "BLS12_G1MSM",
+    "BLS12_G2ADD",
+    "BLS12_G2MSM",
+    "BLS12_PAIRING_CHECK",
+    "BLS12_MAP_FP_TO_G1",
+    "BLS12_MAP_FP2_TO_G2",
+)
+
+
+def config(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """The rules since the genesis; no others are to come."""
+    machine(ctx)
+    genesis = block_of(ctx, 0).header.hash or b""
+    current = {
+        "activationTime": PlainNumber(0),
+        # Headers count no blob gas, and no contract is there for the system's sake.
+        "blobSchedule": None,
+        "chainId": ctx.settings.evm_chain_id,
+        # EIP-6122: all forks are those of the genesis.
+        "forkId": crc32(genesis).to_bytes(4),
+        "precompiles": dict(zip(_NAMES, sorted(PRECOMPILES), strict=True)),
+        "systemContracts": {},
+    }
+    return {"current": current, "next": None, "last": None}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadParams(Params):
+    """As many parameters as any such method has."""
+
+    first: Any = param(Anything(), default=None, doc="Not read.")
+    second: Any = param(Anything(), default=None, doc="Not read.")
+    third: Any = param(Anything(), default=None, doc="Not read.")
+    fourth: Any = param(Anything(), default=None, doc="Not read.")
+
+
+def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
+    """Refused: it needs what no engine here gives."""
+    machine(ctx)
+    raise EvmError("the engine does not tell this", code=NOT_SUPPORTED)

@@ -17,8 +17,7 @@ from ...wire.params import ParamField
 from ..codec import hex
 from ..codec.params import BlockNumber, Height, Tag, mismatch
 from ..errors import EvmError
-from ..reader import Reader, reader
-from ..search_budget import SearchBudget
+from ..reader import Reader, SearchBudget, reader
 from .logs import turn
 
 # geth: eth/gasprice/feehistory.go.

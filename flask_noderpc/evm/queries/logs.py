@@ -14,8 +14,7 @@ from ...protocol.ethereum.consensus import may_have
 from ..codec.log_filter import FilterObject, LogFilter
 from ..codec.params import Tag
 from ..errors import EvmError, PrunedHistory
-from ..reader import Reader, reader
-from ..search_budget import SearchBudget
+from ..reader import Reader, SearchBudget, reader
 
 _REVERSED = "invalid block range params"
 

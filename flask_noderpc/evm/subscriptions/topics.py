@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, Log, Receipt, Transaction
+from ...domain.ethereum import Block, HeadView, Log, Receipt, Transaction
 from ...errors import InvalidParams, MethodNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
@@ -19,7 +19,6 @@ from ...protocol.ethereum.consensus import may_have
 from ..codec import hex
 from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
-from ..codec.views import HeadView
 
 # Ethermint: its clients give an empty object with every kind.
 _NO_EFFECT = "Has no effect."

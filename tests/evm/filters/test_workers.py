@@ -13,7 +13,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.search import PolledFilter
-from flask_noderpc.evm.subscriptions import filter_changes, filter_methods
+from flask_noderpc.evm.subscriptions import filters
 from flask_noderpc.jsonrpc.context import Context
 
 from ..chain import TOPIC_A, transfer
@@ -60,9 +60,11 @@ def test_concurrent_polls_return_each_change_once(
     met = threading.Event()
     meeting = threading.Barrier(2, met.set, timeout=120)
 
-    def together(ctx: Context, polled: PolledFilter) -> filter_changes.Changes:
+    changes_of = filters.changes
+
+    def together(ctx: Context, polled: PolledFilter) -> filters.Changes:
         """Both have seen the same before either tells it."""
-        found = filter_changes.changes(ctx, polled)
+        found = changes_of(ctx, polled)
         if not met.is_set():
             meeting.wait()
         return found
@@ -73,7 +75,7 @@ def test_concurrent_polls_return_each_change_once(
         own = asking(chain)(method, *params)
         emit(chain, 0, TOPIC_A)
         chain.mempool.submit(transfer(1))
-        monkeypatch.setattr(filter_methods, "changes", together)
+        monkeypatch.setattr(filters, "changes", together)
         polls = [pool.submit(asking(each), "getFilterChanges", own) for each in (chain, other)]
         # One transaction is in a block, and one waits.
         count = 2 if "Pending" in method else 1

@@ -1,4 +1,4 @@
-"""Traces: what running a transaction, a block or a call looks like from within.
+"""geth's ``debug`` namespace: canonical bytes of blocks, and traces.
 
 geth: eth/tracers/api.go.
 """
@@ -9,25 +9,91 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, Header
+from ...domain.ethereum import Block, BlockView, Header
 from ...domain.evm import CallArgs, Overrides
 from ...engine.base import Job
 from ...engine.traces import TraceBlock, TraceCall, Tracing
 from ...errors import ExecutionTimedOut, InvalidTransaction
 from ...jsonrpc.context import Context
-from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.blocks import decode_block
-from ...protocol.ethereum.consensus import encode_header
+from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.ethereum.blocks import decode_block, raw_block
+from ...protocol.ethereum.consensus import encode_header, encode_receipt
 from ...protocol.ethereum.crypto import keccak
 from ...protocol.ethereum.rlp import Malformed
 from ..codec.call_objects import CallObject
-from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag
+from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag, Uint64
 from ..codec.trace_config import CallConfig, Config, TraceConfig
 from ..errors import EvmError, PrunedHistory
-from ..queries.transactions import find
+from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
 from .calls import environment_of, executed, message_of
 from .state import machine, root_of
+
+
+def header_bytes(ctx: Context, params: BlockParams) -> bytes:
+    """A header's RLP; its hash is not that of the block, which is the node's."""
+    return encode_header(_required_block(ctx, params).header)
+
+
+def block_bytes(ctx: Context, params: BlockParams) -> bytes:
+    """A block's RLP."""
+    return raw_block(_required_block(ctx, params))
+
+
+def receipt_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
+    """The canonical bytes of all of a block's receipts."""
+    return tuple(map(encode_receipt, _required_block(ctx, params).receipts))
+
+
+def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:
+    """A transaction's canonical bytes; none where it is not known."""
+    return raw_transaction_by_hash(ctx, params) or b""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNumberParams(Params):
+    """For methods that take a block's height as a plain number."""
+
+    height: int = param(Uint64(), doc="Height of the block.")
+
+
+def header_at(ctx: Context, params: BlockNumberParams) -> bytes:
+    """A header's RLP, as Ethermint calls it."""
+    return encode_header(_at(ctx, params).header)
+
+
+def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
+    """A block's RLP, as Ethermint calls it."""
+    return raw_block(_at(ctx, params))
+
+
+def printed(ctx: Context, params: BlockNumberParams) -> str:
+    """A block with its complete transactions as a readable text."""
+    return jsoncodec.pretty(
+        jsoncodec.decode(ctx.encode(BlockView(_at(ctx, params), True)))
+    ).decode()
+
+
+def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
+    """None: blocks that do not follow the chain are never stored."""
+    return ()
+
+
+def _at(ctx: Context, params: BlockNumberParams) -> Block:
+    found = reader(ctx).block(params.height)
+    if found is None:
+        # geth: internal/ethapi.
+        raise EvmError(f"block #{params.height} not found")
+    return found
+
+
+def _required_block(ctx: Context, params: BlockParams) -> Block:
+    found = reader(ctx).block(params.block)
+    if found is None:
+        # geth: eth/api_debug.go.
+        raise EvmError("block not found")
+    return found
+
 
 T = TypeVar("T")
 
