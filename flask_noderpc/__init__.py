@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .jsonrpc.guard import Denied
     from .jsonrpc.params import NoParams, param
     from .jsonrpc.route import Route, RouteTable
-    from .web.client import request_cost
+    from .web.views import request_cost
     from .wire.dialect import Dialect
     from .wire.dialects import DIALECTS
     from .wire.schema import WireSchema
@@ -62,7 +62,7 @@ _HOMES = {
     "may_write": "extension",
     "noderpc_bp": "extension",
     "param": "jsonrpc.params",
-    "request_cost": "web.client",
+    "request_cost": "web.views",
 }
 
 __all__ = [

@@ -23,8 +23,7 @@ from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session
 from .jsonrpc.start import Start
 from .jsonrpc.subscriptions import QueryHub
-from .jsonrpc.threads import reserve_thread
-from .jsonrpc.waiters import ScanLimit, WaiterLimit
+from .jsonrpc.waiters import ScanLimit, WaiterLimit, reserve_thread
 from .jsonrpc.websocket_session import WebSocketSession
 from .lru import CacheMemory
 from .optional_dependencies import evm_layer, metrics_page
@@ -32,10 +31,9 @@ from .settings import Settings
 from .web.call_log import log_call
 from .web.connection import Connection, Timing
 from .web.connections import Connections
-from .web.index import Index
+from .web.pages import Index, service_pages
 from .web.rules.admit import Policy
 from .web.rules.head import EVM, RPC
-from .web.service_pages import service_pages
 from .web.views import View, Views
 from .web.websocket import WebSocketRoutes
 from .wire.dialect import Dialect

@@ -1,4 +1,4 @@
-"""State of consensus, derived from the latest commit.
+"""State of consensus, validators, consensus parameters and evidence.
 
 A backend has no live round: the answers show the state that a node is in between two
 blocks, at the height to come, in round 0, at the step NewHeight.
@@ -6,14 +6,27 @@ blocks, at the height to come, in round 0, at the step NewHeight.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..backends.base.backend import ChainBackend
-from ..domain.block import BlockIDFlag, Commit, CommitSig, RoundState, VoteSet
-from ..domain.rpc_results import ConsensusDump, ConsensusState
+from ..domain.block import BlockIDFlag, Commit, CommitSig, Evidence, RoundState, VoteSet
+from ..domain.rpc_results import (
+    ConsensusDump,
+    ConsensusState,
+    ResultBroadcastEvidence,
+    ResultConsensusParams,
+    ValidatorPage,
+)
 from ..domain.time import SECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet
+from ..errors import EvidencePoolFull, InvalidEvidence, ValueNotAllowed
 from ..jsonrpc.context import Context
-from ..jsonrpc.params import NoParams
+from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.keys import commit_vote
+from ..protocol.comet.validate_basic import check_evidence_basics
+from ..wire.comet.evidence import EvidenceObject
+from ..wire.params import Int
+from .blocks import AtHeight, page_slice, per_page, state_height
 
 
 def consensus_state(ctx: Context, params: NoParams) -> ConsensusState:
@@ -65,3 +78,58 @@ def _votes(commit: Commit, members: ValidatorSet) -> VoteSet:
 
 def _is_absent(sig: CommitSig) -> bool:
     return sig.block_id_flag == BlockIDFlag.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class PageAtHeight(AtHeight):
+    """Parameters of ``validators``."""
+
+    page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
+    per_page: int | None = param(
+        Int(), default=None, doc="Validators on a page; 30 when omitted, at most 100."
+    )
+
+
+def validators(ctx: Context, params: PageAtHeight) -> ValidatorPage:
+    """Validator set at a height, in the order in which it is hashed."""
+    height = state_height(ctx.backend, params.height)
+    members = ctx.backend.validators(height).validators
+    chosen = page_slice(len(members), params.page, per_page(params.per_page))
+    return ValidatorPage(height, members[chosen], len(members))
+
+
+def consensus_params(ctx: Context, params: AtHeight) -> ResultConsensusParams:
+    """The consensus parameters in force at a height."""
+    height = state_height(ctx.backend, params.height)
+    return ResultConsensusParams(height, ctx.backend.consensus_params(height))
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceParams(Params):
+    """Parameters of ``broadcast_evidence``."""
+
+    evidence: Evidence | None = param(
+        EvidenceObject(),
+        default=None,
+        doc="The evidence: an object with the name of its ``type``, and its ``value``.",
+    )
+
+
+def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastEvidence:
+    """The hash of a piece of evidence, which then waits for a block.
+
+    Evidence that waits already, or is in a block, is answered the same way.
+    """
+    if params.evidence is None:
+        raise ValueNotAllowed("no evidence was provided")
+    # CometBFT: rpc/core/evidence.go; its text ends with the evidence, which the caller knows.
+    try:
+        check_evidence_basics(params.evidence)
+    except ValueError as error:
+        raise InvalidEvidence(f"evidence.ValidateBasic failed: {error}") from None
+    try:
+        return ResultBroadcastEvidence(ctx.backend.evidence.submit(params.evidence))
+    except InvalidEvidence as error:
+        raise InvalidEvidence(f"failed to add evidence: Invalid evidence: {error}") from None
+    except EvidencePoolFull as error:
+        raise InvalidEvidence(f"failed to add evidence: {error}") from None

@@ -1,4 +1,4 @@
-"""The node itself: health, status, network, genesis."""
+"""The node itself: health, status, network, genesis, and queries to its application."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from dataclasses import dataclass, replace
 from ..domain.block import BlockMeta
 from ..domain.genesis import GenesisChunk
 from ..domain.network import NetInfo
-from ..domain.rpc_results import Empty, ResultGenesis, Status, SyncInfo, ValidatorInfo
+from ..domain.rpc_results import (
+    Empty,
+    ResultABCIInfo,
+    ResultABCIQuery,
+    ResultGenesis,
+    Status,
+    SyncInfo,
+    ValidatorInfo,
+)
 from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.keys import address
-from ..wire.params import UInt64
-from .heights import next_height
+from ..wire.params import Flag, Int64, QueryData, Text, UInt64
+from .blocks import next_height
 
 # CometBFT: genesisChunkSize.
 GENESIS_CHUNK_BYTES = 16 << 20
@@ -97,3 +105,30 @@ def _encoded_genesis(ctx: Context) -> bytes:
         ctx.memo["genesis"] = ctx.encode(ctx.backend.genesis())
     document: bytes = ctx.memo["genesis"]
     return document
+
+
+def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
+    """Name, version and last block of the application."""
+    return ResultABCIInfo(ctx.backend.application.info())
+
+
+def is_chain_only(ctx: Context, params: Params) -> bool:
+    """True if the application's responses depend on the chain alone."""
+    return ctx.backend.application.is_chain_only
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Params):
+    """Parameters of ``abci_query``."""
+
+    path: str = param(Text(), default="", doc="Path to the data, defined by the application.")
+    data: bytes = param(QueryData(), default=b"", doc="Data of the query, often a key.")
+    height: int = param(Int64(), default=0, doc="Height of the queried state; 0 is the latest.")
+    prove: bool = param(Flag(), default=False, doc="Include a proof.")
+
+
+def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
+    """The application's response to a query."""
+    return ResultABCIQuery(
+        ctx.backend.application.query(params.path, params.data, params.height, params.prove)
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..domain import abci, genesis, network, rpc_results
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
-from . import application, blocks, consensus, events, evidence, info, search, state, txs, unsafe
-from .heights import AtHeight
+from . import blocks, consensus, events, info, search, txs, unsafe
+from .blocks import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
 CANONICAL_COMMIT = Cache(given="height", final=lambda answer: answer.canonical)
@@ -57,8 +57,8 @@ COMETBFT_ROUTES = RouteTable(
         ),
         Route(
             "validators",
-            state.validators,
-            state.PageAtHeight,
+            consensus.validators,
+            consensus.PageAtHeight,
             rpc_results.ValidatorPage,
             AT_HEIGHT,
             chain_only=True,
@@ -81,7 +81,7 @@ COMETBFT_ROUTES = RouteTable(
         ),
         Route(
             "consensus_params",
-            state.consensus_params,
+            consensus.consensus_params,
             AtHeight,
             rpc_results.ResultConsensusParams,
             AT_HEIGHT,
@@ -111,17 +111,17 @@ COMETBFT_ROUTES = RouteTable(
         Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
         Route(
             "abci_info",
-            application.abci_info,
+            info.abci_info,
             NoParams,
             rpc_results.ResultABCIInfo,
-            chain_only=application.is_chain_only,
+            chain_only=info.is_chain_only,
         ),
         Route(
             "abci_query",
-            application.abci_query,
-            application.Query,
+            info.abci_query,
+            info.Query,
             rpc_results.ResultABCIQuery,
-            chain_only=application.is_chain_only,
+            chain_only=info.is_chain_only,
         ),
         # Beyond the document: what every real node has.
         Route(
@@ -149,8 +149,8 @@ COMETBFT_ROUTES = RouteTable(
         ),
         Route(
             "broadcast_evidence",
-            evidence.broadcast_evidence,
-            evidence.EvidenceParams,
+            consensus.broadcast_evidence,
+            consensus.EvidenceParams,
             rpc_results.ResultBroadcastEvidence,
             writes=True,
         ),

@@ -14,8 +14,7 @@ from ..events.query import Query, check_length, parse
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
 from ..wire.params import Flag, Int, Text
-from .blocks import block_answer
-from .heights import page_slice, per_page
+from .blocks import block_answer, page_slice, per_page
 from .txs import proven, tx_answer
 
 T = TypeVar("T")

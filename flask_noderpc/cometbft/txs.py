@@ -30,7 +30,7 @@ from ..jsonrpc.route import StartedCall
 from ..jsonrpc.waiters import Waiter
 from ..protocol.comet import hashes
 from ..wire.params import Bytes, Flag, Hash, Int
-from .heights import per_page
+from .blocks import per_page
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,13 @@
-"""Routes that change the node for all its callers, there where NODERPC_RPC_UNSAFE is set."""
+"""Routes that change the node for all its callers, where NODERPC_RPC_UNSAFE is set.
+
+CometBFT: p2p/netaddress.go, with its texts and those of Go's ``net``. Names of hosts are not
+looked up, as their failure is no error there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,8 +15,97 @@ from ..domain.rpc_results import Empty, ResultDial
 from ..errors import ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
+from ..wire.comet.gojson import hex_bytes
 from ..wire.params import Flag, Texts
-from .addresses import check_address, check_ids, peer_ids
+
+ID_SIZE = 20
+
+_DIGITS = re.compile(r"[0-9]+")
+_LAST_PORT = 65535
+
+
+def check_address(address: str) -> None:
+    """Raise :exc:`ValueError` for an invalid address."""
+    bare = address.split("://", 1)[-1]
+    node_id, rest = _halves(address, bare)
+    try:
+        _check_id(node_id)
+    except ValueError as error:
+        raise ValueError(f"invalid address ({bare}): {error}") from None
+    try:
+        host, port = _host_and_port(rest)
+    except ValueError as error:
+        where = f"address {rest}: " if rest else ""
+        raise ValueError(f"invalid address ({rest}): {where}{error}") from None
+    if not host:
+        raise ValueError(f"invalid address ({rest}): host is empty")
+    _check_port(port)
+
+
+def _check_port(port: str) -> None:
+    is_number = _DIGITS.fullmatch(port) is not None
+    if not is_number or len(port.lstrip("0")) > 5 or int(port) > _LAST_PORT:
+        reason = "value out of range" if is_number else "invalid syntax"
+        raise ValueError(
+            f'invalid address ({port}): strconv.ParseUint: parsing "{port}": {reason}'
+        )
+
+
+def peer_ids(addresses: Sequence[str]) -> list[str]:
+    """Return the part of each before the ``@``; raise :exc:`ValueError` where there is none."""
+    return [_halves(address, address)[0] for address in addresses]
+
+
+def check_ids(ids: Sequence[str]) -> None:
+    """Raise :exc:`ValueError` for an invalid id."""
+    for index, node_id in enumerate(ids):
+        try:
+            _check_id(node_id)
+        except ValueError as error:
+            raise ValueError(f"wrong ID #{index}: {error}") from None
+
+
+def _halves(address: str, bare: str) -> tuple[str, str]:
+    halves = bare.split("@")
+    if len(halves) != 2:
+        raise ValueError(f"address ({address}) does not contain ID")
+    return halves[0], halves[1]
+
+
+def _check_id(node_id: str) -> None:
+    if not node_id:
+        raise ValueError("no ID")
+    size = len(hex_bytes(node_id.encode("utf-8", "replace")))
+    if size != ID_SIZE:
+        raise ValueError(f"invalid hex length - got {size}, expected {ID_SIZE}")
+
+
+def _host_and_port(text: str) -> tuple[str, str]:
+    # Go: net.SplitHostPort.
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        raise ValueError("missing port in address")
+    if not host.startswith("["):
+        if ":" in host:
+            raise ValueError("too many colons in address")
+        return _without_brackets(host), _without_brackets(port)
+    inside, bracket, behind = text[1:].partition("]")
+    if not bracket:
+        raise ValueError("missing ']' in address")
+    if behind != f":{port}":
+        reason = "too many colons" if behind.startswith(":") else "missing port"
+        raise ValueError(f"{reason} in address")
+    if "[" in inside:
+        raise ValueError("unexpected '[' in address")
+    return inside, _without_brackets(port)
+
+
+def _without_brackets(part: str) -> str:
+    for bracket in "[]":
+        if bracket in part:
+            raise ValueError(f"unexpected '{bracket}' in address")
+    return part
+
 
 _ADDRESSES = "Nodes, each as ``id@host:port``."
 

@@ -1,18 +1,94 @@
-"""Context of a handler: the backend, the settings, and the dialect's behaviours."""
+"""Context of a handler, and the time and the view of the chain that a body's calls share."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..backends.base.backend import ChainBackend
+from ..backends.base.version import ChainVersion
+from ..errors import AnswerTooLarge, BatchTimedOut, RPCError
 from ..lru import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Behaviours
 from .async_txs import AsyncTxs
 from .guard import Denied
 from .waiters import ScanLimit, WaiterLimit
+
+
+class ChainView:
+    """View of the chain for one call: the version that the call read first."""
+
+    is_held = False
+    """True while a read view of the store is open."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        self._backend = backend
+        self._has_read = False
+        self._version: ChainVersion | None = None
+
+    def version(self) -> ChainVersion | None:
+        """Return the version of the chain at the first read."""
+        if not self._has_read:
+            self._version, self._has_read = self._read(), True
+        return self._version
+
+    def _read(self) -> ChainVersion | None:
+        return self._backend.version()
+
+    def now(self) -> ChainVersion | None:
+        """Return the current version of the chain."""
+        return self._backend.version()
+
+    def invalidate(self) -> None:
+        """Read the version again next time: a call may have to see a newer chain."""
+        self._has_read = False
+
+
+class BatchView(ChainView):
+    """View of the chain for a batch: one snapshot, until a call needs a newer one."""
+
+    def __init__(self, backend: ChainBackend) -> None:
+        super().__init__(backend)
+        self._read_view = ExitStack()
+
+    def _read(self) -> ChainVersion | None:
+        version = self._read_view.enter_context(self._backend.read_view())
+        self.is_held = True
+        return version
+
+    def invalidate(self) -> None:
+        """Close the snapshot, too."""
+        super().invalidate()
+        self.is_held = False
+        self._read_view.close()
+
+
+# geth: as long as its HTTP server lets a response take.
+BATCH_S = 30.0
+"""Maximum seconds of a batch."""
+
+
+class BatchBudget:
+    """Budget of bytes and seconds that the calls of a batch share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._until = time.monotonic() + BATCH_S
+        self._bytes = settings.max_response_bytes
+
+    def spent(self) -> RPCError | None:
+        """Return the error for all further calls once the budget is spent, else ``None``."""
+        if self._bytes <= 0:
+            return AnswerTooLarge()
+        return BatchTimedOut(BATCH_S) if time.monotonic() > self._until else None
+
+    def consume(self, size: int) -> bool:
+        """Take an answer of so many bytes from the budget; return true if it fits."""
+        self._bytes -= size
+        return self._bytes > 0
 
 
 class Permissions(NamedTuple):

@@ -34,13 +34,10 @@ from ..errors import (
 from ..signals import emit, rpc_called
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
-from .batch_budget import BatchBudget
-from .chain_view import BatchView, ChainView
-from .context import ANONYMOUS, Context, Permissions
-from .failures import as_rpc_error, to_rpc_error
+from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
 from .guard import OPEN, Guard, check_authorized
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Reply, Reproducible
+from .reply import Answer, Reply, Reproducible, as_rpc_error, to_rpc_error
 from .result_cache import CachedResult, ResultCache
 from .route import Route, RouteTable, StartedCall
 

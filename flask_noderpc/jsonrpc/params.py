@@ -1,4 +1,4 @@
-"""Parameters of a route: declared as a dataclass, read from a URI or from JSON."""
+"""Parameters of a route: declared as a dataclass, read from a query string or from JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,44 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from ..errors import ConfigurationError, InvalidParams
 from ..wire.dialect import ParamRules
 from ..wire.params import Bytes, Flag, Int64, ParamField, Text, Texts
-from .query import values_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+def values_of(query: bytes) -> Mapping[str, str]:
+    """Return the values in a query string, of a repeated name the first; raise
+    :exc:`~flask_noderpc.errors.InvalidParams` if it is not UTF-8."""
+    check_text("query string", query)
+    return dict(reversed(parse_qsl(query.decode(), keep_blank_values=True)))
+
+
+def check_text(what: str, escaped: bytes) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidParams` if unescaped bytes are not UTF-8."""
+    if escaped.isascii() and b"%" not in escaped:
+        return
+    # Werkzeug would leave such an escape as it is, and a transaction would be another.
+    if not (is_utf8(escaped) and is_utf8(unquote_to_bytes(escaped))):
+        raise not_utf8(what)
+
+
+def not_utf8(what: str) -> InvalidParams:
+    """Return the error for bytes that are not UTF-8."""
+    return InvalidParams(f"the {what} is no UTF-8; write other bytes as hex behind 0x")
+
+
+def is_utf8(text: bytes) -> bool:
+    """Return true if the bytes are UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

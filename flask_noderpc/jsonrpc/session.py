@@ -12,12 +12,11 @@ from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
 from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
-from .client_subscriptions import Subscription
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .route import StartedCall
-from .subscriptions import QueryHub
+from .subscriptions import QueryHub, Subscription
 from .websocket_session import WebSocketSession
 
 # CometBFT: the code of a notice that a subscription has ended.

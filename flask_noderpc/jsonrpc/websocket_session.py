@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from .client_subscriptions import ClientSubscriptions, Subscription
 from .context import Permissions
 from .dispatch import Dispatcher
-from .subscriptions import EventBuffers
+from .subscriptions import ClientSubscriptions, EventBuffers, Subscription
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)

@@ -18,11 +18,11 @@ from ..errors import BodyTooLarge, InvalidRequest, NodeRPCError
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.reply import Reply, Reproducible
 from ..mount import Mount
-from ..web.http import LOOPBACK
 from ..web.rule_conflicts import check_request
 from ..web.rules.admit import Admitted, Refusal, admit, admit_host, unreadable
 from ..web.rules.head import EVM, Head, Response
 from ..web.rules.render import add_headers, render, render_refusal
+from ..web.views import LOOPBACK
 
 _SIGNALS = (request_started, request_finished, request_tearing_down)
 

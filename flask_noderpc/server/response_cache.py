@@ -20,8 +20,8 @@ from typing import NamedTuple
 from ..jsonrpc.reply import Reproducible
 from ..lru import CacheMemory, LRUCache
 from ..signals import rpc_called
-from ..web.http import status_line
 from ..web.rules.head import Response
+from ..web.views import status_line
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000

@@ -24,8 +24,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
-from ..web.http import status_line
-from ..web.rules.client import client_key
+from ..web.rules.origin import client_key
+from ..web.views import status_line
 from .body import Body, InTurns
 from .direct import Answer, DirectAdapter
 from .head import HeadWriter

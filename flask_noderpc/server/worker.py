@@ -172,7 +172,7 @@ def _server(
     cache_bytes: int,
 ) -> NodeServer:
     from ..extension import mounts
-    from ..web.http import LOOPBACK
+    from ..web.views import LOOPBACK
     from .addresses import is_on_loopback
     from .direct import DirectAdapter
     from .prefix_middleware import PrefixMiddleware

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC
-from flask_noderpc.jsonrpc import batch_budget
+from flask_noderpc.jsonrpc import context
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
@@ -119,7 +119,7 @@ def test_calls_beyond_the_size_of_an_answer_are_refused() -> None:
 def test_calls_beyond_the_time_of_a_batch_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batch_budget, "BATCH_S", 1e-9)
+    monkeypatch.setattr(context, "BATCH_S", 1e-9)
     client = app().test_client()
 
     answers = client.post("/evm", json=[json.loads(CALL)] * 2).get_json()

@@ -11,8 +11,7 @@ import pytest
 from blinker import NamedSignal
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.jsonrpc.client_subscriptions import ClientSubscriptions, Subscription
-from flask_noderpc.jsonrpc.subscriptions import EventBuffers
+from flask_noderpc.jsonrpc.subscriptions import ClientSubscriptions, EventBuffers, Subscription
 from flask_noderpc.signals import (
     block_committed,
     rpc_called,

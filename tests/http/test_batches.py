@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc.jsonrpc import batch_budget
+from flask_noderpc.jsonrpc import context
 from flask_noderpc.testing.node import app_for
 
 from ..helpers.http import client_call, client_post
@@ -169,7 +169,7 @@ def test_the_limit_is_a_setting(backend: PeeredBackend) -> None:
 def test_calls_beyond_the_time_of_a_batch_are_refused(
     backend: PeeredBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_budget, "BATCH_S", 1e-9)
+    monkeypatch.setattr(context, "BATCH_S", 1e-9)
     client = app_for(backend).test_client()
 
     replies = client_post(client, '[{"id":1,"method":"health"},{"method":"x"},{"id":2}]').json

@@ -14,9 +14,8 @@ from flask_noderpc.jsonrpc.reply import Reply
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web.rules.admit import Admitted, Policy, Refusal, admit, admit_host
-from flask_noderpc.web.rules.cors import Cors
 from flask_noderpc.web.rules.head import Head
-from flask_noderpc.web.rules.origin import OriginPolicy
+from flask_noderpc.web.rules.origin import Cors, OriginPolicy
 from flask_noderpc.web.rules.render import render
 
 POLICY = Policy(

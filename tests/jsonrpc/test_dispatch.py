@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc import COMETBFT_ROUTES, MemoryBackend
 from flask_noderpc.cometbft import blocks
-from flask_noderpc.cometbft.heights import AtHeight
+from flask_noderpc.cometbft.blocks import AtHeight
 from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
 from flask_noderpc.jsonrpc.async_txs import AsyncTxs

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from ... import jsoncodec
 from ...errors import Busy, ResultNotFound
-from ...jsonrpc.client_subscriptions import Subscription
 from ...jsonrpc.context import Context, Permissions
 from ...jsonrpc.dispatch import Dispatcher, SessionMethods
 from ...jsonrpc.params import NoParams, Params, param
-from ...jsonrpc.subscriptions import EventBuffer, EventBuffers
+from ...jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
 from ...jsonrpc.websocket_session import WebSocketSession
 from ..codec.params import Id
 from ..errors import EvmError

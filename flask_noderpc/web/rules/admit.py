@@ -19,10 +19,8 @@ from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
-from .client import client_of
-from .cors import Cors
 from .head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, Response, plain_text
-from .origin import ANY, BROWSER_HEADERS, OriginPolicy
+from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy, client_of
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
 

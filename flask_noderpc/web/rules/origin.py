@@ -1,4 +1,4 @@
-"""Permissions of the sender of a request, by its address and its headers.
+"""Permissions of a client by its address and headers, and CORS headers as CometBFT's.
 
 Anybody may read a chain. But a page that somebody happens to open must not send
 transactions through a node that this browser can reach; on real nodes it can. Programs
@@ -10,14 +10,51 @@ Only programs of this machine may have its keys sign, and pages that may send tr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from ipaddress import ip_address
+from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...jsonrpc.context import Permissions
+from .head import Head
+
+
+@lru_cache
+def client_key(address: str) -> str:
+    """Return the key of the client that an address belongs to."""
+    host = _without_port(address)
+    if ":" not in host:
+        return host
+    try:
+        wide = IPv6Address(host)
+    except ValueError:
+        # What a proxy or a socket of the system calls it.
+        return host
+    # RFC 4291: a host with one address has the 64 bits behind the network's.
+    own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
+    return str(own)
+
+
+def _without_port(address: str) -> str:
+    # Some proxies name the port too, and each connection has another.
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def client_of(address: str, *, may_write: bool) -> str:
+    """Return the client that a request from an address counts for.
+
+    Pages of other sites that are open at an address are a client of their own: they take
+    nothing from the programs beside them.
+    """
+    key = client_key(address)
+    # Senders over a Unix socket have no address, and are not distinguished.
+    return key if may_write or not key else f"pages at {key}"
+
 
 ANY = "*"
 
@@ -186,3 +223,74 @@ def _name(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+_ASKED_METHOD = "Access-Control-Request-Method"
+_ASKED_HEADERS = "Access-Control-Request-Headers"
+# CometBFT: cors_allowed_methods.
+_METHODS = ("HEAD", "GET", "POST")
+_METHOD_FIELD, _HEADERS_FIELD = (
+    "HTTP_ACCESS_CONTROL_REQUEST_METHOD",
+    "HTTP_ACCESS_CONTROL_REQUEST_HEADERS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cors:
+    """Origins and headers that pages may use; without origins, no headers are sent.
+
+    An origin may have one ``*`` in it, such as ``https://*.example.com``.
+    """
+
+    origins: tuple[str, ...]
+    headers: tuple[str, ...]
+
+    def is_preflight(self, head: Head) -> bool:
+        """Return true if a browser asks what it may send."""
+        return bool(self.origins) and head.method == "OPTIONS" and _METHOD_FIELD in head.fields
+
+    def vary(self, head: Head) -> tuple[str, ...]:
+        """Return the headers by which the response varies."""
+        if not self.origins:
+            return ()
+        asked = (_ASKED_METHOD, _ASKED_HEADERS) if self.is_preflight(head) else ()
+        return ("Origin", *asked)
+
+    def headers_for(self, head: Head) -> Iterator[tuple[str, str]]:
+        """Yield the headers of the response, except ``Vary``."""
+        if not self.origins:
+            return
+        if not self.is_preflight(head):
+            if self._admits(head, head.method):
+                yield self._allowed_origin(head)
+            return
+        method, asked = head.fields[_METHOD_FIELD], head.fields.get(_HEADERS_FIELD)
+        if self._admits(head, method) and self._takes(asked):
+            yield self._allowed_origin(head)
+            yield "Access-Control-Allow-Methods", method
+            if asked:
+                yield "Access-Control-Allow-Headers", asked
+
+    def _admits(self, head: Head, method: str) -> bool:
+        origin = head.fields.get("HTTP_ORIGIN", "").lower()
+        known = any(_matches(origin, allowed.lower()) for allowed in self.origins)
+        # CometBFT: whatever is listed, a preflight may ask for OPTIONS.
+        return bool(origin) and known and method in (*_METHODS, "OPTIONS")
+
+    def _takes(self, asked: str | None) -> bool:
+        known = {name.lower() for name in self.headers}
+        names = {name.strip().lower() for name in (asked or "").split(",")} - {""}
+        return ANY in known or names <= known
+
+    def _allowed_origin(self, head: Head) -> tuple[str, str]:
+        shown = ANY if ANY in self.origins else head.fields["HTTP_ORIGIN"]
+        return "Access-Control-Allow-Origin", shown
+
+
+def _matches(origin: str, allowed: str) -> bool:
+    # Manually: fnmatch would take the brackets of an IPv6 address for a set of characters.
+    start, star, end = allowed.partition(ANY)
+    if not star:
+        return origin == allowed
+    is_long_enough = len(origin) >= len(start) + len(end)
+    return is_long_enough and origin.startswith(start) and origin.endswith(end)
