@@ -184,7 +184,7 @@ def _verify(backend: SQLiteBackend) -> None:
 
 def _check_chain(backend: SQLiteBackend) -> None:
     if not backend.has_chain():
-        from .backends.base.location import Location
+        from .backends.base.store import Location
 
         raise click.ClickException(f"{Location(backend.path).shown} holds no chain")
 
@@ -378,7 +378,7 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
     DATABASE is its SQLite file. The node may be running meanwhile.
     """
     from .backends.sqlite import SQLiteBackend
-    from .chain.applications.evm.head import BLOCKS_NEEDED, head
+    from .chain.applications.evm.state import BLOCKS_NEEDED, head
 
     path = _store_path(database, home)
     readable = _read_only(path)

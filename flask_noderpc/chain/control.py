@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..backends.base.control import Control
+from ..backends.base.capabilities import Control
 from ..backends.base.store import ChainStore
 from ..domain.evm import Overrides
 from ..domain.time import SECOND

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backends.base.application import Application, AppState, InitChain
-from ..backends.base.control import Control
-from ..backends.base.identity import check_identity
-from ..backends.base.store import FULL
+from ..backends.base.capabilities import Control
+from ..backends.base.store import FULL, check_identity
 from ..backends.sqlite import MempoolLimits, SQLiteBackend
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence

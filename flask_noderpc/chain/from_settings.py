@@ -25,7 +25,7 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     try:
         # Only this application needs the extra's packages.
         from .applications.evm.application import EvmApplication
-        from .applications.evm.runtime import EvmRuntime, ExecutionLimits
+        from .applications.evm.state import EvmRuntime, ExecutionLimits
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
     if find_spec("eth") is None:

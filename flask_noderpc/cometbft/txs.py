@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.mempool import Submission
+from ..backends.base.capabilities import Submission
 from ..domain.abci import TxResult
 from ..domain.rpc_results import (
     PendingCount,

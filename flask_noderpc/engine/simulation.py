@@ -36,7 +36,7 @@ from ..protocol.ethereum.transactions import encode
 from ..protocol.ethereum.trie import EMPTY_ROOT
 from .base import EvmEngine, Job, World
 from .tracers.base import OutputLimit
-from .tracers.transfers import TransferTracer
+from .tracers.call_tracer import TransferTracer
 
 # What the answer to a call takes beside its bytes, about; the same of a log, and of a block.
 _CALL_BYTES, _LOG_BYTES, _BLOCK_BYTES = 1024, 768, 2048

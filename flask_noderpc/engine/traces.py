@@ -12,8 +12,8 @@ from ..protocol.ethereum.crypto import keccak
 from ..protocol.ethereum.transactions import decode
 from .base import EvmEngine, Job, Tracer, World
 from .jobs import check
-from .tracers.access_list import AccessListTracer
 from .tracers.base import Deadline, MultiTracer, Origin, OutputLimit, TracerConfig
+from .tracers.prestate import AccessListTracer
 
 
 @dataclass(frozen=True, slots=True)

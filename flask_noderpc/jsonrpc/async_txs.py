@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.mempool import Submission
+from ..backends.base.capabilities import Submission
 from ..signals import async_tx_refused, emit
 
 log = logging.getLogger("flask_noderpc.mempool")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.version import ChainVersion
+from ..backends.base.reads import ChainVersion
 from ..errors import AnswerTooLarge, BatchTimedOut, RPCError
 from ..lru import CacheMemory
 from ..settings import Settings

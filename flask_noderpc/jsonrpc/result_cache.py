@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from ..backends.base.version import ChainVersion
+from ..backends.base.reads import ChainVersion
 from ..lru import CacheMemory, LRUCache
 from .params import Params
 from .route import Cache

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..backends.base.identity import check_identity
-from ..backends.base.location import Location
+from ..backends.base.store import Location, check_identity
 from ..backends.sqlite.identity import stored_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings

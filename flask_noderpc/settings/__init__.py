@@ -6,8 +6,14 @@ Each field of :class:`Settings` is one setting. Its key in ``app.config`` is
 that key. Nothing else in the package reads ``app.config``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ..errors import ConfigurationError, short_repr
 from .kinds import check_chain_id
-from .reading import SEE_LIST, no_setting, read_settings, similar_setting
 from .table import GROUPS, PREFIX, SETTINGS, Setting, Settings, by_group, settings_of
 
 __all__ = [
@@ -24,3 +30,52 @@ __all__ = [
     "settings_of",
     "similar_setting",
 ]
+
+
+SEE_LIST = "see docs/settings for the list"
+"""Hint for a name that resembles no setting."""
+
+
+def similar_setting(name: str) -> str | None:
+    """Return the name of the setting closest to a mistyped one."""
+    like = get_close_matches(name.lower(), [row.name for row in SETTINGS], 1)
+    return like[0] if like else None
+
+
+def no_setting(key: str) -> str:
+    """Return the error text for an unknown key, with the closest setting."""
+    # Without the prefix, which would make any two names similar.
+    like = similar_setting(key.removeprefix(PREFIX))
+    hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
+    return f"{key} is no setting; {hint}"
+
+
+def read_settings(
+    config: Mapping[str, object],
+    overrides: Mapping[str, object],
+    written: Mapping[str, str] | None = None,
+) -> Settings:
+    """Return the settings of a mount: its overrides, then ``app.config``, then defaults.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
+    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` maps
+    names of settings to what an error names instead: a flag, or a file and a name in it.
+    """
+    known = {row.key for row in SETTINGS}
+    given_keys = [key for key in config if key.startswith(PREFIX)]
+    for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
+        if key not in known:
+            raise ConfigurationError(no_setting(key))
+    values: dict[str, Any] = {}
+    for row in SETTINGS:
+        given = overrides.get(row.name)
+        if given is None:
+            given = config.get(row.key)
+        if given is None:
+            continue
+        try:
+            values[row.name] = row.read(given)
+        except ValueError as error:
+            place = (written or {}).get(row.name, row.key)
+            raise ConfigurationError(f"{place} = {short_repr(given)}: {error}") from None
+    return Settings(**values)

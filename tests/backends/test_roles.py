@@ -11,7 +11,7 @@ import pytest
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.backends.base.mempool import Mempool
+from flask_noderpc.backends.base.capabilities import Mempool
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import TxResult

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.genesis import app_state
-from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
-from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.evm.patches import Change, app_state, patch_tx
+from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.evm import Account, AccountOverride

@@ -6,7 +6,7 @@ import tracemalloc
 from dataclasses import replace
 
 from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 from tests.ethereum.signing import CHAIN_ID, sample
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from flask_noderpc.backends.base.application import BlockLimits
-from flask_noderpc.chain.applications.evm.pool import select_txs
+from flask_noderpc.chain.applications.evm.proposals import select_txs
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.domain.evm import Account
 from flask_noderpc.protocol.comet.chain_state import tx_bytes

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from flask_noderpc.chain.applications.evm import runtime
+from flask_noderpc.chain.applications.evm import state as runtime
 from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.genesis import app_state
-from flask_noderpc.chain.applications.evm.runtime import ExecutionLimits
+from flask_noderpc.chain.applications.evm.patches import app_state
+from flask_noderpc.chain.applications.evm.state import ExecutionLimits
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.engine.base import Job

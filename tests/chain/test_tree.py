@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.chain.applications.tree import (
+from flask_noderpc.chain.applications.merkle_kvstore import (
     Leaf,
     NodePruned,
     TreeState,

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
-from flask_noderpc.chain.applications.evm.head import EvmHead
+from flask_noderpc.chain.applications.evm.state import EvmHead
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.settings import SETTINGS, read_settings

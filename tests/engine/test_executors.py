@@ -17,8 +17,8 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.genesis import app_state
-from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.evm.patches import app_state
+from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.domain.evm import AccountOverride
 from flask_noderpc.engine.base import Job
 from flask_noderpc.engine.executors import Executors

@@ -10,7 +10,7 @@ from eth_account.signers.local import LocalAccount
 from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.runtime import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing.node import app_for

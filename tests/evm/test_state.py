@@ -11,7 +11,7 @@ import rlp
 from trie.hexary import HexaryTrie
 
 from flask_noderpc import EmbeddedChain, jsoncodec
-from flask_noderpc.chain.applications.evm import genesis
+from flask_noderpc.chain.applications.evm import patches
 from flask_noderpc.domain.evm import NO_CODE, NO_STORAGE
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.protocol.ethereum.crypto import keccak
@@ -154,7 +154,7 @@ def test_a_genesis_gives_accounts_all_that_they_may_have(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("app_state", [b"", b"{}", b'{"alloc":{}}', b'{"alloc":null}'])
 def test_a_genesis_may_have_no_accounts(app_state: bytes) -> None:
-    assert genesis.accounts(app_state) == {}
+    assert patches.accounts(app_state) == {}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_genesis_may_have_no_accounts(app_state: bytes) -> None:
 )
 def test_an_invalid_genesis_alloc_is_refused(tmp_path: Path, alloc: Any) -> None:
     with pytest.raises(ConfigurationError, match="accounts in alloc"):
-        genesis.accounts(jsoncodec.encode({"alloc": alloc}))
+        patches.accounts(jsoncodec.encode({"alloc": alloc}))
 
 
 def test_no_chain_begins_with_a_wrong_genesis(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.applications.evm.genesis import app_state
+from flask_noderpc.chain.applications.evm.patches import app_state
 from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.protocol.ethereum.crypto import to_checksum

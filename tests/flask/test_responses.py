@@ -12,7 +12,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
-from flask_noderpc.backends.base.network import Network
+from flask_noderpc.backends.base.capabilities import Network
 from flask_noderpc.cometbft import info
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import make_chain

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.backends.base.network import Network
+from flask_noderpc.backends.base.capabilities import Network
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.genesis import (

@@ -12,7 +12,7 @@ from ...domain.block import Commit, Evidence
 from ...domain.genesis import ConsensusParamsUpdate, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import NotSupported
-from .evm_state import EvmState, no_evm_state
+from .capabilities import EvmState, no_evm_state
 
 
 class AppState(Protocol):

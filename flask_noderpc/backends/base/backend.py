@@ -14,13 +14,17 @@ from ...domain.block import Evidence, LightClientAttackEvidence
 from ...domain.validator import ED25519, PublicKey, Validator
 from ...errors import NotFound
 from .application import ApplicationAccess
-from .control import Control, no_control
+from .capabilities import (
+    Control,
+    EvmIndex,
+    EvmState,
+    Mempool,
+    Network,
+    no_control,
+    no_evm_state,
+)
 from .evidence import EvidencePool
-from .evm_index import EvmIndex
-from .evm_state import EvmState, no_evm_state
 from .filters import Clock, Filters, MemoryFilters
-from .mempool import Mempool
-from .network import Network
 from .search import SearchedChain
 
 

@@ -1,16 +1,26 @@
-"""Reads of a chain: blocks, state, transactions, and the wait for new heights."""
+"""Reads of a chain: its version, blocks, state, transactions, and the wait for new heights."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import TxRecord
 from ...domain.validator import ValidatorSet
-from .version import ChainVersion
+
+
+class ChainVersion(NamedTuple):
+    """While it is equal, every answer that depends on the chain alone is the same."""
+
+    history: Hashable
+    """The same while blocks are added, and nothing that was there is changed or dropped."""
+    head: Hashable
+    """The latest block."""
 
 
 class ChainReads(ABC):

@@ -1,17 +1,67 @@
-"""A store that an embedded chain can be built on: a backend that takes blocks."""
+"""A store that an embedded chain can be built on: its location, its identity, its blocks."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit, Evidence
 from ...domain.genesis import Genesis
+from ...errors import ConfigurationError
 from ...protocol.comet.chain_state import ChainState
 from .application import AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The chain of a store."""
+
+    chain_id: str
+    application: str
+    """Its name; empty where it has none, and in stores that were made before it was stored."""
+
+
+def check_identity(
+    stored: Identity, path: str, application: str, chain_id: str | None = None
+) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` where a store holds the chain of
+    another application, or another chain than the one that is asked for."""
+    elsewhere = "or begin a new chain at another NODERPC_DATABASE (noderpc start: --home)"
+    if stored.application and application and stored.application != application:
+        raise ConfigurationError(
+            f"{path} holds chain {stored.chain_id!r} of the application"
+            f" {stored.application!r}, and NODERPC_APPLICATION is {application!r}: set it to"
+            f" {stored.application!r} to go on with that chain, {elsewhere}"
+        )
+    if chain_id is not None and chain_id != stored.chain_id:
+        raise ConfigurationError(
+            f"{path} holds chain {stored.chain_id!r}, and NODERPC_CHAIN_ID is {chain_id!r}:"
+            f" leave it out to go on with that chain, {elsewhere}"
+        )
+
+
+class Location:
+    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        uri = urlsplit(self.path) if self.path.startswith("file:") else None
+        # Made absolute once: the process may change its folder.
+        self.file = Path(unquote(uri.path) if uri else self.path).absolute()
+        self.folder = self.file.parent
+        self.options = dict(parse_qsl(uri.query)) if uri else {}
+
+    @property
+    def shown(self) -> str:
+        """The file's name for errors: as it was given, or that of the URI."""
+        return str(self.file) if self.path.startswith("file:") else self.path
+
 
 FULL = "the disk or the page limit is full, nothing was written"
 """Prefix of the error with which a full store refuses a write."""

@@ -36,15 +36,12 @@ from ..base.application import (
     Changes,
     InitChain,
 )
+from ..base.capabilities import EvmIndex, EvmState, Mempool
 from ..base.evidence import EvidencePool
-from ..base.evm_index import EvmIndex
-from ..base.evm_state import EvmState
 from ..base.filters import Filters
-from ..base.identity import Identity
-from ..base.mempool import Mempool
-from ..base.store import ChainStore, CommittedBlock, Lease, LeaseState
+from ..base.reads import ChainVersion
+from ..base.store import ChainStore, CommittedBlock, Identity, Lease, LeaseState
 from ..base.verify import verify_chain
-from ..base.version import ChainVersion
 from . import blocks, evidence, ledger, mempool, prune, rewind, state
 from . import lease as leases
 from . import search as index_search

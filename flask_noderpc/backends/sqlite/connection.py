@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ...errors import ConfigurationError, StoreError
-from ..base.location import Location
-from ..base.store import FULL
-from ..base.version import ChainVersion
+from ..base.reads import ChainVersion
+from ..base.store import FULL, Location
 from . import evm_index
 from . import lease as leases
 from .reader import Reader

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ... import jsoncodec
 from ...domain.ethereum import LogSearch
 from ...domain.search import SearchLimits
-from ..base.evm_index import EvmIndex
+from ..base.capabilities import EvmIndex
 from ..base.search import SearchedChain
 from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .process_handles import ProcessHandles

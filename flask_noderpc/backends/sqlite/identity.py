@@ -7,8 +7,7 @@ import sqlite3
 from contextlib import closing
 
 from ... import jsoncodec
-from ..base.identity import Identity
-from ..base.location import Location
+from ..base.store import Identity, Location
 
 
 class _Genesis(jsoncodec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..base.version import ChainVersion
+from ..base.reads import ChainVersion
 
 _VERSION = (
     "SELECT (SELECT max(number) FROM rewinds),"

@@ -2,17 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
-from ...backends.base.application import AppState, BlockRequest, Changes
-from ...domain.abci import AppInfo, QueryResult
+from ...backends.base.application import (
+    Application,
+    AppState,
+    BlockExecution,
+    BlockLimits,
+    BlockRequest,
+    Changes,
+    InitChain,
+)
+from ...domain.abci import AppInfo, Event, EventAttribute, QueryResult, TxResult
+from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorUpdate
 from ...errors import ConfigurationError, StoreError
 from ...protocol.protobuf import varint
 from . import validator_txs
-from .kv_base import KeyValueApplication
+from .validator_txs import VotingPowers
+
+# CometBFT 0.38: kvstore/code.go.
+CODE_INVALID_FORMAT = 2
+CODE_UNAUTHORIZED = 3
+
+_VALIDATOR = b"validator:"
+_HEIGHT = b"height"
+
+
+class KeyValueApplication(Application):
+    """Accepts pairs and validator updates; a subclass stores the pairs.
+
+    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. An update at which a real
+    node's application would stop its chain (the removal of an unknown or of the last
+    validator) fails with code 3 instead.
+    """
+
+    # A transaction's validity does not depend on the state.
+    rechecks = False
+
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+
+    @abstractmethod
+    def _begin(self, height: int) -> tuple[bytes, Changes]:
+        """Return app hash and records of the initial state, which has no pairs."""
+
+    @abstractmethod
+    def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
+        """Return app hash and records after a block that sets these pairs."""
+
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        app_hash, changes = self._begin(genesis.initial_height - 1)
+        updates = [ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators]
+        return InitChain(
+            app_hash=app_hash, changes={**changes, **self._validator_records(updates)}
+        )
+
+    def check_tx(self, tx: bytes) -> TxResult:
+        if tx.startswith(validator_txs.PREFIX):
+            valid = validator_txs.parse(tx) is not None
+        else:
+            valid = _is_pair(tx)
+        return TxResult(gas_wanted=1) if valid else TxResult(code=CODE_INVALID_FORMAT)
+
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
+        return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        powers = VotingPowers(block.next_validators)
+        for update in validator_txs.power_penalties(block):
+            powers.apply(update)
+        pairs: dict[bytes, bytes] = {}
+        results = []
+        for tx in block.txs:
+            code, log = _deliver(tx, powers, pairs)
+            results.append(TxResult(code=code, log=log, events=_events(tx)))
+        app_hash, changes = self._write(block, pairs)
+        updates = tuple(powers.updates.values())
+        return BlockExecution(
+            tx_results=tuple(results),
+            app_hash=app_hash,
+            validator_updates=updates,
+            changes={
+                **changes,
+                **self._validator_records(updates),
+                _HEIGHT: str(block.height).encode(),
+            },
+        )
+
+    def _number(self, key: bytes) -> int:
+        return int(self._state.get(key) or b"0")
+
+    def _height(self) -> int:
+        return self._number(_HEIGHT)
+
+    def _validator_records(self, updates: Sequence[ValidatorUpdate]) -> Changes:
+        return {
+            _VALIDATOR + update.pub_key.value: self._record(update) if update.power else None
+            for update in updates
+        }
+
+    def _record(self, update: ValidatorUpdate) -> bytes:
+        """Encode a validator as it is stored and returned by ``/val``."""
+        return validator_txs.record_038(update)
+
+    def _validator(self, key: bytes) -> QueryResult:
+        """Return the result of ``/val`` for a public key."""
+        return QueryResult(key=key, value=self._state.get(_VALIDATOR + key) or b"")
+
+
+def _deliver(tx: bytes, powers: VotingPowers, pairs: dict[bytes, bytes]) -> tuple[int, str]:
+    """Apply a transaction to ``powers`` or ``pairs``, and return its code and log."""
+    if not tx.startswith(validator_txs.PREFIX):
+        key, _, value = tx.partition(b"=")
+        pairs[key] = value
+        return 0, ""
+    update = validator_txs.parse(tx)
+    if update is None:
+        return CODE_INVALID_FORMAT, "not a validator update"
+    error = powers.apply(update)
+    return (0, "") if error is None else (CODE_UNAUTHORIZED, error)
+
+
+def _is_pair(tx: bytes) -> bool:
+    counts = (tx.count(b"="), tx.count(b":"))
+    if counts not in ((1, 0), (0, 1)):
+        return False
+    separator = b"=" if counts[0] else b":"
+    return not tx.startswith(separator) and not tx.endswith(separator)
+
+
+def _events(tx: bytes) -> tuple[Event, ...]:
+    parts = tx.split(b"=")
+    # CometBFT 0.38: with more equal signs, as of a key in base64, both are the whole tx.
+    key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
+    return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
+
+
+def _event(creator: bytes, key: bytes) -> Event:
+    return Event(
+        "app",
+        (
+            EventAttribute(b"creator", creator),
+            EventAttribute(b"key", key),
+            EventAttribute(b"index_key", b"index is working"),
+            EventAttribute(b"noindex_key", b"index is working", index=False),
+        ),
+    )
+
 
 _PAIR = b"pair:"
 _SIZE = b"size"

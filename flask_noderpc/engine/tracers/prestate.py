@@ -1,18 +1,20 @@
-"""The accounts that a transaction needs, as they were before it; or what it changed of them.
+"""The accounts that a transaction needs or changes, and its access list.
 
-geth: eth/tracers/native/prestate.go.
+geth: eth/tracers/native/prestate.go, eth/tracers/logger/access_list_tracer.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ...domain.ethereum import AccessListEntry
 from ...domain.evm import NO_CODE, Environment, Message, Outcome
 from ...protocol.ethereum.crypto import authority_of
 from ...protocol.ethereum.execution import created_address
 from .. import base
-from ..base import Frame, Step, World
+from ..base import Frame, Step, Tracer, World
 from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
 _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
@@ -167,3 +169,36 @@ def _shown(seen: _Seen) -> dict[str, Any]:
 
 def _words(slots: dict[int, int]) -> dict[str, str]:
     return {word(slot): word(value) for slot, value in slots.items()}
+
+
+class AccessListTracer(Tracer):
+    """Gathers what is touched; ``excluded`` are there anyway, but for their slots."""
+
+    def __init__(self, excluded: frozenset[bytes], known: Iterable[AccessListEntry]) -> None:
+        self._excluded = excluded
+        self._slots: dict[bytes, set[bytes]] = {}
+        for entry in known:
+            self._touch(entry.address)
+            if entry.storage_keys:
+                self._slots.setdefault(entry.address, set()).update(entry.storage_keys)
+
+    def _touch(self, address: bytes) -> None:
+        if address not in self._excluded:
+            self._slots.setdefault(address, set())
+
+    def step(self, step: Step) -> None:
+        op = step.op
+        if op in base.OF_STORAGE and (stack := step.stack()):
+            self._slots.setdefault(step.frame.to, set()).add(stack[-1].to_bytes(32))
+        elif op in base.OF_ACCOUNT and (stack := step.stack()):
+            self._touch(base.address_of(stack[-1]))
+        elif op in base.OF_CALL and len(stack := step.stack()) > 1:
+            self._touch(base.address_of(stack[-2]))
+
+    @property
+    def entries(self) -> tuple[AccessListEntry, ...]:
+        """The list, in order."""
+        return tuple(
+            AccessListEntry(address, tuple(sorted(slots)))
+            for address, slots in sorted(self._slots.items())
+        )

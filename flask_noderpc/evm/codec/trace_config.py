@@ -12,8 +12,7 @@ from typing import Any
 
 from ...domain.evm import BlockChanges, Overrides
 from ...engine.tracers.base import TracerConfig
-from ...engine.tracers.call_tracer import CallTracer
-from ...engine.tracers.flat_calls import FlatCalls
+from ...engine.tracers.call_tracer import CallTracer, FlatCalls
 from ...engine.tracers.others import FourByte, Mux, Noop
 from ...engine.tracers.prestate import Prestate
 from ...engine.tracers.struct_logger import StructLogger

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ...backends.base.control import Control
+from ...backends.base.capabilities import Control
 from ...errors import NotSupported, TxRejected, ValueNotAllowed
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from zlib import crc32
 
-from ...backends.base.evm_state import EvmState
+from ...backends.base.capabilities import EvmState
 from ...domain.ethereum import Block, Header, PlainNumber
 from ...domain.evm import PRECOMPILES, AccountProof, SlotProof
 from ...errors import NotSupported, ResultNotFound

@@ -18,7 +18,7 @@ from ....backends.base.application import (
     InitChain,
     SenderNonce,
 )
-from ....backends.base.evm_state import EvmState
+from ....backends.base.capabilities import EvmState
 from ....domain.abci import AppInfo, Event, QueryResult, TxResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
@@ -37,12 +37,18 @@ from ....protocol.comet.hashes import tx_hash
 from ....protocol.ethereum import accounts, validity
 from ....protocol.ethereum.ethermint import COINBASE, Layout, Run, event, tx_events
 from ....protocol.ethereum.transactions import decode
-from . import genesis as evm_genesis
-from .head import BLOCKS_NEEDED, INITIAL_BASE_FEE, EvmHead, head, head_records, undo_changes
+from . import patches as evm_genesis
 from .patches import LaterBlockChanges, change_of, is_patch
-from .pool import select_txs
-from .proposal_backoff import Backoff
-from .runtime import EvmRuntime
+from .proposals import Backoff, select_txs
+from .state import (
+    BLOCKS_NEEDED,
+    INITIAL_BASE_FEE,
+    EvmHead,
+    EvmRuntime,
+    head,
+    head_records,
+    undo_changes,
+)
 
 BLOCK_GAS = 15_000_000
 """Default gas limit of a block: some seconds of the engine's time."""

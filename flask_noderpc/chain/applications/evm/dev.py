@@ -7,7 +7,7 @@ import logging
 from ....domain.ethereum import ETHER
 from ....domain.genesis import Genesis
 from ....protocol.ethereum.crypto import DEV_KEYS, to_checksum
-from . import genesis as evm_genesis
+from . import patches as evm_genesis
 
 # hardhat and anvil: the balance of each development account.
 _BALANCE = 10_000 * ETHER

@@ -10,11 +10,11 @@ import os
 import sys
 
 from ....backends.sqlite import SQLiteBackend
+from ....engine.process import serve
 from ....engine.pyevm import PyEvm
-from ....engine.worker import serve
 from ....errors import BlockNotFound, HeightNotAvailable
 from ....lru import CacheMemory
-from .node_store import CachedNodeStore
+from .state import CachedNodeStore
 
 
 class SQLiteNodeStore(CachedNodeStore):

@@ -1,0 +1,296 @@
+"""Optional capabilities of a backend: mempool, network, development control and EVM."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...domain.abci import TxResult
+from ...domain.ethereum import LogSearch
+from ...domain.evm import Overrides
+from ...domain.network import NetInfo, NodeInfo
+from ...domain.rpc_results import PendingCount, PendingTxs
+from ...domain.search import Page, Search, SearchLimits, Term
+from ...domain.validator import ED25519, PublicKey
+from ...engine.base import Job
+from ...errors import NotSupported
+from .search import SearchedChain
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A transaction on its way to where it waits for a block."""
+
+    check: TxResult
+    """The result of the application's check."""
+    wait: Callable[[], TxResult]
+    """Returns the check once the transaction is pending; raises if it can't be. To be called
+    once."""
+    is_stored: Callable[[float], bool] = lambda seconds: True
+    """Returns true as soon as :attr:`wait` would not wait, or false so many seconds on."""
+
+
+class Mempool:
+    """Pending transactions. The default is empty and accepts none."""
+
+    def submit(self, tx: bytes) -> TxResult:
+        """The application's check; when its code is 0 the transaction now waits.
+
+        Raise :exc:`~flask_noderpc.errors.TxRejected` or
+        :exc:`~flask_noderpc.errors.MempoolFull`.
+        """
+        raise NotSupported("this backend does not take transactions")
+
+    def begin_submit(self, tx: bytes) -> Submission:
+        """Check a transaction as :meth:`submit` does, and have it stored meanwhile; raise what
+        is known at once. The default stores it first."""
+        check = self.submit(tx)
+        return Submission(check, lambda: check)
+
+    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
+        """Submit a transaction that this node made, which its application may accept unsigned
+        and as large as fits a block.
+
+        Unless it ``replaces``, it must be the first in its place; raise
+        :exc:`~flask_noderpc.errors.PlaceTaken`.
+        """
+        raise NotSupported("this backend takes no transactions of its own")
+
+    def pending(self, limit: int) -> PendingTxs:
+        """At most ``limit`` waiting transactions, oldest first."""
+        return PendingTxs(0, 0, ())
+
+    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
+        """The waiting transaction that Ethereum's clients know by a hash, where that can be
+        looked up; the default can't."""
+        return None
+
+    def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        """At most ``limit`` waiting transactions of a sender who can use each place once, in
+        the order of the places; the default knows no senders."""
+        return ()
+
+    def pending_count(self) -> PendingCount:
+        """Return the number of pending transactions, and their bytes."""
+        return PendingCount(0, 0)
+
+    def latest_pending(self) -> int:
+        """The cursor of the newest transaction that has waited; 0 before the first."""
+        return 0
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """At most ``limit`` waiting transactions that came after a cursor, each with its
+        own cursor, oldest first; 0 is before all."""
+        return ()
+
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """The same with those that are in a block by now, where the backend remembers them;
+        the default knows what still waits alone."""
+        return self.pending_after(cursor, limit)
+
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        """Wait for one after a cursor, ``timeout`` seconds at most; return true if there is."""
+        threading.Event().wait(timeout)
+        return False
+
+    def flush(self) -> None:
+        """Forget all that waits, and what was seen before."""
+        raise NotSupported("this backend has no mempool")
+
+
+NO_NODE_ID = bytes(20)
+NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
+
+
+class Network:
+    """The node and its peers. The default is a node without peers."""
+
+    def __init__(self, chain_id: Callable[[], str]) -> None:
+        self._chain_id = chain_id
+        self.info: NodeInfo | None = None
+        """Node info of ``status``; one with the chain id alone if not set."""
+        self.key: PublicKey | None = None
+        """The node's validator key, if it has one."""
+
+    def node_info(self) -> NodeInfo:
+        """Return the node info."""
+        return self.info or NodeInfo(id=NO_NODE_ID, network=self._chain_id())
+
+    def net_info(self) -> NetInfo:
+        """Return the peers."""
+        return NetInfo()
+
+    def validator_key(self) -> PublicKey:
+        """The node's own validator key; 32 zero bytes when it has none."""
+        return self.key or NO_VALIDATOR_KEY
+
+    def catching_up(self) -> bool:
+        """Return true while blocks are fetched from peers."""
+        return False
+
+    def dial_seeds(self, addresses: Sequence[str]) -> None:
+        """Begin to ask these nodes, each ``id@host:port``, for others."""
+        raise NotSupported("this node stands alone, it dials nobody")
+
+    def dial_peers(
+        self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
+    ) -> None:
+        """Begin to connect to these nodes, each ``id@host:port``."""
+        raise NotSupported("this node stands alone, it dials nobody")
+
+
+class Control(ABC):
+    """Control of a development chain; times are in seconds.
+
+    Those that no chain has raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
+    """
+
+    @abstractmethod
+    def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
+        """Make blocks now, the first at a time, the others ``step`` apart; the last height."""
+
+    @abstractmethod
+    def snapshot(self) -> int:
+        """Remember where the chain stands, under a number."""
+
+    @abstractmethod
+    def revert(self, number: int) -> bool:
+        """Take the chain back to a snapshot, which is gone then as are those after it;
+        whether there was one."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Take the chain back to its genesis."""
+
+    @abstractmethod
+    def shift(self, seconds: int) -> int:
+        """Let time pass; how far the clock is ahead of the machine's by now."""
+
+    @abstractmethod
+    def set_time(self, time: int) -> int:
+        """Let it be some time; how far the clock is ahead then."""
+
+    @abstractmethod
+    def set_next_time(self, time: int) -> None:
+        """Give the next block a time, and let time go on from there; raise
+        :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
+
+    @abstractmethod
+    def set_step(self, seconds: int | None) -> None:
+        """Let each block be so long after the last; ``None`` goes by the clock."""
+
+    @abstractmethod
+    def set_interval(self, seconds: float | None) -> None:
+        """Make blocks so often; ``None`` makes none but by :meth:`mine`."""
+
+    @abstractmethod
+    def set_automine(self, on: bool) -> None:
+        """Make a block as soon as a transaction waits, or none but by :meth:`mine`."""
+
+    @abstractmethod
+    def automines(self) -> bool:
+        """Return true if blocks are made as soon as a transaction is pending, as far as this
+        process knows; does not block."""
+
+    @abstractmethod
+    def patch(self, overrides: Overrides) -> None:
+        """Change accounts manually, in a separate block."""
+
+    @abstractmethod
+    def set_base_fee(self, fee: int) -> None:
+        """Give the block after the next a base fee; the next is made for it, and empty."""
+
+    @abstractmethod
+    def set_coinbase(self, address: bytes) -> None:
+        """Let an account have the tips of later blocks, in the same way."""
+
+    @abstractmethod
+    def set_gas_limit(self, limit: int) -> None:
+        """Let later blocks have a gas limit, in the same way."""
+
+    @abstractmethod
+    def load_state(self, dump: bytes) -> None:
+        """Make the state that of a dump, in a block of its own."""
+
+    @abstractmethod
+    def drop(self, txs: tuple[bytes, ...]) -> None:
+        """Forget waiting transactions."""
+
+
+def no_control() -> NotSupported:
+    """Return the error of a chain without development control."""
+    return NotSupported(
+        "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
+    )
+
+
+# One that did not fit its block may be in a later one again.
+_MAX_PLACES = 10
+
+
+class EvmIndex:
+    """Heights of blocks that may have an Ethereum transaction, or certain logs.
+
+    The caller reads these blocks: a height too many costs time, and one too few hides a
+    result. The defaults know as little as any backend does; one with an index of its
+    own does better.
+    """
+
+    def __init__(self, chain: SearchedChain) -> None:
+        self._chain = chain
+
+    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
+        """Return heights that may have the transaction, newest first; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        # Ethermint: the hash stands in the event in small letters.
+        term = Term("ethereum_tx.ethereumTxHash", equals=f"0x{tx_hash.hex()}")
+        found = self._chain.search_txs(Search((term,)), Page(0, _MAX_PLACES, True), limits)
+        return tuple(dict.fromkeys(record.height for record in found.txs))
+
+    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
+        """Return heights that may have such logs, lowest first; raise ``SearchTooCostly``."""
+        return range(wanted.low, wanted.high + 1)
+
+
+T = TypeVar("T")
+
+
+class EvmState(ABC):
+    """The Ethereum state of a chain at its heights, and an engine beside it."""
+
+    initial_base_fee = 0
+    """That of the genesis, in wei for a unit of gas."""
+
+    @abstractmethod
+    def root(self, height: int) -> bytes:
+        """The root of the state after a block, 0 for the genesis; raise
+        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+
+    @abstractmethod
+    def record(self, digest: bytes) -> bytes | None:
+        """A node of the state's trees, or a code, by its hash."""
+
+    @abstractmethod
+    def run(self, job: Job[T], client: str = "") -> T:
+        """Return the result of a job, within its time limit; raise
+        :exc:`~flask_noderpc.errors.ExecutionFailed`.
+
+        ``client`` is the client that the job counts for, where a limit is divided fairly.
+        """
+
+    def start(self, *, calls: bool, blocks: bool) -> None:
+        """Start in the background what runs code, before there is any to run.
+
+        The default has nothing to start.
+        """
+
+
+def no_evm_state() -> NotSupported:
+    """Return the error of a backend without Ethereum state."""
+    return NotSupported(
+        "the backend has no Ethereum state: accounts can't be read and no code can be run here",
+        "NODERPC_APPLICATION = 'evm' is a chain that has",
+    )
