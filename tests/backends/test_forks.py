@@ -259,5 +259,8 @@ os._exit(0)
 """
 
 
-def test_forks_among_many_reads_and_searches_are_quick_and_whole(path: Path) -> None:
-    assert run(CROWDED, path, 300) == ("done\n", "", 0)
+@pytest.mark.parametrize("forks", [20, pytest.param(300, marks=pytest.mark.integration)])
+def test_forks_among_many_reads_and_searches_are_quick_and_whole(
+    path: Path, forks: int
+) -> None:
+    assert run(CROWDED, path, forks) == ("done\n", "", 0)

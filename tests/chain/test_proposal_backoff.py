@@ -72,6 +72,7 @@ def slow(nonce: int = 0) -> bytes:
     )
 
 
+@pytest.mark.integration
 def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain: EmbeddedChain,
 ) -> None:
@@ -81,12 +82,12 @@ def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     for nonce in range(OTHERS):
         assert chain.mempool.submit(transfer(nonce, OTHER)).code == 0
     chain.block_scheduler().start()
-    until(lambda: chain.mempool.pending(100).total == 1, "the others are mined", 60)
+    until(lambda: chain.mempool.pending(100).total == 1, "the others are mined")
     assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == (OTHERS)
     again = chain.mempool.submit(slow())
     assert (again.code, again.log) == (1, "the transaction takes longer than a block may")
     assert chain.mempool.submit(transfer(0)).code == 0
-    until(lambda: chain.mempool.pending(100).total == 0, "its sender's others are mined", 60)
+    until(lambda: chain.mempool.pending(100).total == 0, "its sender's others are mined")
 
 
 def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: EmbeddedChain) -> None:

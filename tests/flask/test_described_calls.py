@@ -30,7 +30,7 @@ IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
 INVALID_PARAMS = -32602
 
 made_up = settings(
-    max_examples=200 if IS_LONG else 10,
+    max_examples=200 if IS_LONG else 5,
     derandomize=not IS_LONG,
     database=None,
     deadline=None,
