@@ -27,6 +27,21 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, lambda *_: None)
 
 
+# A test waits half of its time: for the disk, a thread, a process or a deadline.
+MORE_WORKERS = 4
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Let ``-n auto`` start up to twice as many workers as there are cores."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    # Those that it may use; not every system tells.
+    usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    cores = len(usable(0))
+    return cores + min(cores, MORE_WORKERS)
+
+
 # Their tests start other programs, attack or kill nodes, or race for long.
 INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "server"}
 
