@@ -31,7 +31,7 @@ from ..protocol.ethereum.crypto import ORDER
 from ..protocol.ethereum.validity import floor_gas, initcode_gas, intrinsic_gas
 from .base import EvmEngine, NodeStore, Tracer, World
 from .pyevm_code import Computation
-from .pyevm_errors import error_text
+from .pyevm_precompiles import error_text
 
 _CREATES = Address(b"")
 _ANCESTORS = 256

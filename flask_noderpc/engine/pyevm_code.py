@@ -14,8 +14,7 @@ from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
 from .base import SSTORE, Tracer
-from .pyevm_errors import TEXTS, error_text, missing_gas
-from .pyevm_precompiles import precompiles
+from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
 _SELFDESTRUCT = 0xFF
 _CREATE2 = 0xF5

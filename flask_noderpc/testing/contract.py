@@ -18,7 +18,7 @@ from functools import cache
 import pytest
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.search import scan_blocks, scan_txs
+from ..backends.base.reads import scan_blocks, scan_txs
 from ..backends.base.verify import verify_chain
 from ..domain.ethereum import LogSearch
 from ..domain.search import Bound, FilterKind, Page, PolledFilter, Search, SearchLimits, Term

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc.domain.validator import SECP256K1, PublicKey
 from flask_noderpc.protocol.comet import keys
-from flask_noderpc.protocol.comet.secp256k1 import ripemd160, ripemd160_py
+from flask_noderpc.protocol.comet.keys import ripemd160, ripemd160_py
 
 # crypto/secp256k1: GenPrivKeySecp256k1([]byte("flask-noderpc")), its Sign([]byte("message")).
 KEY = PublicKey(

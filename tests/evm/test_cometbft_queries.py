@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.backends.base.search import SearchedChain
+from flask_noderpc.backends.base.reads import SearchedChain
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import TO
 from tests.helpers.websocket import WebSocketClient

@@ -25,7 +25,7 @@ from .capabilities import (
 )
 from .evidence import EvidencePool
 from .filters import Clock, Filters, MemoryFilters
-from .search import SearchedChain
+from .reads import SearchedChain
 
 
 class ChainBackend(SearchedChain):

@@ -17,7 +17,7 @@ from ...domain.search import Page, Search, SearchLimits, Term
 from ...domain.validator import ED25519, PublicKey
 from ...engine.base import Job
 from ...errors import NotSupported
-from .search import SearchedChain
+from .reads import SearchedChain
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ... import jsoncodec
 from ...domain.ethereum import LogSearch
 from ...domain.search import SearchLimits
 from ..base.capabilities import EvmIndex
-from ..base.search import SearchedChain
+from ..base.reads import SearchedChain
 from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .process_handles import ProcessHandles
 
