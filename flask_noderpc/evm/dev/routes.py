@@ -1,20 +1,24 @@
-"""Rows of the development methods, each under all its names.
+"""Rows of the development methods, each under all its names; those that inform or are refused.
 
 Callers on this machine alone may use them, as they may have it sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
 
+from ...domain.ethereum import Block, PlainNumber
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams
 from ...jsonrpc.route import Route, RouteTable
+from ..codec.params import Tag
+from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams
-from ..execution.state import UnreadParams
-from . import control, info, signing, state
-from . import info as dev_info
+from ..execution.state import UnreadParams, block_of
+from ..queries import fees, node
+from ..reader import reader
+from . import control, signing, state
 from .control import (
     MineManyParams,
     MineParams,
@@ -24,6 +28,79 @@ from .control import (
     TransactionHashParams,
 )
 from .state import BalanceParams, CodeParams, NonceParams, StorageWordParams
+
+_NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
+
+
+def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """The latest block, the fork, and what blocks are made with."""
+    header = _latest(ctx).header
+    return {
+        "currentBlockNumber": header.number,
+        "currentBlockTimestamp": header.timestamp,
+        "currentBlockHash": header.hash,
+        "hardFork": "prague",
+        "transactionOrder": "fees",
+        "environment": {
+            "baseFee": fees.base_fee(ctx, params),
+            "chainId": ctx.settings.evm_chain_id,
+            "gasLimit": header.gas_limit,
+            "gasPrice": fees.gas_price(ctx, params),
+        },
+        "forkConfig": _NO_FORK,
+    }
+
+
+def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """Return chain id and latest block; the hash of block 0 distinguishes chains."""
+    header = _latest(ctx).header
+    genesis = reader(ctx).at(0)
+    return {
+        "clientVersion": node.client_version(ctx, params),
+        "chainId": PlainNumber(ctx.settings.evm_chain_id),
+        "instanceId": genesis.header.hash if genesis else header.hash,
+        "latestBlockNumber": PlainNumber(header.number),
+        "latestBlockHash": header.hash,
+    }
+
+
+def _latest(ctx: Context) -> Block:
+    return block_of(ctx, Tag.LATEST)
+
+
+_REASONS = (
+    (
+        ("setMinGasPrice",),
+        "the base fee is the least (EIP-1559): setNextBlockBaseFeePerGas sets it",
+    ),
+    (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
+    (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
+    (("setRpcUrl",), "the chain of another node can't be taken over here"),
+    (("setLoggingEnabled",), "the host's logging decides what is logged"),
+    (("reorg", "rollback"), "evm_snapshot and evm_revert take blocks back"),
+)
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for names, reason in _REASONS:
+        for name in names:
+            yield f"anvil_{name}", reason
+            yield f"hardhat_{name}", reason
+
+
+REASONS: Mapping[str, str] = dict(_reasons())
+"""Why each of them is not here."""
+
+
+def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
+    """Return a handler that refuses a method."""
+
+    def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
+        """Refused: it would make the chain another than its blocks say."""
+        raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
+
+    return refuse
+
 
 _ROWS = (
     (("evm_mine", "anvil_evmMine"), control.mine, MineParams, str),
@@ -78,8 +155,8 @@ _ROWS = (
     ),
     (("anvil_dropAllTransactions",), control.drop_all, NoParams, bool),
     (("anvil_removePoolTransactions",), control.drop_of, control.SenderParams, bool),
-    (("anvil_nodeInfo",), dev_info.node_info, NoParams, dict),
-    (("hardhat_metadata", "anvil_metadata"), dev_info.metadata, NoParams, dict),
+    (("anvil_nodeInfo",), node_info, NoParams, dict),
+    (("hardhat_metadata", "anvil_metadata"), metadata, NoParams, dict),
 )
 
 
@@ -87,8 +164,8 @@ def _rows() -> Iterator[Route[Any]]:
     for names, call, params, result in _ROWS:
         for name in names:
             yield Route(name, call, params, result, writes=True, signs=True)
-    for name in info.REASONS:
-        yield Route(name, info.refusing(name), UnreadParams, str, writes=True, signs=True)
+    for name in REASONS:
+        yield Route(name, refusing(name), UnreadParams, str, writes=True, signs=True)
 
 
 CONTROL_ROUTES = tuple(_rows())

@@ -17,8 +17,7 @@ from ...domain.evm import (
     Overrides,
 )
 from ...engine.base import Job, reason
-from ...engine.jobs import Call, Estimate
-from ...engine.traces import ListAccess
+from ...engine.jobs import Call, Estimate, ListAccess
 from ...errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param

@@ -12,7 +12,7 @@ from ... import jsoncodec
 from ...domain.ethereum import Block, BlockView, Header
 from ...domain.evm import CallArgs, Overrides
 from ...engine.base import Job
-from ...engine.traces import TraceBlock, TraceCall, Tracing
+from ...engine.jobs import TraceBlock, TraceCall, Tracing
 from ...errors import ExecutionTimedOut, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param

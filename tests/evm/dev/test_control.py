@@ -16,8 +16,7 @@ from web3 import HTTPProvider, Web3
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
 from flask_noderpc.domain.genesis import BlockParams
-from flask_noderpc.evm.dev.info import REASONS
-from flask_noderpc.evm.dev.routes import CONTROL_ROUTES
+from flask_noderpc.evm.dev.routes import CONTROL_ROUTES, REASONS
 from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
