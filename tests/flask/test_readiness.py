@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -81,13 +82,16 @@ def test_readyz_reports_an_expired_lease(tmp_path: Path) -> None:
         with closing(EmbeddedChain(database, produce=False)) as other:
             assert asked(other).status_code == 200
 
-            expire(database, seconds=2)
+            # A lease that has just lapsed may be acquired by another at any time.
+            expire(database, seconds=0)
             assert asked(other).status_code == 200
 
             expire(database, seconds=100)
             answer = asked(other)
             assert answer.status_code == 503
-            assert "its lease lapsed 100 seconds ago" in answer.text
+            found = re.search(r"its lease lapsed (\d+) seconds ago", answer.text)
+            assert found
+            assert int(found[1]) >= 100
 
 
 def test_a_read_only_copy_is_ready_without_producer(tmp_path: Path) -> None:
