@@ -15,6 +15,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
+from tests.helpers.until import PATIENCE
 
 from .contracts import GWEI, alloc
 
@@ -26,7 +27,7 @@ class Running:
         self,
         folder: Path,
         *,
-        call_s: float = 30.0,
+        call_s: float = 4 * PATIENCE,
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
         app_state: Any = None,
@@ -52,27 +53,27 @@ class Running:
             raise
         names = "eth,net,web3,txpool,debug"
         # A busy machine may be slow.
-        settings = {"evm_api": names, "evm_timeout": 60, **settings}
+        settings = {"evm_api": names, "evm_timeout": 4 * PATIENCE, **settings}
         app = app_for(self.chain, json_rpc_enable=True, **settings)
         self._client = app.test_client()
 
     def close(self) -> None:
         self.chain.close()
 
-    def _reply(self, method: str, params: tuple[Any, ...]) -> dict[str, Any]:
+    def reply(self, method: str, params: tuple[Any, ...]) -> dict[str, Any]:
         call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         reply: dict[str, Any] = self._client.post("/evm", json=call).get_json()
         return reply
 
     def ask(self, method: str, *params: Any) -> Any:
         """A result."""
-        reply = self._reply(method, params)
+        reply = self.reply(method, params)
         assert "result" in reply, reply
         return reply["result"]
 
     def error(self, method: str, *params: Any) -> dict[str, Any]:
         """An error."""
-        reply = self._reply(method, params)
+        reply = self.reply(method, params)
         assert "error" in reply, reply
         found: dict[str, Any] = reply["error"]
         return found

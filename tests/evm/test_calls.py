@@ -373,15 +373,16 @@ def test_a_fee_below_the_base_fee_is_refused(node: Running) -> None:
 
 
 def test_an_endless_loop_ends(tmp_path: Path) -> None:
-    # Time enough for the last call, also in a new process on a busy machine.
-    node = Running(tmp_path, call_s=1.5, evm_gas_cap=1 << 40, evm_timeout=1.5)
+    node = Running(tmp_path, call_s=1, evm_gas_cap=1 << 40, evm_timeout=1)
     try:
         for method in ("eth_call", "eth_estimateGas"):
             unlimited = {"to": LOOPS, "gas": hex(1 << 40)}
             assert node.error(method, unlimited, "latest")["message"] == (
-                "execution aborted (timeout = 1.5s) (NODERPC_EVM_TIMEOUT gives it more seconds)"
+                "execution aborted (timeout = 1s) (NODERPC_EVM_TIMEOUT gives it more seconds)"
             )
-        assert node.ask("eth_call", {"to": ECHO, "data": "0x12"}) == "0x12"
+        call = {"to": ECHO, "data": "0x12"}
+        # On a busy machine it may take longer too.
+        until(lambda: node.reply("eth_call", (call,)).get("result") == "0x12", "an answer")
     finally:
         node.close()
 

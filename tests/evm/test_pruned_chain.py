@@ -18,6 +18,7 @@ from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
 
 from .chain import TOPIC_A, emitting, ethereum_chain, transfer
 from .transports import Say, posting
@@ -169,7 +170,7 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
         "database": tmp_path / "chain.db",
         "application": "evm",
         "dev": True,
-        "evm_timeout": 60,
+        "evm_timeout": 4 * PATIENCE,
     }
     NodeRPC(app, json_rpc_enable=True, produce=False, retain_blocks=257, **settings)
     chain = mounts(app)["noderpc"].backend

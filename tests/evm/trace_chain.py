@@ -18,6 +18,7 @@ from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, sender, signed
+from tests.helpers.until import PATIENCE
 
 from .contract import CODE
 
@@ -73,6 +74,7 @@ def transaction(nonce: int, **fields: Any) -> bytes:
 def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     """A node whose first block has the two contracts."""
     path = folder / "noderpc.db"
+    settings = {"evm_timeout": 4 * PATIENCE, **settings}
     own = Settings(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,

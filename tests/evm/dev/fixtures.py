@@ -10,6 +10,7 @@ from web3 import Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.extension import mounts
+from tests.helpers.until import PATIENCE
 
 FIRST = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 STRANGER = Web3.to_checksum_address("0x" + "77" * 20)
@@ -31,7 +32,7 @@ def dev_app(folder: Path, **settings: Any) -> Flask:
     app = Flask("dev", instance_path=str(folder))
     node = {"application": "evm", "dev": True, "json_rpc_enable": True, "produce": False}
     # A busy machine may be slow.
-    NodeRPC(app, **{**node, "evm_timeout": 60, **settings})
+    NodeRPC(app, **{**node, "evm_timeout": 4 * PATIENCE, **settings})
     return app
 
 
