@@ -20,11 +20,10 @@ from .jsonrpc.describe import DISCOVER, with_discover
 from .jsonrpc.dispatch import Dispatcher
 from .jsonrpc.guard import Authorize, Guard
 from .jsonrpc.route import Route, RouteTable
-from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session
+from .jsonrpc.session import WEBSOCKET_METHODS, Limits, Session, WebSocketSession
 from .jsonrpc.start import Start
 from .jsonrpc.subscriptions import QueryHub
 from .jsonrpc.waiters import ScanLimit, WaiterLimit, reserve_thread
-from .jsonrpc.websocket_session import WebSocketSession
 from .lru import CacheMemory
 from .optional_dependencies import evm_layer, metrics_page
 from .settings import Settings

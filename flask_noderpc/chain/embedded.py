@@ -22,12 +22,11 @@ from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import ConfigurationError, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
-from .block_scheduler import BlockSchedule, BlockScheduler
+from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .producer import Producer
-from .readiness import not_producing_reason
-from .replay import replay
+from .proposal import replay
 
 log = logging.getLogger("flask_noderpc.chain")
 

@@ -20,7 +20,7 @@ from ..signals import block_committed, emit
 from . import proposal
 from .clock import Clock
 from .producer_lease import ProducerLease
-from .replay import replay
+from .proposal import replay
 
 log = logging.getLogger("flask_noderpc.producer")
 

@@ -1,4 +1,4 @@
-"""Pure functions that build a block: proposer, header, votes."""
+"""Pure functions that build a block: proposer, header, votes; and replay of stored blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..backends.base.application import BlockExecution, BlockRequest
+from ..backends.base.application import Application, BlockExecution, BlockRequest
+from ..backends.base.backend import ChainBackend
 from ..domain.abci import BlockResults
 from ..domain.block import (
     ABSENT,
@@ -21,7 +22,7 @@ from ..domain.block import (
 )
 from ..domain.time import MILLISECOND
 from ..domain.validator import ValidatorSet
-from ..errors import ChainHalted, InvalidBlock
+from ..errors import ChainHalted, InvalidBlock, StoreError
 from ..protocol.comet import hashes, validators
 from ..protocol.comet.chain_state import ChainState, tx_bytes
 from ..protocol.comet.keys import PrivateKey, sign_commit_vote
@@ -177,3 +178,30 @@ def results(height: int, execution: BlockExecution) -> BlockResults:
         execution.consensus_param_updates,
         execution.app_hash,
     )
+
+
+def replay(store: ChainBackend, application: Application) -> None:
+    """Execute the stored blocks above the application's last height.
+
+    Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash differs from the stored
+    one, or if the application is ahead of the store.
+    """
+    executed, latest = application.info().last_block_height, store.latest_height()
+    if executed > latest:
+        raise StoreError(f"the application is at height {executed}, its store at {latest}")
+    base = store.base_height()
+    if executed + 1 < base and base > store.genesis().initial_height:
+        # CometBFT: state/errors.go, ErrAppBlockHeightTooLow.
+        raise StoreError(
+            f"app block height ({executed}) is too far below block store base ({base})"
+        )
+    first = max(executed + 1, base)
+    for height in range(first, latest + 1) if latest else ():
+        block_id, block = store.block(height)
+        members, next_members = store.validators(height), store.validators(height + 1)
+        execution = application.finalize_block(
+            request(block, block_id.hash, members, next_members)
+        )
+        if execution.app_hash != store.results(height).app_hash:
+            raise StoreError(f"the application comes to another state at height {height}")
+        application.commit(height)

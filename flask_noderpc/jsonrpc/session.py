@@ -1,11 +1,13 @@
-"""Session of the node's websocket: its calls and its subscriptions."""
+"""Sessions of websockets: what both APIs share, and the node's calls and subscriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat, takewhile
 from math import inf
+from typing import Generic, TypeVar
 
 from .. import jsoncodec
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
@@ -16,8 +18,73 @@ from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .route import StartedCall
-from .subscriptions import QueryHub, Subscription
-from .websocket_session import WebSocketSession
+from .subscriptions import ClientSubscriptions, EventBuffers, QueryHub, Subscription
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T", bound=Hashable)
+
+
+class WebSocketSession(ABC, Generic[K, T]):
+    """Answers one connection's messages, and gathers its notifications.
+
+    Subscriptions have names ``K``, and events of topics ``T``. ``follow`` starts the reading of
+    a topic's events, ``send`` sends replies, ``wake`` signals that there is something to
+    :meth:`pull`.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        hub: EventBuffers[T],
+        *,
+        follow: Callable[[T], None],
+        send: Callable[..., None],
+        wake: Callable[[], None],
+        permissions: Permissions,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._buffers = hub
+        self._follow = follow
+        self._send = send
+        self._wake = wake
+        self._permissions = permissions
+        self._subscriptions = ClientSubscriptions[K](hub, wake, dispatcher.backend)
+
+    @abstractmethod
+    def receive(self, body: bytes) -> None:
+        """Answer a message."""
+
+    @abstractmethod
+    def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
+        """Return the notices for a subscription that fell behind its event buffer."""
+
+    def _open(self, name: K, topic: T, request_id: bytes, head: bytes) -> None:
+        """Add a subscription to a topic, whose events are sent after ``head``."""
+        buffer, cursor = self._buffers.join(topic, self._wake)
+        try:
+            self._follow(topic)
+        except Exception:
+            self._buffers.leave(buffer, self._wake)
+            raise
+        self._subscriptions.add(name, Subscription(request_id, buffer, cursor, head))
+
+    def settle(self, seconds: float) -> bool:
+        """Answer the calls that wait for the store, within so many seconds; return true if any
+        still wait."""
+        return False
+
+    def pull(self) -> Iterator[bytes]:
+        """Return the events to send; a subscription that fell behind ends."""
+        return self._subscriptions.pull(self.overflowed)
+
+    def cancel(self) -> Iterable[bytes]:
+        """End the subscriptions of a client that does not read; return the notices."""
+        return ()
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        self._subscriptions.close("disconnected")
+
 
 # CometBFT: the code of a notice that a subscription has ended.
 _SERVER_ERROR = -32000

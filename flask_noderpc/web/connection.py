@@ -24,8 +24,13 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError
 
 from ..concurrency import has_input, next_turn
-from . import send_buffer
-from .frames import TOO_MANY_SMALL, SizeLimit, SmallFrames
+from .frames import (
+    TOO_MANY_SMALL,
+    SizeLimit,
+    SmallFrames,
+    release_send_buffer,
+    reserve_send_buffer,
+)
 
 # Read in one go.
 _READ_BYTES = 4096
@@ -75,7 +80,7 @@ class Connection:
         self._sock = sock
         self._early = early
         sock.settimeout(timing.read_s + timing.write_s)
-        send_buffer.reserve(sock)
+        reserve_send_buffer(sock)
         self._read_by = self._write_by = inf
         self._last_write_by = inf
         self._pull: Callable[[], Iterator[bytes]]
@@ -189,7 +194,7 @@ class Connection:
     def _stop_events(self) -> None:
         """Leave room for what stands behind the message that is being sent."""
         self._is_slow = True
-        send_buffer.release(self._sock)
+        release_send_buffer(self._sock)
 
     def _end(self) -> None:
         """Shut the socket, so that the reader and the writer notice."""

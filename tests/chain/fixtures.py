@@ -15,7 +15,7 @@ from flask_noderpc.backends.base.application import (
     BlockRequest,
     InitChain,
 )
-from flask_noderpc.chain import files
+from flask_noderpc.chain import home
 from flask_noderpc.domain.abci import AppInfo, QueryResult, TxResult
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND
@@ -36,7 +36,7 @@ def validator_tx(private: PrivateKey, power: int) -> bytes:
 def write_key(folder: Path, private: PrivateKey, name: str = "priv_validator_key.json") -> None:
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
-    (config / name).write_bytes(files.validator_key_document(private))
+    (config / name).write_bytes(home.validator_key_document(private))
 
 
 def write_home(
@@ -58,7 +58,7 @@ def write_home(
     names = ["priv_validator_key.json", *(f"priv_validator_key.{n}.json" for n in own[1:])]
     for number, name in zip(own, names, strict=True):
         write_key(folder, key(number), name)
-    (folder / "config" / "genesis.json").write_bytes(files.genesis_document(genesis))
+    (folder / "config" / "genesis.json").write_bytes(home.genesis_document(genesis))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.chain.files import genesis_document, read_genesis
+from flask_noderpc.chain.home import genesis_document, read_genesis
 from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,

@@ -14,8 +14,8 @@ from ...errors import Busy, ResultNotFound
 from ...jsonrpc.context import Context, Permissions
 from ...jsonrpc.dispatch import Dispatcher, SessionMethods
 from ...jsonrpc.params import NoParams, Params, param
+from ...jsonrpc.session import WebSocketSession
 from ...jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
-from ...jsonrpc.websocket_session import WebSocketSession
 from ..codec.params import Id
 from ..errors import EvmError
 from ..queries.node import syncing
