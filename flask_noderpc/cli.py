@@ -17,8 +17,7 @@ from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from .errors import NodeRPCError
-from .server.config_file import database_of
-from .server.flags import GroupedCommand, given_settings, host_flags, node_flags
+from .server.flags import GroupedCommand, database_of, given_settings, host_flags, node_flags
 from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:

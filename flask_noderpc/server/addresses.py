@@ -1,9 +1,10 @@
-"""Addresses as nodes write them, and sockets that listen there."""
+"""Addresses as nodes write them, sockets that listen there, and their TLS."""
 
 from __future__ import annotations
 
 import os
 import socket
+import ssl
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -128,3 +129,26 @@ def _remove_dead(path: str) -> None:
                 probe.connect(path)
             except ConnectionRefusedError:
                 os.unlink(path)
+
+
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    """Return the TLS context; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+    def refuse() -> str:
+        # Nobody is there to be asked, each time that a process begins.
+        raise ConfigurationError(f"{key}: the key for TLS must have no passphrase")
+
+    try:
+        context.load_cert_chain(certificate, key, refuse)
+    except ssl.SSLError as error:
+        why = (error.reason or "no certificate or no key").lower().replace("_", " ")
+        raise ConfigurationError(
+            f"{certificate} and {key} are no pair for TLS: {why}"
+        ) from None
+    except OSError as error:
+        # It does not say which of the two.
+        raise ConfigurationError(
+            f"{certificate} or {key}, for TLS: {error.strerror or error}"
+        ) from None
+    return context

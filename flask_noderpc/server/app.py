@@ -1,14 +1,15 @@
-"""The node's own app, for those who have none."""
+"""Apps of a node: its own, and the EVM layer at the root of an address of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 
 from ..extension import NodeRPC
+from .server import WSGI
 
 
 def node_app(folder: Path, settings: Mapping[str, Any]) -> Flask:
@@ -19,3 +20,22 @@ def node_app(folder: Path, settings: Mapping[str, Any]) -> Flask:
     app = Flask("flask_noderpc.cometbft", instance_path=str(folder), static_folder=None)
     NodeRPC(app, **settings)
     return app
+
+
+_NOT_FOUND = b"not found\n"
+
+
+class PrefixMiddleware:
+    """Shows one path of an app at ``/``, and nothing else of it."""
+
+    def __init__(self, app: WSGI, path: str) -> None:
+        self._app, self._path = app, path
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request."""
+        if environ.get("PATH_INFO", "") not in ("", "/"):
+            headers = [("Content-Type", "text/plain"), ("Content-Length", "10")]
+            start_response("404 Not Found", headers)
+            return [_NOT_FOUND]
+        environ["PATH_INFO"] = self._path
+        return self._app(environ, start_response)

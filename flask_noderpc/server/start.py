@@ -13,9 +13,10 @@ from ..backends.base.store import Location, check_identity
 from ..backends.sqlite.identity import stored_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
-from .addresses import bind, parse
+from .addresses import bind, parse, tls_context
 from .banner import Place, banner
-from .config_file import (
+from .fd_limits import refuse_network
+from .flags import (
     DEV_DEFAULTS,
     NODE_DEFAULTS,
     config_path,
@@ -23,9 +24,7 @@ from .config_file import (
     default_home,
     read_config,
 )
-from .filesystem import refuse_network
 from .supervisor import Supervisor
-from .tls import tls_context
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:

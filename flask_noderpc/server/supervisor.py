@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
-from .reports import Reports
-from .worker_spec import VARIABLE, WorkerSpec
+from .worker_spec import VARIABLE, Reports, WorkerSpec
 
 _LOOK_S = 0.1
 # Longer than what a process takes to end in good order.

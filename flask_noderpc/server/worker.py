@@ -54,8 +54,7 @@ def main() -> None:
     from gevent import monkey
 
     monkey.patch_all()
-    from .reports import report_ready
-    from .worker_spec import VARIABLE, WorkerSpec
+    from .worker_spec import VARIABLE, WorkerSpec, report_ready
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
@@ -94,7 +93,7 @@ def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[Node
     """Return the app and its started servers; exit if they can't start."""
     from ..errors import NodeRPCError
     from ..web.rule_conflicts import leave_to_host
-    from .reports import report_refusal
+    from .worker_spec import report_refusal
 
     try:
         app = _app(spec)
@@ -173,12 +172,11 @@ def _server(
 ) -> NodeServer:
     from ..extension import mounts
     from ..web.views import LOOPBACK
-    from .addresses import is_on_loopback
+    from .addresses import is_on_loopback, tls_context
+    from .app import PrefixMiddleware
     from .direct import DirectAdapter
-    from .prefix_middleware import PrefixMiddleware
     from .response_cache import ResponseCache
     from .server import NodeServer
-    from .tls import tls_context
 
     sock = socket.socket(fileno=listener.descriptor)
     options: dict[str, Any] = {}
