@@ -20,6 +20,14 @@ _PATIENCE_S = 15.0
 # One that is killed so often in a row before it is ready will not get better.
 _MAX_FAILURES = 5
 _MAX_PAUSE_S = 10.0
+# mallopt(3). By default glibc raises both thresholds to the largest block that was freed:
+# bodies and results then fragment a heap that never shrinks. Python's lock leaves threads no
+# use for heaps of their own. The environment's own values take precedence.
+_MALLOC = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "131072",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+}
 
 
 @dataclass(slots=True)
@@ -95,7 +103,7 @@ class Supervisor:
 
     def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:
         descriptors = [spec.watched, *(each.descriptor for each in spec.listeners)]
-        environment = {**os.environ, VARIABLE: spec.encode()}
+        environment = {**_MALLOC, **os.environ, VARIABLE: spec.encode()}
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         return subprocess.Popen(

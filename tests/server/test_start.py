@@ -306,6 +306,20 @@ def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
             until(lambda b=before: _height(node) > b, "another block")  # type: ignore[misc]
 
 
+def test_processes_return_freed_memory_as_their_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "99999")
+    with started(tmp_path, "--workers", "2") as node:
+        node.until_up()
+        for child in node.children():
+            variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+            assert b"MALLOC_MMAP_THRESHOLD_=131072" in variables
+            assert [each for each in variables if each.startswith(b"MALLOC_TRIM")] == [
+                b"MALLOC_TRIM_THRESHOLD_=99999"
+            ]
+
+
 def _height(node: Node) -> int:
     try:
         return node.height()
