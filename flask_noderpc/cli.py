@@ -21,7 +21,8 @@ from .server.flags import GroupedCommand, database_of, given_settings, host_flag
 from .settings import PREFIX, SETTINGS, check_chain_id, no_setting
 
 if TYPE_CHECKING:
-    from .backends.sqlite import SQLiteBackend
+    from .backends.base.backend import ChainBackend
+    from .backends.base.store import ChainStore
     from .chain.embedded import EmbeddedChain
     from .mount import Mount
 
@@ -115,21 +116,23 @@ def init_home() -> None:
     click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
 
 
-def _stores() -> Iterator[SQLiteBackend]:
-    """Yield each store of the app once: mounts may share one."""
-    from .backends.sqlite import SQLiteBackend
+def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
+    """Yield each backend of the app once, with its store: mounts may share one."""
+    from .backends.base.store import ChainStore
+    from .backends.base.store_backend import StoreBackend
 
-    for mount in {id(mount.backend): mount for mount in _mounts().values()}.values():
-        if not isinstance(mount.backend, SQLiteBackend):
-            raise click.ClickException("the backend of this app is no SQLite store")
-        yield mount.backend
+    for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
+        store = backend.store if isinstance(backend, StoreBackend) else backend
+        if not isinstance(store, ChainStore):
+            raise click.ClickException("the backend of this app has no store")
+        yield backend, store
 
 
 @cli.command("verify")
 def verify_store() -> None:
     """Check every hash and signature of the app's chain."""
-    for backend in _stores():
-        _verify(backend)
+    for _, store in _backends():
+        _verify(store)
 
 
 @cli.command("prune")
@@ -147,14 +150,14 @@ def prune_store(retain: int | None) -> None:
     """
     from .chain.embedded import EmbeddedChain
 
-    for backend in _stores():
+    for backend, store in _backends():
         configured = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
         wanted = configured if retain is None else retain
         if wanted is None:
             raise click.UsageError(
                 "set the number of blocks to retain: --retain, or NODERPC_RETAIN_BLOCKS"
             )
-        _prune(backend, wanted)
+        _prune(store, wanted)
 
 
 @cli.command("backup")
@@ -164,54 +167,52 @@ def backup_store(target: Path) -> None:
 
     The app may be running meanwhile. Every hash and signature of the copy is checked.
     """
-    stores = tuple(_stores())
+    stores = tuple(store for _, store in _backends())
     if len(stores) > 1:
         raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
     _backup(stores[0], target)
 
 
-def _verify(backend: SQLiteBackend) -> None:
+def _verify(store: ChainStore) -> None:
     def work() -> int:
-        _check_chain(backend)
-        count = backend.latest_height() - backend.base_height() + 1
+        _check_chain(store)
+        count = store.latest_height() - store.base_height() + 1
         with click.progressbar(length=count, label="verifying") as bar:
-            return backend.verify(lambda height: bar.update(1))
+            return store.verify(lambda height: bar.update(1))
 
-    with closing(backend):
+    with closing(store):
         click.echo(f"{_run(work)} blocks verified")
 
 
-def _check_chain(backend: SQLiteBackend) -> None:
-    if not backend.has_chain():
-        from .backends.base.store import Location
-
-        raise click.ClickException(f"{Location(backend.path).shown} holds no chain")
+def _check_chain(store: ChainStore) -> None:
+    if not store.has_chain():
+        raise click.ClickException(f"{store.location.shown} holds no chain")
 
 
-def _prune(backend: SQLiteBackend, retain: int) -> None:
+def _prune(store: ChainStore, retain: int) -> None:
     def work() -> int:
-        _check_chain(backend)
-        count = backend.latest_height() - backend.base_height() + 1 - retain
+        _check_chain(store)
+        count = store.latest_height() - store.base_height() + 1 - retain
         with click.progressbar(length=max(0, count), label="pruning") as bar:
-            return backend.prune(retain, bar.update)
+            return store.prune(retain, bar.update)
 
-    with closing(backend):
+    with closing(store):
         removed = _run(work)
-        click.echo(f"{removed} blocks removed, the lowest is {backend.base_height()}")
+        click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
 
 
-def _backup(backend: SQLiteBackend, target: Path) -> None:
+def _backup(store: ChainStore, target: Path) -> None:
     def work() -> None:
-        _check_chain(backend)
+        _check_chain(store)
         with click.progressbar(length=1, label="copying") as bar:
 
             def show(remaining: int, total: int) -> None:
                 bar.length = max(1, total)
                 bar.update(total - remaining - bar.pos)
 
-            backend.backup(target, show)
+            store.backup(target, show)
 
-    with closing(backend):
+    with closing(store):
         _run(work)
     try:
         _verify(_read_only(target))
@@ -336,10 +337,10 @@ _file = click.argument(
 )
 
 
-def _read_only(path: Path) -> SQLiteBackend:
-    from .backends.sqlite import SQLiteBackend
+def _read_only(path: Path) -> ChainStore:
+    from .backends import open_store
 
-    return SQLiteBackend(f"{path.absolute().as_uri()}?mode=ro")
+    return open_store(path, read_only=True)
 
 
 def _store_path(database: Path | None, home: Path | None) -> Path:
@@ -376,20 +377,20 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
 
     DATABASE is its SQLite file. The node may be running meanwhile.
     """
-    from .backends.sqlite import SQLiteBackend
+    from .backends import open_store
     from .chain.applications.evm.state import BLOCKS_NEEDED, head
 
     path = _store_path(database, home)
     readable = _read_only(path)
     _run(lambda: _check_chain(readable))
     # The application's name is not known here; the EVM's is recognized by its state.
-    minimum = BLOCKS_NEEDED if _run(lambda: head(readable)) else 1
+    minimum = BLOCKS_NEEDED if _run(lambda: head(readable.app_state())) else 1
     readable.close()
     if retain < minimum:
         raise click.ClickException(
             f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
         )
-    _prune(SQLiteBackend(path), retain)
+    _prune(open_store(path), retain)
 
 
 @main.command("backup")

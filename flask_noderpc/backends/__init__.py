@@ -1,1 +1,40 @@
-"""Abstract roles of a backend, and the backends of this package."""
+"""Backends, and the only place that maps a file name or URL to a store."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .base.capabilities import MempoolLimits
+    from .base.store import ChainStore, Identity
+
+
+def open_store(
+    location: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    limits: MempoolLimits | None = None,
+    max_pages: int | None = None,
+    poll_s: float = 0.05,
+) -> ChainStore:
+    """Return the store at a file name or ``file:`` URI; its first use opens it.
+
+    With ``read_only`` nothing is created or written. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme.
+    """
+    from .base.store import Location
+    from .sqlite import SQLiteBackend
+
+    place = Location(location)
+    path = place.read_only_uri if read_only else place.path
+    return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
+
+
+def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
+    """Return the chain of a store without opening it to serve; ``None`` if there is none, or
+    none that can be read now."""
+    # ``noderpc start`` itself only looks which chain is there: this loads no backend.
+    from .sqlite.identity import stored_identity
+
+    return stored_identity(location)

@@ -1,20 +1,20 @@
-"""A complete chain in one SQLite file: store, application, home and producer."""
+"""A complete chain: it has a store, an application, a home and a producer."""
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ..backends import open_store
 from ..backends.base.application import Application, AppState, InitChain
-from ..backends.base.capabilities import Control
-from ..backends.base.store import FULL, check_identity
-from ..backends.sqlite import MempoolLimits, SQLiteBackend
+from ..backends.base.capabilities import Control, MempoolLimits
+from ..backends.base.store import FULL, ChainStore, check_identity
+from ..backends.base.store_backend import StoreBackend
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
@@ -32,12 +32,14 @@ log = logging.getLogger("flask_noderpc.chain")
 
 # CometBFT: the channels of a full node.
 _CHANNELS = bytes.fromhex("40202122233038606100")
-# The SQLite transaction of a block needs some pages at least.
-_MIN_FREE_BYTES = 1 << 16
 
 
-class EmbeddedChain(SQLiteBackend):
-    """A :class:`SQLiteBackend` that produces its own blocks.
+class EmbeddedChain(StoreBackend):
+    """A backend that produces its own blocks in a :class:`ChainStore`.
+
+    ``database`` is the store, or the file name or URI of one, to which ``limits``,
+    ``max_pages`` and ``poll_s`` apply. ``application`` makes the application from its
+    committed state, unless the store has one.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
     called with the chain's genesis once in each process. Nothing is opened before
@@ -49,7 +51,7 @@ class EmbeddedChain(SQLiteBackend):
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
         self,
-        database: str | os.PathLike[str],
+        database: str | os.PathLike[str] | ChainStore,
         *,
         home: str | os.PathLike[str] | None = None,
         application: Callable[[AppState], Application] = KVStore,
@@ -67,19 +69,17 @@ class EmbeddedChain(SQLiteBackend):
         dev: bool = False,
         retain_blocks: int | None = None,
     ) -> None:
-        super().__init__(
-            database,
-            application=application,
-            limits=limits,
-            max_pages=max_pages,
-            poll_s=poll_s,
-        )
-        self.home = Path(home) if home is not None else self._store.folder
+        if not isinstance(database, ChainStore):
+            database = open_store(database, limits=limits, max_pages=max_pages, poll_s=poll_s)
+        super().__init__(database)
+        self._app = database.abci or application(database.app_state())
+        database.abci = self._app
+        self.home = Path(home) if home is not None else database.location.folder
         self.clock = clock or SystemClock()
         self._control: DevControl | None = None
         if dev:
             self.clock = shifted = ShiftedClock(self.clock)
-            self._control = DevControl(self, self, shifted)
+            self._control = DevControl(self.store, self, shifted)
         self._genesis_chain_id = chain_id
         self._genesis_app_state = app_state
         self._on_start = on_start
@@ -87,7 +87,7 @@ class EmbeddedChain(SQLiteBackend):
         self.rpc_address = rpc_address
         """Address of the RPC in ``status``."""
         self._block_schedule = schedule or BlockSchedule()
-        min_blocks = self.abci.needs_blocks if self.abci else 1
+        min_blocks = self._app.needs_blocks
         if retain_blocks is not None and retain_blocks < min_blocks:
             raise ConfigurationError(
                 f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
@@ -98,6 +98,15 @@ class EmbeddedChain(SQLiteBackend):
         self._started_pid = 0
         self._block_scheduler: BlockScheduler | None = None
         self._is_copy = False
+
+    @property
+    def path(self) -> str:
+        """The store's file name or URI, as given."""
+        return self.store.location.path
+
+    @property
+    def _shown(self) -> str:
+        return self.store.location.shown
 
     def start(self) -> None:
         """Open or create the store and the home, and start to produce blocks.
@@ -126,40 +135,41 @@ class EmbeddedChain(SQLiteBackend):
                 self._set_node_info(node_home.load(self.home, self.clock.now()))
             return
         home = self.open_home()
-        self.init_chain(home.genesis, self._initial_state(home.genesis))
-        replay(self, self._app())
+        self.store.init_chain(home.genesis, self._initial_state(home.genesis))
+        replay(self.store, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
             self._on_start(home.genesis)
         producer = Producer(
-            self,
-            self._app(),
+            self.store,
+            self._app,
             home.validator_keys,
             self.clock,
             self._block_schedule.lease_s,
+            sender=self,
             timely=self._control is not None,
             retain=self.retain_blocks,
         )
-        self._block_scheduler = BlockScheduler(producer, self, self._block_schedule)
+        self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
         if self._produces:
             self._block_scheduler.start()
 
     def _check_identity(self) -> None:
-        stored = self.identity()
+        stored = self.store.identity()
         if stored is not None:
-            check_identity(stored, self._store.shown, self._app().name, self._genesis_chain_id)
+            check_identity(stored, self._shown, self._app.name, self._genesis_chain_id)
 
     def _is_read_only_copy(self) -> bool:
         """Return true for a copy that is only read, which needs no keys."""
-        if self._store.read_only:
+        if self.store.read_only:
             return True
-        return not self._produces and self.has_chain() and not node_home.exists(self.home)
+        return not self._produces and self.store.has_chain() and not node_home.exists(self.home)
 
     def _initial_state(self, genesis: Genesis) -> InitChain:
         # ABCI: InitChain is not sent to an application that has committed a block.
-        if self.latest_height() and self._app().info().last_block_height:
+        if self.latest_height() and self._app.info().last_block_height:
             return InitChain()
-        return self._app().init_chain(genesis)
+        return self._app.init_chain(genesis)
 
     def prove_blocks(self) -> None:
         """Produce a block after each change of the app hash, from :meth:`start` on."""
@@ -168,9 +178,9 @@ class EmbeddedChain(SQLiteBackend):
     def open_home(self) -> node_home.Home:
         """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
         # In this order: another process may be creating both, the home before the chain.
-        if self.has_chain() and not node_home.exists(self.home):
+        if self.store.has_chain() and not node_home.exists(self.home):
             raise ConfigurationError(
-                f"{self._store.shown} holds a chain, and its keys are not in"
+                f"{self._shown} holds a chain, and its keys are not in"
                 f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
                 " new file"
             )
@@ -185,7 +195,7 @@ class EmbeddedChain(SQLiteBackend):
             id=home.node_key.address,
             network=home.genesis.chain_id,
             moniker=self._moniker,
-            protocol_version=ProtocolVersion(app=self._app().info().app_version),
+            protocol_version=ProtocolVersion(app=self._app.info().app_version),
             listen_addr="tcp://0.0.0.0:26656",
             channels=_CHANNELS,
             other=NodeOther(rpc_address=self.rpc_address),
@@ -193,7 +203,7 @@ class EmbeddedChain(SQLiteBackend):
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Produce one block and return its height; raise as :meth:`Producer.produce` does."""
-        self.settle()
+        self.store.settle()
         return self.block_scheduler().producer.produce(evidence)
 
     def block_scheduler(self) -> BlockScheduler:
@@ -214,7 +224,7 @@ class EmbeddedChain(SQLiteBackend):
         if not self._is_copy:
             # The lease uses the system's time, not the chain's clock.
             reason = not_producing_reason(
-                self.lease_state(), self._block_scheduler, time.time_ns()
+                self.store.lease_state(), self._block_scheduler, time.time_ns()
             )
             if reason:
                 raise NotReady(reason)
@@ -227,11 +237,11 @@ class EmbeddedChain(SQLiteBackend):
         if self._is_copy:
             return
         own = self._block_scheduler.last_error if self._block_scheduler else ""
-        last_error = own or self.lease_state().last_error
+        last_error = own or self.store.lease_state().last_error
         if last_error.startswith(FULL):
             raise StoreError(last_error, self.path)
         # Another process may have no disk space to store why it produces no block.
-        if shutil.disk_usage(self._store.folder).free < _MIN_FREE_BYTES:
+        if not self.store.has_free_space():
             raise StoreError(FULL, self.path)
 
     def awaits_first_block(self) -> bool:
@@ -239,7 +249,7 @@ class EmbeddedChain(SQLiteBackend):
         if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
             return False
         return not not_producing_reason(
-            self.lease_state(), self._block_scheduler, time.time_ns()
+            self.store.lease_state(), self._block_scheduler, time.time_ns()
         )
 
     @property

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..backends.base.application import Application, AppState
-from ..backends.sqlite import MempoolLimits
+from ..backends.base.capabilities import MempoolLimits
+from ..backends.base.store import Location
 from ..errors import ConfigurationError
 from ..lru import CacheMemory
 from ..settings import Settings
@@ -102,8 +103,13 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
 
 
 def chain_path(settings: Settings, folder: Path) -> Path:
-    """Return the database file: NODERPC_DATABASE, or a default name in the folder."""
-    return Path(settings.database or folder / "noderpc.db")
+    """Return the database file: NODERPC_DATABASE, or a default name in the folder.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that names no store.
+    """
+    if settings.database:
+        return Path(Location(settings.database).path)
+    return folder / "noderpc.db"
 
 
 def chain_from_settings(

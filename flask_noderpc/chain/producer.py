@@ -36,7 +36,7 @@ _RECHECK_BATCH = 20
 class Producer:
     """Produces a block with each :meth:`produce`; safe to call from any thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the last three are keywords
         self,
         store: ChainStore,
         application: Application,
@@ -44,15 +44,18 @@ class Producer:
         clock: Clock,
         lease_s: float,
         *,
+        sender: object,
         timely: bool = False,
         retain: int | None = None,
     ) -> None:
         """Set the chain's validator keys by ``keys``, and the lease's seconds by ``lease_s``.
 
-        With ``timely`` a block's time is the clock's, at least a second after the last
-        block's, and not that of the votes for the last block. ``retain`` is the minimum
-        number of latest blocks that pruning leaves; with ``None`` the application decides.
+        ``sender`` is that of the signal ``block_committed``. With ``timely`` a block's time
+        is the clock's, at least a second after the last block's, and not that of the votes
+        for the last block. ``retain`` is the minimum number of latest blocks that pruning
+        leaves; with ``None`` the application decides.
         """
+        self._sender = sender
         self._timely = timely
         self._retain = retain
         # ABCI: the retain height of the application's last Commit.
@@ -93,7 +96,7 @@ class Producer:
                 raise
             finally:
                 self._block_started_at = None
-        emit(block_committed, self._store, height=height)
+        emit(block_committed, self._sender, height=height)
         self._prune(height)
         return height
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ..backends import stored_identity
 from ..backends.base.store import Location, check_identity
-from ..backends.sqlite.identity import stored_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import bind, parse, tls_context
@@ -104,8 +104,8 @@ def serve_app(
     given = read_settings({}, spec.settings, written)
     changes = {name: getattr(given, name) for name in spec.settings}
     backend, settings = mount.backend, replace(mount.settings, **changes)
-    if isinstance(backend, EmbeddedChain) and backend.abci:
-        _check_store(backend.path, backend.abci.name, settings.chain_id)
+    if isinstance(backend, EmbeddedChain) and backend.store.abci:
+        _check_store(backend.path, backend.store.abci.name, settings.chain_id)
     _serve(settings, spec, written, echo, base)
 
 

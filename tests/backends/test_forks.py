@@ -135,7 +135,8 @@ for number in range(12):
 height = chain.latest_height()
 chain.wait_for_height(height, 30)
 chain.close()
-print(chain.application.query("", b"child11", 0, False).value.decode(), chain.verify() > height)
+found = chain.application.query("", b"child11", 0, False).value
+print(found.decode(), chain.store.verify() > height)
 chain.close()
 """
 

@@ -11,8 +11,8 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import BlockLimits
+from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.backends.base.store import CommittedBlock
-from flask_noderpc.backends.sqlite import MempoolLimits
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge

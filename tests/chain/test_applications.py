@@ -180,7 +180,7 @@ def test_new_consensus_parameters_hold_from_the_next_height(open_chain: Open) ->
     header = chain.block_meta(2).header
     assert header.consensus_hash == consensus_hash(after)
     assert header.consensus_hash.hex().upper().startswith("68ECD6F333119CE4")
-    assert chain.verify() == 2
+    assert chain.store.verify() == 2
 
 
 def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> None:
@@ -200,7 +200,7 @@ def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> N
     assert chain.validators(1).total_power == 25
     assert chain.consensus_params(1).block.max_bytes == 5000
     assert chain.block_meta(1).header.app_hash == b"founded"
-    assert chain.verify() == 1
+    assert chain.store.verify() == 1
 
 
 def test_the_genesis_app_hash_holds_when_the_application_has_none(

@@ -149,9 +149,9 @@ def test_a_transaction_too_large_for_any_block_does_not_block_others(
     for tx in (b"55", b"2"):
         chain.mempool.submit(tx)
 
-    assert chain.reap(BlockLimits(-1, 50)) == (b"2",)
-    assert chain.reap(BlockLimits(tx_bytes(b"2"), -1)) == (b"2",)
-    assert chain.reap(BlockLimits(0, 0)) == ()
+    assert chain.store.reap(BlockLimits(-1, 50)) == (b"2",)
+    assert chain.store.reap(BlockLimits(tx_bytes(b"2"), -1)) == (b"2",)
+    assert chain.store.reap(BlockLimits(0, 0)) == ()
 
 
 def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> None:
@@ -163,7 +163,7 @@ def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> No
 
     assert chain.block_meta(height).block_id.parts.total == 4
     assert chain.tx(tx_hash(tx)).tx == tx
-    assert chain.verify() == 1
+    assert chain.store.verify() == 1
 
 
 def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_time_goes_on_by_a_millisecond_when_the_clock_does_not(
 
     steps = [later - earlier for earlier, later in pairwise(times)]
     assert steps == [MILLISECOND] * 3
-    assert chain.verify() == 4
+    assert chain.store.verify() == 4
 
 
 def test_the_system_clock_does_not_stand_still() -> None:

@@ -144,7 +144,7 @@ def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> N
     assert chain.latest_height() == height + 1
     chain.control.patch({SOMEBODY: AccountOverride(balance=6)})
     assert account(chain, SOMEBODY).nonce == 7
-    chain.verify()
+    chain.store.verify()
 
 
 def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
@@ -202,7 +202,7 @@ def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
     assert dump(chain.path) == before
     assert chain.latest_height() == height
     assert account(chain, sender()).nonce == nonce
-    chain.verify()
+    chain.store.verify()
 
 
 def test_reverted_transactions_can_be_sent_again(chain: EmbeddedChain) -> None:
@@ -214,7 +214,7 @@ def test_reverted_transactions_can_be_sent_again(chain: EmbeddedChain) -> None:
         control.mine()
         assert account(chain, sender()).nonce == nonce + 1
         assert control.revert(number)
-    chain.verify()
+    chain.store.verify()
 
 
 def test_revert_drops_pending_transactions_that_became_invalid(chain: EmbeddedChain) -> None:
@@ -242,7 +242,7 @@ def test_a_chain_goes_back_to_its_genesis_and_begins_anew(chain: EmbeddedChain) 
     assert chain.latest_height() == 0
     assert account(chain, sender()) == Account(balance=10**22)
     assert chain.control.mine(2) == 2
-    chain.verify()
+    chain.store.verify()
 
 
 def test_other_chains_are_not_driven_by_hand(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_snapshot_of_reverted_blocks_is_invalid(tmp_path: Path) -> None:
         second.block_scheduler().stop()
         assert not first.control.revert(number)
         assert first.control.mine() == 2
-        first.verify()
+        first.store.verify()
 
 
 def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> None:

@@ -32,7 +32,7 @@ def test_a_start_makes_the_folder_the_home_and_the_store(tmp_path: Path) -> None
         chain.start()
 
         assert (tmp_path / "deep" / "down" / "config" / "genesis.json").exists()
-        assert chain.has_chain()
+        assert chain.store.has_chain()
     finally:
         chain.close()
 
@@ -134,7 +134,7 @@ def test_a_home_with_another_initial_height_is_continued(
 
     assert heights == [50, 51]
     assert (chain.base_height(), chain.latest_height()) == (50, 51)
-    assert chain.verify() == 2
+    assert chain.store.verify() == 2
 
 
 def test_another_chain_id_than_the_store_s_is_refused(open_chain: Open) -> None:
@@ -214,7 +214,7 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
         reader.start()
 
         assert reader.application.query("", b"name", 0, False).value == b"satoshi"
-        assert reader.verify() == 1
+        assert reader.store.verify() == 1
         with pytest.raises(StoreError, match="read-only"):
             reader.mempool.submit(b"a=b")
         writer.close()
@@ -271,6 +271,6 @@ chain.close()
         assert len(names) == 1
         assert [process.returncode for process in processes] == [0] * 4
         assert txs == {b"from=%d" % number for number in range(4)}
-        assert chain.verify() >= 4
+        assert chain.store.verify() >= 4
     finally:
         chain.close()

@@ -79,9 +79,9 @@ def test_evidence_gets_into_the_next_block(three: EmbeddedChain, client: FlaskCl
     block = three.block(height)[1]
     assert list(block.evidence) == found
     assert block.header.evidence_hash == evidence_hash(found)
-    assert three.reap_evidence(1 << 20) == ()
+    assert three.store.reap_evidence(1 << 20) == ()
     assert three.block(three.produce())[1].evidence == ()
-    assert three.verify() == 7
+    assert three.store.verify() == 7
 
 
 def test_a_double_vote_costs_one_power(three: EmbeddedChain, client: FlaskClient) -> None:
@@ -171,11 +171,11 @@ def test_evidence_given_by_hand_is_not_there_twice(three: EmbeddedChain) -> None
 
 
 def test_evidence_triggers_a_block(three: EmbeddedChain) -> None:
-    assert not three.wait_for_pending(0.0)
+    assert not three.store.wait_for_pending(0.0)
 
     three.evidence.submit(double_vote(three, KEYS[0]))
 
-    assert three.wait_for_pending(0.0)
+    assert three.store.wait_for_pending(0.0)
 
 
 def test_no_more_evidence_than_fits_is_in_a_block(
@@ -255,7 +255,7 @@ def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
 
         pool.settle(at, [three.block(5)[1]])
 
-    assert three.reap_evidence(1 << 20) == ()
+    assert three.store.reap_evidence(1 << 20) == ()
 
 
 def test_the_pool_has_a_bound(
@@ -303,7 +303,7 @@ def test_evidence_that_proves_nothing_is_refused_in_cometbft_s_words(
 
     for text, piece in refusals.items():
         assert sent(client, piece)["error"]["data"] == text
-    assert three.reap_evidence(1 << 20) == ()
+    assert three.store.reap_evidence(1 << 20) == ()
 
 
 def test_an_attack_that_is_none_is_refused_in_cometbft_s_words(

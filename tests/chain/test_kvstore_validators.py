@@ -50,7 +50,7 @@ def test_an_update_takes_effect_two_heights_later(chain: EmbeddedChain) -> None:
     assert headers[1].validators_hash == headers[0].validators_hash
     assert headers[1].next_validators_hash != headers[0].next_validators_hash
     assert headers[2].validators_hash == headers[1].next_validators_hash
-    assert chain.verify() == height + 3
+    assert chain.store.verify() == height + 3
 
 
 def test_a_newcomer_starts_with_the_priority_that_cometbft_gives(chain: EmbeddedChain) -> None:
@@ -76,7 +76,7 @@ def test_a_power_changes_and_power_zero_removes(chain: EmbeddedChain) -> None:
 
     assert history == [None, None, 2, 4, None]
     assert powers(chain, 6) == {own: 10}
-    assert chain.verify() == 4
+    assert chain.store.verify() == 4
 
 
 def test_removing_an_unknown_validator_fails_with_code_3_and_the_chain_continues(
@@ -168,7 +168,7 @@ def test_a_double_vote_costs_one_power_but_never_the_last(
 
     assert powers(chain, height + 2)[key(1).address] == after
     assert len(chain.block(height)[1].evidence) == 1
-    assert chain.verify() == 3
+    assert chain.store.verify() == 3
 
 
 def test_evidence_against_an_unknown_validator_changes_nothing(chain: EmbeddedChain) -> None:
@@ -177,7 +177,7 @@ def test_evidence_against_an_unknown_validator_changes_nothing(chain: EmbeddedCh
     height = chain.produce((double_vote(chain, key(9), 10),))
 
     assert chain.results(height).validator_updates == ()
-    assert chain.verify() == 2
+    assert chain.store.verify() == 2
 
 
 def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
@@ -191,7 +191,7 @@ def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
 
     assert [result.code for result in found.tx_results] == [0, 0]
     assert found.validator_updates == ()
-    assert chain.verify() == 1
+    assert chain.store.verify() == 1
 
 
 def test_five_hundred_validator_updates_fit_one_block(chain: EmbeddedChain) -> None:

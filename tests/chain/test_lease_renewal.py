@@ -44,9 +44,9 @@ def test_a_lease_from_a_clock_that_ran_ahead_lapses(
     now = time.time_ns()
     with monkeypatch.context() as ahead:
         ahead.setattr(time, "time_ns", lambda: now + 10**15)
-        assert chain.acquire_lease("ahead", 3.0) is not None
+        assert chain.store.acquire_lease("ahead", 3.0) is not None
 
-    assert chain.acquire_lease("on time", 3.0) is not None
+    assert chain.store.acquire_lease("on time", 3.0) is not None
 
 
 def test_a_chain_that_was_closed_produces_again_when_it_is_started_again(
@@ -130,7 +130,7 @@ def test_a_copy_without_keys_serves_and_makes_nothing(open_chain: Open, tmp_path
     chain.mempool.submit(b"name=satoshi")
     chain.produce()
     (tmp_path / "away").mkdir()
-    chain.backup(tmp_path / "away" / "copy.db")
+    chain.store.backup(tmp_path / "away" / "copy.db")
 
     copy = EmbeddedChain(tmp_path / "away" / "copy.db", produce=False)
     try:

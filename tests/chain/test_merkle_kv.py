@@ -248,7 +248,7 @@ def test_the_state_survives_a_restart(open_chain: Open) -> None:
 
     assert again.results(2).app_hash == app_hash({b"a": b"1", b"b": b"3", b"c": b"4"})
     assert is_proved(again, again.application.query(PATH, b"c", 0, True))
-    assert again.verify() == 3
+    assert again.store.verify() == 3
 
 
 def clear_application(path: str) -> None:
@@ -285,7 +285,7 @@ def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
 
 def test_a_block_that_was_not_committed_is_executed_again_alike(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=1")
-    app = chain.abci
+    app = chain.store.abci
     assert app is not None
     request = _request(2, {b"b": b"2"})
 

@@ -23,7 +23,7 @@ def test_every_key_of_the_home_signs(open_chain: Open, tmp_path: Path) -> None:
     signers = [sig.validator_address for sig in chain.commit(1).signatures]
 
     assert signers == [v.address for v in chain.validators(1).validators]
-    assert chain.verify() == 1
+    assert chain.store.verify() == 1
 
 
 def test_node_key_is_the_first_key_of_the_home(open_chain: Open, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_validator_without_a_key_here_is_absent_and_the_chain_goes_on(
     position, _ = chain.validators(1).by_address[key(3).address]
     commits = [chain.commit(height) for height in range(1, 7)]
     assert {commit.signatures[position] for commit in commits} == {ABSENT}
-    assert chain.verify() == 6
+    assert chain.store.verify() == 6
 
 
 def test_the_round_is_that_of_the_first_proposer_with_a_local_key(
@@ -96,7 +96,7 @@ def test_a_halted_chain_goes_on_when_the_key_is_added(open_chain: Open, tmp_path
     again = open_chain()
 
     assert again.block(again.produce())[1].txs == (b"wait=here",)
-    assert again.verify() == 3
+    assert again.store.verify() == 3
 
 
 def test_the_median_counts_the_power_of_those_that_signed(

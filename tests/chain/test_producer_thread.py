@@ -66,13 +66,13 @@ def test_the_lease_is_renewed_during_a_long_block_interval(
     chain = open_chain(produce=True, schedule=BlockSchedule(60, empty_blocks=True, lease_s=0.3))
     chain.wait_for_height(0, PATIENCE)
     rival = unstarted()
-    first = rival.lease_state()
+    first = rival.store.lease_state()
 
     for _ in range(3):
-        expires = rival.lease_state().expires
-        until(lambda: rival.lease_state().expires > expires, "the lease is renewed")  # noqa: B023
+        expires = rival.store.lease_state().expires
+        until(lambda: rival.store.lease_state().expires > expires, "the lease is renewed")  # noqa: B023
 
-    assert rival.lease_state().owner == first.owner
+    assert rival.store.lease_state().owner == first.owner
     assert rival.latest_height() == 1
 
 
@@ -82,7 +82,7 @@ def test_the_thread_and_the_hand_make_blocks_together(open_chain: Open) -> None:
     made = [chain.produce() for _ in range(30)]
 
     assert made == sorted(set(made))
-    assert chain.verify() >= 30
+    assert chain.store.verify() >= 30
 
 
 def test_hands_in_several_threads_make_blocks_together(open_chain: Open) -> None:
@@ -99,7 +99,7 @@ def test_hands_in_several_threads_make_blocks_together(open_chain: Open) -> None
         thread.join(PATIENCE)
 
     assert sorted(made) == list(range(1, 41))
-    assert chain.verify() == 40
+    assert chain.store.verify() == 40
 
 
 class Moody(Recorder):

@@ -25,7 +25,7 @@ def test_retain_blocks_leaves_that_many_latest_blocks(open_chain: Open) -> None:
         assert chain.produce() == height
         assert chain.base_height() == max(1, height - 4)
 
-    assert chain.verify() == 5
+    assert chain.store.verify() == 5
     status = app_for(chain, dialect="comet-0.38").test_client().get("/status").get_json()
     assert status["result"]["sync_info"]["earliest_block_height"] == "8"
 
@@ -52,7 +52,7 @@ def test_a_long_chain_becomes_short_little_by_little(open_chain: Open) -> None:
     assert len(lowest) > 3
     steps = [after - before for before, after in zip([1, *lowest], lowest, strict=False)]
     assert max(steps) <= 20
-    assert again.verify() == 10
+    assert again.store.verify() == 10
 
 
 @pytest.mark.parametrize("application", [None, MerkleKVStore])
@@ -72,7 +72,7 @@ def test_a_pruned_chain_starts_again_and_goes_on(
     again.mempool.submit(b"next=1")
     assert again.produce() == 11
     assert again.base_height() == 9
-    assert again.verify() == 3
+    assert again.store.verify() == 3
 
 
 class Needy(Recorder):
@@ -126,7 +126,7 @@ def test_a_block_stands_where_no_other_can_be_removed(
     def fail(base: int) -> int:
         raise StoreError("no room")
 
-    monkeypatch.setattr(chain, "prune_some", fail)
+    monkeypatch.setattr(chain.store, "prune_some", fail)
     with caplog.at_level(logging.ERROR):
         assert chain.produce() == 2
     assert "old ones could not be removed" in caplog.text

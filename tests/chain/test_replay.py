@@ -104,7 +104,7 @@ def test_a_new_producer_replays_the_blocks_of_the_previous_one(
     grow(second, b"3")
 
     assert two.kept == [["1"], ["2"], ["3"]]
-    assert second.verify() == 3
+    assert second.store.verify() == 3
 
 
 def test_a_block_whose_commit_failed_is_executed_again(
@@ -128,7 +128,7 @@ def test_a_block_whose_commit_failed_is_executed_again(
     grow(chain, b"2")
 
     assert app.kept == [["1"], ["2"]]
-    assert chain.verify() == 2
+    assert chain.store.verify() == 2
 
 
 def test_an_application_that_does_not_count_is_started_from_the_first_block(

@@ -211,9 +211,9 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
     ("command", "text"),
     [
         ("init", "this app serves a backend of its own, not an embedded chain"),
-        ("verify", "the backend of this app is no SQLite store"),
-        ("prune", "the backend of this app is no SQLite store"),
-        ("backup copy.db", "the backend of this app is no SQLite store"),
+        ("verify", "the backend of this app has no store"),
+        ("prune", "the backend of this app has no store"),
+        ("backup copy.db", "the backend of this app has no store"),
     ],
 )
 def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -222,6 +223,18 @@ def test_noderpc_verifies_a_store(database: Path) -> None:
     assert "6 blocks verified" in found.stdout
 
 
+def test_start_refuses_a_url_of_an_unknown_store(tmp_path: Path) -> None:
+    url = "postgresql://user:secret@host/chain"
+    found = CliRunner().invoke(
+        main, ["start", "--home", str(tmp_path)], env={"NODERPC_DATABASE": url}
+    )
+
+    assert found.exit_code == os.EX_CONFIG, found.output
+    assert "NODERPC_DATABASE to a file name or a file: URI of SQLite" in found.output
+    assert "secret" not in found.output
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_noderpc_prunes_a_store(database: Path) -> None:
     found = run("noderpc", "prune", str(database), "--retain", "2")
 
@@ -258,7 +271,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
         restored = again.latest_height()
         assert before <= restored <= after
         assert again.produce() == restored + 1
-        assert again.verify() == restored + 1
+        assert again.store.verify() == restored + 1
     finally:
         again.close()
 

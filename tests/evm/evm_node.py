@@ -8,7 +8,7 @@ from typing import Any
 from eth_account.signers.local import LocalAccount
 
 from flask_noderpc import EmbeddedChain, jsoncodec
-from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock

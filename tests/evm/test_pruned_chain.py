@@ -70,7 +70,7 @@ def test_retained_blocks_are_answered_as_before_pruning(chain: EmbeddedChain, sa
     before = result_cache(say, chain)
     assert len(before["logs"]["result"]) == 3
 
-    chain.prune(3)
+    chain.store.prune(3)
 
     fresh = posting(app_for(chain, json_rpc_enable=True, evm_api="eth,debug"))
     assert result_cache(say, chain) == before
@@ -97,7 +97,7 @@ def test_pruned_blocks_get_pruned_history_unavailable(
 ) -> None:
     assert "result" in asked(say, method, *params)
 
-    chain.prune(3)
+    chain.store.prune(3)
 
     assert asked(say, method, *params)["error"] == GONE
 
@@ -111,7 +111,7 @@ def test_logs_pruned_during_a_batch_get_an_error(chain: EmbeddedChain, say: Say)
 
     def prune(_: object, method: str, **told: object) -> None:
         if method == "eth_blockNumber":
-            chain.prune(3)
+            chain.store.prune(3)
 
     with rpc_called.connected_to(prune):
         _, logs = json.loads(say(json.dumps(calls)))
@@ -125,7 +125,7 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
     block = asked(say, "eth_getBlockByNumber", "0x2", False)["result"]["hash"]
     assert asked(say, "eth_getTransactionByHash", own)["result"]["blockHash"] == block
 
-    chain.prune(3)
+    chain.store.prune(3)
 
     assert asked(say, "eth_getTransactionByHash", own)["result"] is None
     assert asked(say, "eth_getTransactionReceipt", own)["result"] is None
@@ -141,7 +141,7 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
 
 
 def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
-    chain.prune(1)
+    chain.store.prune(1)
     with closing(sqlite3.connect(chain.path)) as at:
         places = at.execute(
             "SELECT min(place >> 20), max(place >> 20) FROM evm_hits"
@@ -152,11 +152,11 @@ def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
 def test_earliest_resolves_during_pruning(
     chain: EmbeddedChain, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain.prune(5)
+    chain.store.prune(5)
     real = chain.hash_at
 
     def forgetting(height: int) -> bytes:
-        chain.prune(3)
+        chain.store.prune(3)
         return real(height)
 
     monkeypatch.setattr(chain, "hash_at", forgetting)

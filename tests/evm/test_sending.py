@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.backends.base.application import SenderNonce
-from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.protocol.ethereum.validity import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
@@ -247,7 +247,7 @@ def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
 ) -> None:
     for nonce in range(3):
         node.send(tx(nonce))
-    application = node.chain.abci
+    application = node.chain.store.abci
     assert application is not None
     look = application.sender_nonce
 

@@ -88,7 +88,7 @@ def test_each_block_has_the_root_of_its_state_and_the_fee_that_follows(node: Run
         assert int(block["baseFeePerGas"], 16) < int(before["baseFeePerGas"], 16)
         before = block
     assert len(roots) == BLOCKS + 1
-    assert node.chain.verify() == BLOCKS
+    assert node.chain.store.verify() == BLOCKS
 
 
 def read(root: bytes, key: bytes, proof: list[str]) -> bytes:

@@ -70,8 +70,8 @@ def check() -> str:
     """Copy the store while it is in use, and hash it anew; its height."""
     chain = get_backend()
     assert isinstance(chain, EmbeddedChain)
-    chain.backup(f"{chain.path}.copy")
-    return str(chain.verify())
+    chain.store.backup(f"{chain.path}.copy")
+    return str(chain.store.verify())
 
 
 def serve_threads(descriptor: int) -> None:

@@ -93,7 +93,7 @@ def test_gauges_show_open_websockets_and_waiting_calls(node: Node) -> None:
         caller.start()
         assert waits.wait(PATIENCE)
         assert more("noderpc_waiting_calls") == 1
-        assert node.chain.wait_for_pending(PATIENCE)
+        assert node.chain.store.wait_for_pending(PATIENCE)
         node.produce()
         caller.join()
     assert more("noderpc_waiting_calls") == 0

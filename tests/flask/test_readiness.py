@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from werkzeug.test import TestResponse
 
-from flask_noderpc import EmbeddedChain, SQLiteBackend, noderpc_bp
+from flask_noderpc import ChainBackend, EmbeddedChain, SQLiteBackend, noderpc_bp
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
@@ -25,7 +25,7 @@ from .conftest import MakeApp
 HALTED = "no block is made: the keys of this home hold 10 of 16 voting power"
 
 
-def asked(backend: SQLiteBackend) -> TestResponse:
+def asked(backend: ChainBackend) -> TestResponse:
     return app_for(backend).test_client().get("/readyz")
 
 
@@ -99,7 +99,7 @@ def test_a_read_only_copy_is_ready_without_producer(tmp_path: Path) -> None:
     copy.parent.mkdir()
     with closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as chain:
         chain.produce()
-        chain.backup(copy)
+        chain.store.backup(copy)
     expire(copy, seconds=100)
 
     with closing(EmbeddedChain(copy, produce=False)) as served:

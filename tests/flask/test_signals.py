@@ -162,7 +162,7 @@ def test_signals_are_sent_for_blocks_and_waiting_calls(node: Node) -> None:
         caller.start()
         began.wait(1)
         # It may begin to wait before its transaction does.
-        assert node.chain.wait_for_pending(PATIENCE)
+        assert node.chain.store.wait_for_pending(PATIENCE)
         node.produce()
         ended.wait(1)
         caller.join()

@@ -57,7 +57,7 @@ def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) 
 def test_a_call_that_waits_on_a_websocket_has_its_thread(node: Node) -> None:
     with closing(connected(node)) as client:
         client.call("broadcast_tx_commit", {"tx": "b3duPTE="})
-        assert node.chain.wait_for_pending(PATIENCE)
+        assert node.chain.store.wait_for_pending(PATIENCE)
         node.produce()
         assert client.json()["result"]["height"] == "1"
 

@@ -15,8 +15,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.capabilities import Submission
-from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.backends.base.capabilities import MempoolLimits, Submission
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.abci import TxResult
 from flask_noderpc.jsonrpc.async_txs import AsyncTxs

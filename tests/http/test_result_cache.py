@@ -307,7 +307,7 @@ def test_pruned_blocks_are_not_served_from_the_cache(chain: EmbeddedChain) -> No
     client = app_for(chain).test_client()
     chain.control.mine(5)
     assert "result" in answer(client, "/block?height=2")
-    chain.prune(2)
+    chain.store.prune(2)
     said = answer(client, "/block?height=2")["error"]["data"]
     assert "lowest height is 4" in said
 

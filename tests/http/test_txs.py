@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.sqlite import MempoolLimits
+from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.protocol.comet import merkle
 from flask_noderpc.protocol.comet.keys import PrivateKey
@@ -59,7 +59,7 @@ class Producer(threading.Thread):
         self._chain = chain
 
     def run(self) -> None:
-        if self._chain.wait_for_pending(PATIENCE):
+        if self._chain.store.wait_for_pending(PATIENCE):
             self._chain.produce()
 
 
@@ -111,7 +111,7 @@ def test_a_call_beyond_the_waiter_limit_is_refused(
         target=lambda: replies.append(send(patient, "broadcast_tx_commit", b"seat=1"))
     )
     first.start()
-    assert chain.wait_for_pending(PATIENCE)
+    assert chain.store.wait_for_pending(PATIENCE)
 
     error = send(patient, "broadcast_tx_commit", b"seat=2")["error"]
     chain.produce()

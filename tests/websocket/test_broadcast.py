@@ -128,7 +128,7 @@ def test_transactions_of_a_disconnected_client_are_processed(
     client.text(sending(2, "b=1"))
     client.close()
 
-    assert node.chain.wait_for_pending(PATIENCE)
+    assert node.chain.store.wait_for_pending(PATIENCE)
     other = connect()
     until(
         lambda: other.asked("num_unconfirmed_txs")["result"]["total"] == "2",

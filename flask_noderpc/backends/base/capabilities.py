@@ -33,6 +33,16 @@ class Submission:
     """Returns true as soon as :attr:`wait` would not wait, or false so many seconds on."""
 
 
+@dataclass(frozen=True, slots=True)
+class MempoolLimits:
+    """Limits of a store's mempool; the defaults are CometBFT's."""
+
+    max_tx_bytes: int = 1_048_576
+    max_txs: int = 5_000
+    max_bytes: int = 1_073_741_824
+    cache_size: int = 10_000
+
+
 class Mempool:
     """Pending transactions. The default is empty and accepts none."""
 

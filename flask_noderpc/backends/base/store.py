@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit, Evidence
 from ...domain.genesis import Genesis
-from ...errors import ConfigurationError
+from ...errors import (
+    ConfigurationError,
+    InvalidBlock,
+    NotSupported,
+    ValueNotAllowed,
+)
 from ...protocol.comet.chain_state import ChainState
-from .application import AppState, BlockLimits, Changes, InitChain
+from .application import Application, AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
+from .verify import verify_chain
+
+# How long others have the lock, at least, between two steps of a long write.
+_YIELD_S = 0.005
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +60,20 @@ def check_identity(
 
 
 class Location:
-    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``."""
+    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        url = _URL.match(self.path)
+        if url is not None and url[1] != "file":
+            # The rest of the URL may hold a password.
+            raise ConfigurationError(
+                f"no store is known for {url[1]}:// URLs: set NODERPC_DATABASE to a file name"
+                " or a file: URI of SQLite"
+            )
         uri = urlsplit(self.path) if self.path.startswith("file:") else None
         # Made absolute once: the process may change its folder.
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
@@ -61,6 +84,11 @@ class Location:
     def shown(self) -> str:
         """The file's name for errors: as it was given, or that of the URI."""
         return str(self.file) if self.path.startswith("file:") else self.path
+
+    @property
+    def read_only_uri(self) -> str:
+        """The URI with which nothing is created or written."""
+        return f"{self.file.as_uri()}?{urlencode({**self.options, 'mode': 'ro'})}"
 
 
 FULL = "the disk or the page limit is full, nothing was written"
@@ -170,3 +198,87 @@ class BlockWriter(ABC):
 
 class ChainStore(ChainBackend, BlockWriter):
     """A backend that an embedded chain can be built on."""
+
+    abci: Application | None = None
+    """The application that checks pending transactions, set by the chain that has the store."""
+
+    @property
+    @abstractmethod
+    def location(self) -> Location:
+        """The location, as given."""
+
+    @property
+    def read_only(self) -> bool:
+        """True if nothing can be written."""
+        return False
+
+    @abstractmethod
+    def has_chain(self) -> bool:
+        """Return true after :meth:`init_chain`."""
+
+    @abstractmethod
+    def identity(self) -> Identity | None:
+        """Return the chain id and the application of the store; ``None`` without a chain."""
+
+    def settle(self) -> None:
+        """Wait until the transactions that this process submitted are stored, or refused."""
+
+    def has_free_space(self) -> bool:
+        """Return true if there is space for a block, as far as can be known."""
+        return True
+
+    # Maintenance.
+
+    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
+        """Retain the latest blocks, prune those before; return how many were pruned.
+
+        ``progress`` is called with the number pruned by each of many short transactions,
+        between which others write.
+        """
+        self._check_retain(retain)
+        base, pruned = self.latest_height() - retain + 1, 0
+        while True:
+            began = time.monotonic()
+            few = self.prune_some(base)
+            if not few:
+                return pruned
+            pruned += few
+            if progress is not None:
+                progress(few)
+            # Those that wait for a lock may have to poll it.
+            time.sleep(max(_YIELD_S, time.monotonic() - began))
+
+    def _check_retain(self, retain: int) -> None:
+        least = self.abci.needs_blocks if self.abci else 1
+        if retain < least:
+            raise ValueNotAllowed(
+                f"{retain} blocks are too few to keep, the chain needs the last {least}"
+            )
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Copy the store to a new file while it is in use.
+
+        ``progress`` is called with the number of remaining pages, and of all.
+        """
+        raise NotSupported("this store can't be copied to a file")
+
+    def verify(self, progress: Callable[[int], None] | None = None) -> int:
+        """Check every block's hashes and signatures; return the number of blocks.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
+        """
+        checked = verify_chain(self, progress)
+        if self.abci is not None:
+            self._verify_state(self.abci)
+        return checked
+
+    def _verify_state(self, application: Application) -> None:
+        """Raise ``InvalidBlock`` if the app hash is not that of the last block."""
+        info = application.info()
+        height, app_hash = info.last_block_height, info.last_block_app_hash
+        if height and app_hash and app_hash != self.results(height).app_hash:
+            raise InvalidBlock(f"the application's state is not that of block {height}")

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backend import MempoolLimits, SQLiteBackend
+    from .backend import SQLiteBackend
 
-__all__ = ["MempoolLimits", "SQLiteBackend"]
+__all__ = ["SQLiteBackend"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.abci import AppInfo, BlockResults
+from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
@@ -25,7 +25,6 @@ from ...errors import (
     ResultNotFound,
     StoreError,
     TxNotFound,
-    ValueNotAllowed,
 )
 from ...protocol.comet.chain_state import ChainState
 from ..base.application import (
@@ -36,12 +35,11 @@ from ..base.application import (
     Changes,
     InitChain,
 )
-from ..base.capabilities import EvmIndex, EvmState, Mempool
+from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.reads import ChainVersion
-from ..base.store import ChainStore, CommittedBlock, Identity, Lease, LeaseState
-from ..base.verify import verify_chain
+from ..base.store import ChainStore, CommittedBlock, Identity, Lease, LeaseState, Location
 from . import blocks, evidence, ledger, mempool, prune, rewind, state
 from . import lease as leases
 from . import search as index_search
@@ -50,12 +48,11 @@ from .evidence_pool import SQLiteEvidencePool
 from .evm_search import SQLiteEvmIndex
 from .filters import SQLiteFilters
 from .identity import read_identity
-from .mempool import MempoolLimits
 from .process_handles import ProcessHandles
 from .tx_pool import SQLiteMempool
 
-# For how long others have the lock, at least, between two steps of a long work.
-_YIELD_S = 0.005
+# The transaction of a block needs some pages at least.
+_MIN_FREE_BYTES = 1 << 16
 
 
 class _NoApplication(ApplicationAccess):
@@ -135,6 +132,17 @@ class SQLiteBackend(ChainStore):
     def path(self) -> str:
         """The file's name or URI, as given."""
         return self._store.path
+
+    @property
+    def location(self) -> Location:
+        return self._store
+
+    @property
+    def read_only(self) -> bool:
+        return self._store.read_only
+
+    def has_free_space(self) -> bool:
+        return shutil.disk_usage(self._store.folder).free >= _MIN_FREE_BYTES
 
     def _open(self) -> ProcessHandles:
         files = self._files
@@ -411,32 +419,6 @@ class SQLiteBackend(ChainStore):
     def prune_some(self, base: int) -> int:
         return self._open().writer.run(lambda at: prune.prune_some(at, base))
 
-    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
-        """Retain the latest blocks, prune those before; return how many were pruned.
-
-        ``progress`` is called with the number pruned by each of many short transactions,
-        between which others write.
-        """
-        self._check_retain(retain)
-        base, gone = self.latest_height() - retain + 1, 0
-        while True:
-            began = time.monotonic()
-            few = self.prune_some(base)
-            if not few:
-                return gone
-            gone += few
-            if progress is not None:
-                progress(few)
-            # SQLite has no queue: those that wait for the lock poll it.
-            time.sleep(max(_YIELD_S, time.monotonic() - began))
-
-    def _check_retain(self, retain: int) -> None:
-        least = self.abci.needs_blocks if self.abci else 1
-        if retain < least:
-            raise ValueNotAllowed(
-                f"{retain} blocks are too few to keep, the chain needs the last {least}"
-            )
-
     def backup(
         self,
         target: str | os.PathLike[str],
@@ -465,16 +447,4 @@ class SQLiteBackend(ChainStore):
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
             raise InvalidBlock(f"{self._store.shown}: {found[0]}")
-        checked = verify_chain(self, progress)
-        if self.abci is not None:
-            self._verify_state(self.abci.info())
-        return checked
-
-    def _verify_state(self, info: AppInfo) -> None:
-        """The application's own hash is that which its last block left."""
-        height, own = info.last_block_height, info.last_block_app_hash
-        if height and own and own != self.results(height).app_hash:
-            raise InvalidBlock(f"the application's state is not that of block {height}")
-
-
-__all__ = ["MempoolLimits", "SQLiteBackend"]
+        return super().verify(progress)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash
 from ..base.application import BlockLimits, SenderNonce
+from ..base.capabilities import MempoolLimits
 from . import state
 from .incoming import Incoming
 
@@ -27,16 +27,6 @@ _MAX_QUEUED = 64
 
 # EIP-2681 has one bit more, and nobody comes so far.
 _LAST_NONCE = (1 << 63) - 2
-
-
-@dataclass(frozen=True, slots=True)
-class MempoolLimits:
-    """Limits of the mempool; the defaults are CometBFT's."""
-
-    max_tx_bytes: int = 1_048_576
-    max_txs: int = 5_000
-    max_bytes: int = 1_073_741_824
-    cache_size: int = 10_000
 
 
 def count(connection: Connection) -> PendingCount:

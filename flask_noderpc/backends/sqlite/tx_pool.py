@@ -10,9 +10,8 @@ from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
-from ..base.capabilities import Mempool, Submission
+from ..base.capabilities import Mempool, MempoolLimits, Submission
 from . import mempool
-from .mempool import MempoolLimits
 from .process_handles import ProcessHandles
 
 

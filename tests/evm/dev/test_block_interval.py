@@ -73,15 +73,15 @@ def test_sending_does_not_wait_for_a_block_in_production(
     with serve(app) as url, closing(chain):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         sent(w3)
-        assert chain.abci is not None
-        run = chain.abci.finalize_block
+        assert chain.store.abci is not None
+        run = chain.store.abci.finalize_block
 
         def slow(block: BlockRequest) -> BlockExecution:
             begun.set()
             assert resume.wait(30)
             return run(block)
 
-        monkeypatch.setattr(chain.abci, "finalize_block", slow)
+        monkeypatch.setattr(chain.store.abci, "finalize_block", slow)
         maker = Thread(target=chain.produce)
         maker.start()
         try:

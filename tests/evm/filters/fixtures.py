@@ -43,7 +43,7 @@ class Time:
 def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
     """A chain over the folder's store; several are several workers."""
     chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
-    chain.filter_clock = clock
+    chain.filter_clock = chain.store.filter_clock = clock
     chain.start()
     return chain
 

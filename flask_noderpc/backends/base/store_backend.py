@@ -1,0 +1,131 @@
+"""A backend that has a store: its reads are the store's, its capabilities may be its own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from ...domain.abci import BlockResults
+from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
+from ...domain.validator import ValidatorSet
+from .application import ApplicationAccess
+from .backend import ChainBackend
+from .capabilities import EvmIndex, EvmState, Mempool
+from .evidence import EvidencePool
+from .filters import Filters
+from .reads import ChainVersion
+from .store import ChainStore
+
+
+class StoreBackend(ChainBackend):
+    """Reads a chain from a :class:`ChainStore`, and has the store's capabilities.
+
+    A subclass replaces those that it has itself.
+    """
+
+    def __init__(self, store: ChainStore) -> None:
+        self.store = store
+        """The store of the chain: its blocks, index, state and mempool."""
+
+    # Capabilities.
+
+    @property
+    def mempool(self) -> Mempool:
+        return self.store.mempool
+
+    @property
+    def evidence(self) -> EvidencePool:
+        return self.store.evidence
+
+    @property
+    def application(self) -> ApplicationAccess:
+        return self.store.application
+
+    @property
+    def evm_index(self) -> EvmIndex:
+        return self.store.evm_index
+
+    @property
+    def evm_state(self) -> EvmState:
+        return self.store.evm_state
+
+    @property
+    def filters(self) -> Filters:
+        return self.store.filters
+
+    # Blocks.
+
+    def latest_height(self) -> int:
+        return self.store.latest_height()
+
+    def base_height(self) -> int:
+        return self.store.base_height()
+
+    def base_meta(self) -> BlockMeta:
+        return self.store.base_meta()
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        return self.store.block(height)
+
+    def block_meta(self, height: int) -> BlockMeta:
+        return self.store.block_meta(height)
+
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        return self.store.block_metas(low, high)
+
+    def hash_at(self, height: int) -> bytes:
+        return self.store.hash_at(height)
+
+    def height_of(self, block_hash: bytes) -> int:
+        return self.store.height_of(block_hash)
+
+    def commit(self, height: int) -> Commit:
+        return self.store.commit(height)
+
+    def results(self, height: int) -> BlockResults:
+        return self.store.results(height)
+
+    def version(self) -> ChainVersion | None:
+        return self.store.version()
+
+    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
+        return self.store.read_view()
+
+    def reorgs_since(self, number: int) -> tuple[int, int | None]:
+        return self.store.reorgs_since(number)
+
+    # State.
+
+    def genesis(self) -> Genesis:
+        return self.store.genesis()
+
+    def validators(self, height: int) -> ValidatorSet:
+        return self.store.validators(height)
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        return self.store.consensus_params(height)
+
+    # Transactions.
+
+    def tx(self, tx_hash: bytes) -> TxRecord:
+        return self.store.tx(tx_hash)
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        return self.store.latest_txs(limit)
+
+    def search_txs(
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        return self.store.search_txs(search, page, limits, prove)
+
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
+        return self.store.search_blocks(search, page, limits)
+
+    # Events.
+
+    def wait_for_height(self, after: int, timeout: float) -> int:
+        return self.store.wait_for_height(after, timeout)
+
+    def close(self) -> None:
+        self.store.close()

@@ -1,0 +1,82 @@
+"""An embedded chain has a store: any ``ChainStore``, given or opened by its location."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain, SQLiteBackend
+from flask_noderpc.backends.base.capabilities import Mempool
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.block import Block, BlockID
+from flask_noderpc.errors import NotSupported
+from flask_noderpc.signals import block_committed
+from flask_noderpc.testing.node import app_for
+
+
+class CountingStore(SQLiteBackend):
+    """A store that counts the blocks read from it."""
+
+    reads = 0
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        self.reads += 1
+        return super().block(height)
+
+
+def test_a_chain_serves_and_writes_the_store_given_to_it(tmp_path: Path) -> None:
+    store = CountingStore(tmp_path / "chain.db")
+    with closing(EmbeddedChain(store, produce=False)) as chain:
+        client = app_for(chain).test_client()
+        assert client.get('/broadcast_tx_sync?tx="a=1"').status_code == 200
+        assert store.mempool.pending_count().total == 1
+        assert chain.produce() == 1
+        found = client.get("/block?height=1").get_json()["result"]
+
+    assert found["block"]["header"]["height"] == "1"
+    assert store.reads == 1
+    # A closed store opens again by itself.
+    with closing(store):
+        assert store.latest_height() == 1
+        assert found["block_id"]["hash"].lower() == store.hash_at(1).hex()
+
+
+def test_a_chain_uses_the_application_of_its_store(tmp_path: Path) -> None:
+    store = SQLiteBackend(tmp_path / "chain.db", application=KVStore)
+    with closing(EmbeddedChain(store, produce=False)) as chain:
+        assert chain.application is store.abci
+
+
+def test_the_home_of_a_chain_is_the_folder_of_its_store(tmp_path: Path) -> None:
+    with closing(EmbeddedChain(SQLiteBackend(tmp_path / "chain.db"), produce=False)) as chain:
+        chain.start()
+
+    assert (tmp_path / "config" / "genesis.json").exists()
+
+
+def test_a_subclass_replaces_a_capability_and_not_the_store(tmp_path: Path) -> None:
+    class Closed(EmbeddedChain):
+        @property
+        def mempool(self) -> Mempool:
+            return Mempool()
+
+    with closing(Closed(tmp_path / "chain.db", produce=False)) as chain:
+        chain.start()
+        with pytest.raises(NotSupported):
+            chain.mempool.submit(b"a=1")
+        assert chain.store.mempool.submit(b"a=1").code == 0
+        assert chain.produce() == 1
+
+
+def test_the_chain_is_the_sender_of_block_committed(tmp_path: Path) -> None:
+    senders: list[object] = []
+
+    def receive(sender: object, **values: object) -> None:
+        senders.append(sender)
+
+    with closing(EmbeddedChain(SQLiteBackend(tmp_path / "chain.db"), produce=False)) as chain:
+        with block_committed.connected_to(receive):
+            chain.produce()
+        assert senders == [chain]
