@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ....backends.sqlite import SQLiteBackend
+from ....backends import open_store
+from ....backends.base.store import ChainStore
 from ....engine.process import serve
 from ....engine.pyevm import PyEvm
 from ....errors import BlockNotFound, HeightNotAvailable
@@ -17,11 +18,11 @@ from ....lru import CacheMemory
 from .state import CachedNodeStore
 
 
-class SQLiteNodeStore(CachedNodeStore):
-    """State nodes and block hashes from the chain's database."""
+class StoredNodes(CachedNodeStore):
+    """State nodes and block hashes from the chain's store."""
 
-    def __init__(self, store: SQLiteBackend, cache_bytes: int) -> None:
-        super().__init__(store.get, CacheMemory(cache_bytes))
+    def __init__(self, store: ChainStore, cache_bytes: int) -> None:
+        super().__init__(store.app_state().get, CacheMemory(cache_bytes))
         self._store = store
 
     def block_hash(self, height: int) -> bytes | None:
@@ -35,5 +36,5 @@ class SQLiteNodeStore(CachedNodeStore):
 if __name__ == "__main__":
     store, cache_bytes, niceness, descriptor = sys.argv[1:]
     os.nice(int(niceness))
-    node_store = SQLiteNodeStore(SQLiteBackend(store), int(cache_bytes))
+    node_store = StoredNodes(open_store(store), int(cache_bytes))
     serve(PyEvm(node_store), int(descriptor))
