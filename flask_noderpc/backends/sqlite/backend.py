@@ -40,13 +40,11 @@ from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.reads import ChainVersion
 from ..base.store import ChainStore, CommittedBlock, Identity, Lease, LeaseState, Location
-from . import blocks, evidence, ledger, mempool, prune, rewind, state
+from . import blocks, evidence, ledger, mempool, prune, state
 from . import lease as leases
 from . import search as index_search
+from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
-from .evidence_pool import SQLiteEvidencePool
-from .evm_search import SQLiteEvmIndex
-from .filters import SQLiteFilters
 from .identity import read_identity
 from .process_handles import ProcessHandles
 from .tx_pool import SQLiteMempool
@@ -382,7 +380,7 @@ class SQLiteBackend(ChainStore):
 
         def work(at: sqlite3.Connection) -> None:
             leases.fence(at, lease)
-            rewind.rewind(at, height, changes)
+            prune.rewind(at, height, changes)
 
         files.writer.run(work)
         files.changes.notify()

@@ -1,15 +1,70 @@
-"""Connections and threads of a backend in one process, closed around a fork."""
+"""Connections and threads of a backend in one process, closed around a fork.
+
+SQLite keeps books of the locks that its process holds, and a log that the last one to
+close a file removes. A child that inherits the books would write beside everyone else,
+into a log that is gone, and lose it. So a fork waits until nothing is read or written,
+and everything is closed before it; parent and child open again what they need.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
 
-from . import forks, ledger
+from . import ledger
 from .change_watcher import ChangeWatcher
 from .connection import Readers, Store
-from .incoming import Incoming
+from .mempool import Incoming
 from .search_pool import SearchPool
 from .writer import Writer
+
+
+class OpenFiles(Protocol):
+    """The files of one backend."""
+
+    def suspend(self) -> None:
+        """Close everything, and let nothing begin."""
+
+    def resume(self) -> None:
+        """Let reads and writes begin again."""
+
+
+_one_at_a_time = threading.Lock()
+_watched: WeakSet[OpenFiles] = WeakSet()
+_suspended: list[OpenFiles] = []
+
+
+def watch(files: OpenFiles) -> None:
+    """Close these files before each fork of the process."""
+    with _one_at_a_time:
+        _watched.add(files)
+
+
+def _before() -> None:
+    _one_at_a_time.acquire()
+    _suspended.extend(_watched)
+    for files in _suspended:
+        files.suspend()
+
+
+def _after() -> None:
+    while _suspended:
+        _suspended.pop().resume()
+    _one_at_a_time.release()
+
+
+def _in_child() -> None:
+    # They are the parent's; the child makes its own. Nor are they to go on: a thread of the
+    # parent may have had one of their locks in hand at this moment, for ever.
+    _watched.clear()
+    _suspended.clear()
+    _one_at_a_time.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+
 
 # How long a fork waits for reads under way.
 _FORK_PATIENCE_S = 5.0
@@ -28,7 +83,7 @@ class ProcessHandles:
         self.changes = ChangeWatcher(store, poll_s)
         self.quiet = True
         """True if nothing was open at the last fork."""
-        forks.watch(self)
+        watch(self)
 
     def suspend(self) -> None:
         """Close everything, and let nothing begin: the process is about to fork."""

@@ -1,4 +1,4 @@
-"""Searching the index of Ethereum transactions and logs."""
+"""Capabilities of the SQLite backend: evidence pool, EVM index, and filters that survive."""
 
 from __future__ import annotations
 
@@ -6,12 +6,44 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from ... import jsoncodec
+from ...domain.block import Evidence
 from ...domain.ethereum import LogSearch
-from ...domain.search import SearchLimits
+from ...domain.search import FilterKind, PolledFilter, SearchLimits
+from ...domain.time import SECOND
+from ...errors import FilterNotFound
+from ...protocol.comet.hashes import evidence_hash_of
+from ..base.application import Application
 from ..base.capabilities import EvmIndex
-from ..base.reads import SearchedChain
+from ..base.evidence import EvidencePool, check_evidence
+from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
+from ..base.reads import ChainReads, SearchedChain
+from . import evidence
 from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .process_handles import ProcessHandles
+
+
+class SQLiteEvidencePool(EvidencePool):
+    """Pending evidence in a table."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], ProcessHandles],
+        application: Callable[[], Application],
+        chain: ChainReads,
+    ) -> None:
+        self._open, self._app, self._chain = open_store, application, chain
+
+    def submit(self, piece: Evidence) -> bytes:
+        self._app()
+        files, own = self._open(), evidence_hash_of(piece)
+        with files.readers.snapshot() as at:
+            known = evidence.is_known(at, own)
+        if not known:
+            check_evidence(self._chain, piece)
+            files.writer.run(lambda at: evidence.add(at, piece))
+            files.changes.notify()
+        return own
+
 
 Connection = sqlite3.Connection
 
@@ -128,3 +160,82 @@ def _count(at: Connection, term: _Term, between: tuple[int, int], most: int) -> 
 
 def _listed(term: _Term) -> str:
     return jsoncodec.encode(term).decode()
+
+
+# A filter lives so much longer, and a poll that finds nothing writes only within that time.
+_SLACK = 30 * SECOND
+
+
+class SQLiteFilters(Filters):
+    """Filters in a table. The writer's thread writes them, together with what else waits."""
+
+    def __init__(self, files: ProcessHandles, clock: Clock) -> None:
+        self._files, self._clock = files, clock
+
+    def add(self, added: PolledFilter, cap: int) -> None:
+        self._files.writer.run(lambda at: _add(at, added, cap, self._clock()))
+
+    def get(self, filter_id: str) -> PolledFilter:
+        row = self._files.readers.one(
+            "SELECT id, kind, cursor, criteria, owner FROM filters"
+            " WHERE id = ? AND expires >= ?",
+            filter_id,
+            self._clock(),
+        )
+        if row is None:
+            raise FilterNotFound
+        own, kind, cursor, criteria, owner = row
+        return PolledFilter(own, FilterKind(kind), cursor, criteria, owner)
+
+    def move(self, polled: PolledFilter, cursor: int) -> bool:
+        if cursor == polled.cursor and self._is_fresh(polled):
+            return True
+        return self._files.writer.run(lambda at: _move(at, polled, cursor, self._clock()))
+
+    def _is_fresh(self, polled: PolledFilter) -> bool:
+        found = self._files.readers.one(
+            "SELECT 1 FROM filters WHERE id = ? AND cursor = ? AND expires >= ?",
+            polled.id,
+            polled.cursor,
+            self._clock() + DEADLINE,
+        )
+        return found is not None
+
+    def drop(self, filter_id: str) -> bool:
+        return self._files.writer.run(lambda at: _drop(at, filter_id, self._clock()))
+
+
+def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:
+    at.execute("DELETE FROM filters WHERE expires < ?", (now,))
+    (live,) = at.execute("SELECT count(*) FROM filters").fetchone()
+    if live >= cap:
+        _make_room(at, added.owner, cap)
+    expires = now + DEADLINE + _SLACK
+    at.execute(
+        "INSERT INTO filters (id, kind, cursor, criteria, owner, expires)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (added.id, added.kind.value, added.cursor, added.criteria, added.owner, expires),
+    )
+
+
+def _make_room(at: Connection, newcomer: str, cap: int) -> None:
+    owned = dict(at.execute("SELECT owner, count(*) FROM filters GROUP BY owner"))
+    at.execute(
+        "DELETE FROM filters WHERE rowid ="
+        " (SELECT rowid FROM filters WHERE owner = ? ORDER BY expires, rowid LIMIT 1)",
+        (filters_to_evict(owned, newcomer, cap),),
+    )
+
+
+def _move(at: Connection, polled: PolledFilter, cursor: int, now: int) -> bool:
+    moved = at.execute(
+        "UPDATE filters SET cursor = ?, expires = ?"
+        " WHERE id = ? AND cursor = ? AND expires >= ?",
+        (cursor, now + DEADLINE + _SLACK, polled.id, polled.cursor, now),
+    )
+    return moved.rowcount > 0
+
+
+def _drop(at: Connection, filter_id: str, now: int) -> bool:
+    dropped = at.execute("DELETE FROM filters WHERE id = ? RETURNING expires", (filter_id,))
+    return any(expires >= now for (expires,) in dropped.fetchall())
