@@ -3,26 +3,86 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ..backends.base.application import Application, BlockLimits
-from ..backends.base.store import ChainStore, CommittedBlock
+from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..domain.block import Evidence
 from ..domain.time import SECOND
-from ..errors import LeaseLost, StoreError
+from ..errors import BackendError, LeaseLost, StoreError
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..protocol.comet.keys import PrivateKey
 from ..signals import block_committed, emit
 from . import proposal
 from .clock import Clock
-from .producer_lease import ProducerLease
 from .proposal import replay
 
 log = logging.getLogger("flask_noderpc.producer")
+
+
+class ProducerLease:
+    """Acquire, renew and release the lease for one producer."""
+
+    def __init__(self, store: ChainStore, lease_s: float) -> None:
+        self._store, self._lease_s = store, lease_s
+        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        """Owner name stored with the lease."""
+        self.lease: Lease | None = None
+        """The lease; ``None`` while another process may own it."""
+        self._until = 0.0
+
+    def acquire(self) -> Lease:
+        """Return the lease, acquired if needed.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns it.
+        """
+        if self.lease is None and not self._try_acquire():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        assert self.lease is not None
+        return self.lease
+
+    def acquire_or_renew(self) -> bool:
+        """Return true if this process owns the lease; renew it after a third of its time.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        """
+        if self.lease is None:
+            return self._try_acquire()
+        if time.monotonic() > self._until - self._lease_s * 2 / 3:
+            if not self._store.renew_lease(self.lease, self._lease_s):
+                self.lease = None
+                raise LeaseLost("another process took over; this one waits its turn")
+            self._until = time.monotonic() + self._lease_s
+        return True
+
+    def renew(self) -> None:
+        """Renew the lease while its owner is producing a block."""
+        if (lease := self.lease) is not None:
+            with suppress(BackendError):
+                self._store.renew_lease(lease, self._lease_s)
+
+    def release(self, last_error: str) -> None:
+        """Release the lease, and store why this process produces no block."""
+        lease, self.lease = self.lease, None
+        if lease is None:
+            return
+        try:
+            self._store.release_lease(lease, last_error)
+        except BackendError as error:
+            log.warning("the lease is not given back, it lapses by itself: %s", error)
+
+    def _try_acquire(self) -> bool:
+        self.lease = self._store.acquire_lease(self.owner, self._lease_s)
+        self._until = time.monotonic() + self._lease_s
+        return self.lease is not None
+
 
 # Seconds for one block after which the producer counts as hung.
 _MAX_BLOCK_S = 60.0

@@ -26,10 +26,8 @@ from ..concurrency import next_turn
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from ..web.rules.origin import client_key
 from ..web.views import status_line
-from .body import Body, InTurns
 from .direct import Answer, DirectAdapter
-from .head import HeadWriter
-from .http_hardening import ExpectationFailed, check_request_line, read_headers
+from .http import Body, ExpectationFailed, HeadWriter, InTurns, check_request_line, read_headers
 from .response_cache import RawRequest, ResponseCache
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
