@@ -13,6 +13,7 @@ import pytest
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.patches import Change, app_state, patch_tx
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.evm import Account, AccountOverride
@@ -45,6 +46,8 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
     return EmbeddedChain(
         path,
         clock=ManualClock(),
+        # Its lease never expires while a test waits on a slow machine.
+        schedule=BlockSchedule(lease_s=3600),
         produce=False,
         application=lambda state: EvmApplication(
             state, EvmRuntime(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
