@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.abci import BlockResults
-from ...domain.block import Block, BlockID, BlockMeta, Commit, Evidence
-from ...domain.genesis import ConsensusParams, Genesis
-from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
-from ...domain.validator import ValidatorSet
+from ...domain.block import Evidence
+from ...domain.genesis import Genesis
 from ...errors import (
-    BlockNotFound,
-    HeightNotAvailable,
     InvalidBlock,
     NotSupported,
-    ResultNotFound,
     StoreError,
-    TxNotFound,
 )
 from ...protocol.comet.chain_state import ChainState
 from ..base.application import (
@@ -38,19 +28,13 @@ from ..base.application import (
 from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
-from ..base.reads import ChainVersion
-from ..base.store import ChainStore, CommittedBlock, Identity, Lease, LeaseState, Location
-from . import blocks, evidence, ledger, mempool, prune, state
+from ..base.store import CommittedBlock, Lease, LeaseState
+from . import evidence, ledger, mempool, prune
 from . import lease as leases
-from . import search as index_search
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
-from .identity import read_identity
-from .process_handles import ProcessHandles
+from .reads import SQLiteReads
 from .tx_pool import SQLiteMempool
-
-# The transaction of a block needs some pages at least.
-_MIN_FREE_BYTES = 1 << 16
 
 
 class _NoApplication(ApplicationAccess):
@@ -60,7 +44,7 @@ class _NoApplication(ApplicationAccess):
 _NO_APPLICATION = _NoApplication()
 
 
-class SQLiteBackend(ChainStore):
+class SQLiteBackend(SQLiteReads):
     """A chain in one SQLite file: blocks, results, state, index and mempool.
 
     ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
@@ -82,11 +66,7 @@ class SQLiteBackend(ChainStore):
         max_log_bytes: int = 64 << 20,
         poll_s: float = 0.05,
     ) -> None:
-        self._store = Store(path, max_pages, max_log_bytes)
-        self._poll_s = poll_s
-        self._opening = threading.Lock()
-        self._files: ProcessHandles | None = None
-        self._genesis: Genesis | None = None
+        super().__init__(Store(path, max_pages, max_log_bytes), poll_s)
         self._limits = limits or MempoolLimits()
         self.abci = application(self) if application else None
         """The application of an embedded chain."""
@@ -124,203 +104,6 @@ class SQLiteBackend(ChainStore):
             return super().filters
         return SQLiteFilters(self._open(), self.filter_clock)
 
-    # Opening and closing.
-
-    @property
-    def path(self) -> str:
-        """The file's name or URI, as given."""
-        return self._store.path
-
-    @property
-    def location(self) -> Location:
-        return self._store
-
-    @property
-    def read_only(self) -> bool:
-        return self._store.read_only
-
-    def has_free_space(self) -> bool:
-        return shutil.disk_usage(self._store.folder).free >= _MIN_FREE_BYTES
-
-    def _open(self) -> ProcessHandles:
-        files = self._files
-        if files is not None and files.process == os.getpid():
-            return files
-        with self._opening:
-            if self._files is None or self._files.process != os.getpid():
-                if files is not None and not files.quiet:
-                    raise StoreError(
-                        "this process was forked while the store was being read; fork before"
-                        " the first call, or between calls",
-                        self._store.shown,
-                    )
-                files = ProcessHandles(self._store, self._poll_s)
-                # The writer recovers the log of a process that was killed, so that
-                # readers, which never wait, find the store ready.
-                try:
-                    files.writer.open()
-                except BaseException:
-                    # A store that can't be opened is tried at each call: leave no thread.
-                    files.close()
-                    raise
-                self._files = files
-            return self._files
-
-    def close(self) -> None:
-        self._genesis = None
-        if self.abci is not None:
-            self.abci.close()
-        files, self._files = self._files, None
-        if files is not None and files.process == os.getpid():
-            files.close()
-
-    # Blocks.
-
-    def latest_height(self) -> int:
-        row = self._open().readers.one("SELECT max(height) FROM blocks")
-        return row[0] or 0
-
-    def base_height(self) -> int:
-        row = self._open().readers.one("SELECT min(height) FROM blocks")
-        return row[0] or 0
-
-    def base_meta(self) -> BlockMeta:
-        chain_id = self.genesis().chain_id
-        with self._open().readers.snapshot() as at:
-            found = blocks.lowest_meta(at, chain_id)
-        if found is None:
-            raise self._missing(0)
-        return found
-
-    def version(self) -> ChainVersion | None:
-        return self._open().readers.version()
-
-    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        return self._open().readers.shared_read_view()
-
-    def _missing(self, height: int) -> HeightNotAvailable:
-        return HeightNotAvailable(height, self.base_height(), self.latest_height())
-
-    def block(self, height: int) -> tuple[BlockID, Block]:
-        chain_id = self.genesis().chain_id
-        with self._open().readers.snapshot() as at:
-            found = blocks.block(at, height, chain_id)
-        if found is None:
-            raise self._missing(height)
-        return found
-
-    def block_meta(self, height: int) -> BlockMeta:
-        for meta in self.block_metas(height, height):
-            return meta
-        raise self._missing(height)
-
-    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
-        chain_id = self.genesis().chain_id
-        with self._open().readers.snapshot() as at:
-            return blocks.metas(at, low, high, chain_id)
-
-    def hash_at(self, height: int) -> bytes:
-        row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
-        if row is None:
-            raise self._missing(height)
-        return bytes(row[0])
-
-    def height_of(self, block_hash: bytes) -> int:
-        row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
-        if row is None:
-            raise BlockNotFound(block_hash)
-        return int(row[0])
-
-    def commit(self, height: int) -> Commit:
-        with self._open().readers.snapshot() as at:
-            if not blocks.is_there(at, height):
-                raise self._missing(height)
-            commit = state.commit(at, height)
-        if commit is None:
-            raise ResultNotFound(f"could not find commit for height #{height}")
-        return commit
-
-    def results(self, height: int) -> BlockResults:
-        with self._open().readers.snapshot() as at:
-            found = blocks.results(at, height)
-        if found is None:
-            raise self._missing(height)
-        return found
-
-    def tx(self, tx_hash: bytes) -> TxRecord:
-        with self._open().readers.snapshot() as at:
-            found = blocks.tx(at, tx_hash)
-        if found is None:
-            raise TxNotFound(tx_hash)
-        return found
-
-    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
-        with self._open().readers.snapshot() as at:
-            return blocks.latest_txs(at, limit)
-
-    # Searching.
-
-    def search_txs(
-        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
-    ) -> FoundTxs:
-        files = self._open()
-        if search.is_one_height:
-            with files.readers.snapshot() as at:
-                return index_search.txs(at, search, page, limits, prove)
-        return files.search_pool.run(
-            lambda at: index_search.txs(at, search, page, limits, prove), limits
-        )
-
-    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-        files = self._open()
-        if search.is_one_height:
-            with files.readers.snapshot() as at:
-                return index_search.heights(at, search, page)
-        return files.search_pool.run(lambda at: index_search.heights(at, search, page), limits)
-
-    # State.
-
-    def genesis(self) -> Genesis:
-        # A local name: another thread may close the backend, which clears the attribute.
-        found = self._genesis
-        if found is None:
-            with self._open().readers.snapshot() as at:
-                found = ledger.stored_genesis(at)
-            if found is None:
-                raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
-            self._genesis = found
-        return found
-
-    def has_chain(self) -> bool:
-        """Return true after :meth:`init_chain`."""
-        return self._open().readers.one("SELECT 1 FROM chain") is not None
-
-    def identity(self) -> Identity | None:
-        """Return the chain id and the application of the store."""
-        with self._open().readers.snapshot() as at:
-            return read_identity(at)
-
-    def validators(self, height: int) -> ValidatorSet:
-        with self._open().readers.snapshot() as at:
-            found = state.validators(at, height)
-        if found is None:
-            raise ResultNotFound(f"could not find validator set for height #{height}")
-        return found
-
-    def consensus_params(self, height: int) -> ConsensusParams:
-        first = self.genesis().initial_height
-        # Those of the genesis are retained when the first blocks are pruned.
-        known = height == first or max(first, self.base_height()) <= height
-        known = known and height <= self._next_height()
-        with self._open().readers.snapshot() as at:
-            found = state.params(at, height) if known else None
-        if found is None:
-            raise ResultNotFound(f"could not find consensus params for height #{height}")
-        return found
-
-    def _next_height(self) -> int:
-        return (self.latest_height() or self.genesis().initial_height - 1) + 1
-
     # Events.
 
     def wait_for_height(self, after: int, timeout: float) -> int:
@@ -348,11 +131,6 @@ class SQLiteBackend(ChainStore):
     def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
         with self._open().readers.snapshot() as at:
             return evidence.reap(at, max_bytes)
-
-    def get(self, key: bytes) -> bytes | None:
-        """A value of the application's committed state."""
-        row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
-        return None if row is None else bytes(row[0])
 
     # Writing.
 

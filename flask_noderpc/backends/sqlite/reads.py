@@ -1,0 +1,180 @@
+"""Reads of a SQLite store: blocks, transactions, searches, and state."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from ...domain.abci import BlockResults
+from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
+from ...domain.validator import ValidatorSet
+from ...errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    ResultNotFound,
+    StoreError,
+    TxNotFound,
+)
+from ..base.reads import ChainVersion
+from ..base.store import Identity
+from . import blocks, ledger, state
+from . import search as index_search
+from .identity import read_identity
+from .opened_store import OpenedStore
+
+
+class SQLiteReads(OpenedStore):
+    """Reads of the chain, each in one snapshot."""
+
+    # Blocks.
+
+    def latest_height(self) -> int:
+        row = self._open().readers.one("SELECT max(height) FROM blocks")
+        return row[0] or 0
+
+    def base_height(self) -> int:
+        row = self._open().readers.one("SELECT min(height) FROM blocks")
+        return row[0] or 0
+
+    def base_meta(self) -> BlockMeta:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = blocks.lowest_meta(at, chain_id)
+        if found is None:
+            raise self._missing(0)
+        return found
+
+    def version(self) -> ChainVersion | None:
+        return self._open().readers.version()
+
+    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
+        return self._open().readers.shared_read_view()
+
+    def _missing(self, height: int) -> HeightNotAvailable:
+        return HeightNotAvailable(height, self.base_height(), self.latest_height())
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = blocks.block(at, height, chain_id)
+        if found is None:
+            raise self._missing(height)
+        return found
+
+    def block_meta(self, height: int) -> BlockMeta:
+        for meta in self.block_metas(height, height):
+            return meta
+        raise self._missing(height)
+
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            return blocks.metas(at, low, high, chain_id)
+
+    def hash_at(self, height: int) -> bytes:
+        row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
+        if row is None:
+            raise self._missing(height)
+        return bytes(row[0])
+
+    def height_of(self, block_hash: bytes) -> int:
+        row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
+        if row is None:
+            raise BlockNotFound(block_hash)
+        return int(row[0])
+
+    def commit(self, height: int) -> Commit:
+        with self._open().readers.snapshot() as at:
+            if not blocks.is_there(at, height):
+                raise self._missing(height)
+            commit = state.commit(at, height)
+        if commit is None:
+            raise ResultNotFound(f"could not find commit for height #{height}")
+        return commit
+
+    def results(self, height: int) -> BlockResults:
+        with self._open().readers.snapshot() as at:
+            found = blocks.results(at, height)
+        if found is None:
+            raise self._missing(height)
+        return found
+
+    def tx(self, tx_hash: bytes) -> TxRecord:
+        with self._open().readers.snapshot() as at:
+            found = blocks.tx(at, tx_hash)
+        if found is None:
+            raise TxNotFound(tx_hash)
+        return found
+
+    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+        with self._open().readers.snapshot() as at:
+            return blocks.latest_txs(at, limit)
+
+    # Searching.
+
+    def search_txs(
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return index_search.txs(at, search, page, limits, prove)
+        return files.search_pool.run(
+            lambda at: index_search.txs(at, search, page, limits, prove), limits
+        )
+
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
+        files = self._open()
+        if search.is_one_height:
+            with files.readers.snapshot() as at:
+                return index_search.heights(at, search, page)
+        return files.search_pool.run(lambda at: index_search.heights(at, search, page), limits)
+
+    # State.
+
+    def genesis(self) -> Genesis:
+        # A local name: another thread may close the backend, which clears the attribute.
+        found = self._genesis
+        if found is None:
+            with self._open().readers.snapshot() as at:
+                found = ledger.stored_genesis(at)
+            if found is None:
+                raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
+            self._genesis = found
+        return found
+
+    def has_chain(self) -> bool:
+        """Return true after :meth:`init_chain`."""
+        return self._open().readers.one("SELECT 1 FROM chain") is not None
+
+    def identity(self) -> Identity | None:
+        """Return the chain id and the application of the store."""
+        with self._open().readers.snapshot() as at:
+            return read_identity(at)
+
+    def validators(self, height: int) -> ValidatorSet:
+        with self._open().readers.snapshot() as at:
+            found = state.validators(at, height)
+        if found is None:
+            raise ResultNotFound(f"could not find validator set for height #{height}")
+        return found
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        first = self.genesis().initial_height
+        # Those of the genesis are retained when the first blocks are pruned.
+        known = height == first or max(first, self.base_height()) <= height
+        known = known and height <= self._next_height()
+        with self._open().readers.snapshot() as at:
+            found = state.params(at, height) if known else None
+        if found is None:
+            raise ResultNotFound(f"could not find consensus params for height #{height}")
+        return found
+
+    def _next_height(self) -> int:
+        return (self.latest_height() or self.genesis().initial_height - 1) + 1
+
+    def get(self, key: bytes) -> bytes | None:
+        """A value of the application's committed state."""
+        row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
+        return None if row is None else bytes(row[0])
