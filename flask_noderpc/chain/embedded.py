@@ -35,11 +35,11 @@ _CHANNELS = bytes.fromhex("40202122233038606100")
 
 
 class EmbeddedChain(StoreBackend):
-    """A backend that produces its own blocks in a :class:`ChainStore`.
+    """A backend that produces its own blocks in a store.
 
-    ``database`` is the store, or the file name or URI of one, to which ``limits``,
-    ``max_pages`` and ``poll_s`` apply. ``application`` makes the application from its
-    committed state, unless the store has one.
+    ``database`` is a :class:`~flask_noderpc.backends.base.store.ChainStore`, or the file name
+    or URI of one, to which ``limits``, ``max_pages`` and ``poll_s`` apply. ``application``
+    makes the application from its committed state, unless the store has one.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
     called with the chain's genesis once in each process. Nothing is opened before
