@@ -69,7 +69,8 @@ def _serve(port: int, folder: Path, settings: dict[str, Any]) -> None:
     monkey.patch_all()
     from flask_noderpc.extension import mounts
     from flask_noderpc.server.app import node_app
-    from flask_noderpc.server.server import Limits, NodeServer
+    from flask_noderpc.server.connection import Limits
+    from flask_noderpc.server.server import NodeServer
 
     app = node_app(folder, settings)
     mounts(app)["noderpc"].start()

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask
 
 from ..extension import NodeRPC
-from .server import WSGI
+from .wsgi import WSGI
 
 
 def node_app(folder: Path, settings: Mapping[str, Any]) -> Flask:

@@ -1,11 +1,8 @@
-"""Heads and bodies of requests and answers: framing that nobody reads in two ways, in turns.
+"""Heads and bodies of requests, read so that no proxy in front can read them in another way.
 
-gevent.pywsgi takes the first of two lengths, leaves out a coding that it does not know, and a
-bare carriage return begins a header for it. A proxy in front may read such a request otherwise,
-and then what is body to one is the next request to the other.
-
-gevent.pywsgi reads trailers and the framing of chunks without bound and byte by byte, and a
-socket that always has more to read lets no other greenlet run.
+Two lengths, an unknown coding or a line with a bare carriage return are refused: a proxy may
+take for the next request what is a body here. The framing of chunks and trailers is bounded,
+and a socket that always has more to read lets other greenlets run between two pieces.
 """
 
 from __future__ import annotations
@@ -13,46 +10,91 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from functools import lru_cache
-from io import RawIOBase
-from typing import Any, BinaryIO
-
-from gevent.pywsgi import Input, WSGIHandler, _InvalidClientInput
-from werkzeug.http import HTTP_STATUS_CODES
+from io import BufferedReader, RawIOBase
+from typing import Any, BinaryIO, NamedTuple
 
 from ..concurrency import next_turn
 
 # Go: net/http serves the two versions 1, and a request line has three parts.
-_REQUEST_LINE = re.compile(r"[!-~]+ [^\x00-\x20\x7f]+ HTTP/1\.[01]\r?\n")
+_REQUEST_LINE = re.compile(
+    r"([!-~]+) ([^\x00-\x20\x7f?]*)(?:\?([^\x00-\x20\x7f]*))? (HTTP/1\.[01])\r?\n"
+)
 # RFC 9112, 5.1: no blank before the colon; 5.2: no line is folded.
 _HEADER = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\r?\n"
 )
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
+_MAX_LINE = 8_192
+
+
+class RequestHead(NamedTuple):
+    """Request line and headers; values by the lower names of their headers."""
+
+    method: str
+    path: str
+    query: str
+    version: str
+    fields: dict[str, list[str]]
+
+    def first(self, name: str, default: str = "") -> str:
+        """Return the first value of a header."""
+        return self.fields.get(name, (default,))[0]
+
+    @property
+    def closes(self) -> bool:
+        """True if the client wants the connection closed behind the response."""
+        if self.version == "HTTP/1.1":
+            return self.first("connection").lower() == "close"
+        return self.first("connection", "close").lower() != "keep-alive"
+
+    @property
+    def content_length(self) -> int | None:
+        """Length of the body, if the head has one."""
+        length = self.first("content-length")
+        return int(length) if length else None
+
+    @property
+    def is_chunked(self) -> bool:
+        """True if the body comes in chunks."""
+        return "transfer-encoding" in self.fields
 
 
 class ExpectationFailed(ValueError):
     """A request expects of the server what it does not know."""
 
 
-def check_request_line(line: str) -> None:
-    """Raise :exc:`ValueError` for what is no request of HTTP/1."""
-    if not _REQUEST_LINE.fullmatch(line):
+class RequestTooLong(ValueError):
+    """A request line is longer than :data:`_MAX_LINE`."""
+
+
+def read_head(source: BinaryIO) -> RequestHead | None:
+    """Read a head; return ``None`` at the end of the connection, raise :exc:`ValueError`."""
+    line = source.readline(_MAX_LINE)
+    if not line:
+        return None
+    if len(line) >= _MAX_LINE:
+        raise RequestTooLong
+    found = _REQUEST_LINE.fullmatch(line.decode("latin-1"))
+    if found is None or not found[0].split(" ")[1]:
         raise ValueError("a request begins with a method, a path, and HTTP/1.1")
+    method, path, query, version = found.groups()
+    fields = read_fields(source)
+    _check(fields, version)
+    if method == "HEAD" and fields.get("content-length", ["0"]) != ["0"]:
+        raise ValueError("HEAD has no body")
+    return RequestHead(method, path, query or "", version, fields)
 
 
-def read_headers(source: BinaryIO, version: str) -> bytes:
-    """The lines of the headers, with the empty one behind them; raise :exc:`ValueError`."""
-    lines: list[bytes] = []
-    found: dict[bytes, list[bytes]] = {}
+def read_fields(source: BinaryIO) -> dict[str, list[str]]:
+    """Read the headers and the empty line behind them; return their values by lower name."""
+    found: dict[str, list[str]] = {}
     for line in _lines(source):
         header = _HEADER.fullmatch(line)
         if header is None:
             raise ValueError("a line that is no header")
-        found.setdefault(header[1].lower(), []).append(header[2])
-        lines.append(line)
-    _check(found, version)
-    return b"".join((*lines, b"\r\n"))
+        name, value = header.groups()
+        found.setdefault(name.decode().lower(), []).append(value.decode("latin-1"))
+    return found
 
 
 def read_trailers(source: BinaryIO) -> None:
@@ -73,28 +115,30 @@ def _lines(source: BinaryIO, ends: tuple[bytes, ...] = (b"\r\n", b"\n")) -> Iter
         yield line
 
 
-def _check(found: dict[bytes, list[bytes]], version: str) -> None:
-    lengths = found.get(b"content-length", [])
-    codings = found.get(b"transfer-encoding", [])
+def _check(found: dict[str, list[str]], version: str) -> None:
+    lengths = found.get("content-length", [])
+    codings = found.get("transfer-encoding", [])
     if len(lengths) + len(codings) > 1:
         raise ValueError("more than one word on where the body ends")
-    if not all(length.isdigit() and len(length) < 20 for length in lengths):
+    if not all(
+        length.isascii() and length.isdigit() and len(length) < 20 for length in lengths
+    ):
         raise ValueError("a length that is no number")
-    if codings and (version == "HTTP/1.0" or codings[0].lower() != b"chunked"):
+    if codings and (version == "HTTP/1.0" or codings[0].lower() != "chunked"):
         raise ValueError("a transfer coding other than HTTP/1.1's chunked")
-    hosts = len(found.get(b"host", []))
+    hosts = len(found.get("host", []))
     if hosts > 1 or (hosts == 0 and version == "HTTP/1.1"):
         raise ValueError("a request of HTTP/1.1 names one host")
     # Go: net/http looks at the first.
-    expected = found.get(b"expect", [b""])[0].lower()
-    if expected and b"100-continue" not in re.split(rb"[\s,]+", expected):
+    expected = found.get("expect", [""])[0].lower()
+    if expected and "100-continue" not in re.split(r"[\s,]+", expected):
         raise ExpectationFailed("only 100-continue can be expected")
 
 
 # Go: net/http/internal/chunked.go. Nothing but a line's end may hold a CR or an LF: others
 # would see another end.
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
-_MAX_LINE = 4096
+_MAX_CHUNK_LINE = 4096
 # Go: what the framing of a chunk may take, and by how much all may exceed that together.
 _FRAMING_BYTES, _MAX_EXCESS = 16, 16_384
 
@@ -125,87 +169,103 @@ class InTurns(RawIOBase):
         super().close()
 
 
-class Body(Input):  # type: ignore[misc]  # gevent has no types
-    """A body with a length, or in chunks."""
+class InvalidBody(OSError):
+    """The framing of a body is not what HTTP/1.1 allows; answered 400."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+
+class Body(BufferedReader):
+    """The body of a request with ``head``, read from the connection's ``rfile``.
+
+    ``continue_to`` is the socket of a client that waits for ``100 Continue``.
+    """
+
+    def __init__(
+        self, rfile: BufferedReader[Any], head: RequestHead, continue_to: socket.socket | None
+    ) -> None:
+        self.rfile = rfile
+        self._framing = _BodyBytes(rfile, head, continue_to)
+        super().__init__(self._framing)
+
+    @property
+    def is_read(self) -> bool:
+        """True if the connection was read to the body's end."""
+        return self._framing.is_read
+
+    def discard(self) -> None:
+        """Read the rest and leave it, unless the client is gone; raise :exc:`InvalidBody`."""
+        self._framing.continue_to = None
+        try:
+            while not self._framing.is_broken and self.read1():
+                pass
+        except InvalidBody:
+            raise
+        except OSError:
+            return
+
+
+class _BodyBytes(RawIOBase):
+    """The bytes of a body without their framing."""
+
+    def __init__(
+        self, rfile: BufferedReader[Any], head: RequestHead, continue_to: socket.socket | None
+    ) -> None:
+        self._rfile, self.continue_to = rfile, continue_to
+        self._in_chunks = head.is_chunked
+        self._left = head.content_length or 0
+        """Bytes left of the body, or of its current chunk."""
         self._excess = 0
+        self.is_read = not (self._in_chunks or self._left)
+        self.is_broken = False
 
-    def _chunked_read(self, length: int | None = None, use_readline: bool = False) -> bytes:
-        self._send_100_continue()
-        read = self.rfile.readline if use_readline else self.rfile.read
-        parts: list[bytes] = []
-        while self.chunk_length != 0 and length != 0:
-            left = self.chunk_length - self.position
-            if left <= 0:
-                self._begin_chunk()
-                continue
-            part = read(left if length is None else min(left, length))
-            self.position += len(part)
-            if not part or (len(part) == left and self.rfile.read(2) != b"\r\n"):
-                raise self._broken("a chunk of another length than it says")
-            parts.append(part)
-            if length is not None:
-                length -= len(part)
-            if use_readline and part.endswith(b"\n"):
-                break
-        return b"".join(parts)
+    def readable(self) -> bool:
+        """Always."""
+        return True
 
-    def _begin_chunk(self) -> None:
-        line = self.rfile.readline(_MAX_LINE)
+    def readinto(self, buffer: Any) -> int:
+        """Read what has come, or wait for it; return the number of bytes, 0 at the end."""
+        if self.is_read:
+            return 0
+        if self.continue_to is not None:
+            self.continue_to.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.continue_to = None
+        if self._in_chunks and not self._left and not self._begin_chunk():
+            return 0
+        count = self._rfile.readinto1(memoryview(buffer)[: self._left])
+        if not count:
+            raise self._broken("a body of another length than it says")
+        self._left -= count
+        if not self._left:
+            self._end_part()
+        return count
+
+    def _end_part(self) -> None:
+        if not self._in_chunks:
+            self.is_read = True
+        elif self._rfile.read(2) != b"\r\n":
+            raise self._broken("a chunk of another length than it says")
+
+    def _begin_chunk(self) -> bool:
+        """Read the line before a chunk; return false behind the last one."""
+        line = self._rfile.readline(_MAX_CHUNK_LINE)
         found = _CHUNK_LINE.fullmatch(line)
         if found is None:
             raise self._broken("a line that begins no chunk")
-        size = int(found[1], 16)
-        self._excess = max(0, self._excess + len(line) + 2 - _FRAMING_BYTES - 2 * size)
+        self._left = int(found[1], 16)
+        self._excess = max(0, self._excess + len(line) + 2 - _FRAMING_BYTES - 2 * self._left)
         if self._excess > _MAX_EXCESS:
             raise self._broken("chunked encoding contains too much non-data")
-        if size == 0:
+        if not self._left:
             self._end_chunks()
-        self.chunk_length, self.position = size, 0
+        return self._left > 0
 
     def _end_chunks(self) -> None:
         try:
-            read_trailers(self.rfile)
+            read_trailers(self._rfile)
         except ValueError as error:
             raise self._broken(str(error)) from None
+        self.is_read = True
 
-    def _broken(self, reason: str) -> OSError:
+    def _broken(self, reason: str) -> InvalidBody:
         # Nothing behind it is read.
-        self._chunked_input_error = True
-        error: OSError = _InvalidClientInput(reason)
-        return error
-
-
-class HeadWriter(WSGIHandler):  # type: ignore[misc]  # gevent has no types
-    """Writes statuses as RFC 9110 does, and answers HTTP/1.0 in HTTP/1.0."""
-
-    def start_response(self, status: str, headers: Any, exc_info: Any = None) -> Any:
-        """Begin an answer, with the phrase of its status as it is written in RFC 9110."""
-        return super().start_response(_canonical(status), headers, exc_info)
-
-    def finalize_headers(self) -> None:
-        """Close behind an answer of HTTP/1.0 that has no length."""
-        super().finalize_headers()
-        names = {name.lower() for name, _ in self.response_headers}
-        has_end = b"content-length" in names or self.code in (204, 304)
-        if self.request_version == "HTTP/1.0" and not has_end:
-            self.close_connection = True
-
-    def _write_with_headers(self, data: bytes) -> None:
-        # gevent answers any version with 1.1.
-        self.headers_sent = True
-        self.finalize_headers()
-        version = b"HTTP/1.0" if self.request_version == "HTTP/1.0" else b"HTTP/1.1"
-        lines = [b"%b %b" % (version, self.status)]
-        lines += [b"%b: %b" % header for header in self.response_headers]
-        self._sendall(b"\r\n".join((*lines, b"", b"")))
-        self._write(data)
-
-
-@lru_cache(maxsize=128)
-def _canonical(status: str) -> str:
-    code, _, phrase = status.partition(" ")
-    known = HTTP_STATUS_CODES.get(int(code), "")
-    return f"{code} {known}" if phrase == known.upper() else status
+        self.is_broken = True
+        return InvalidBody(reason)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from ..backends.base.backend import ChainBackend
     from ..mount import Mount
-    from .server import Limits, NodeServer
+    from .connection import Limits
+    from .server import NodeServer
     from .worker_spec import Listener, WorkerSpec
 
 log = logging.getLogger("flask_noderpc.server")
@@ -132,8 +133,8 @@ def _show_address(app: Flask, spec: WorkerSpec) -> None:
 
 def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
+    from .connection import Limits
     from .fd_limits import FdBudget, budget_within
-    from .server import Limits
 
     settings = mounts(app)[spec.mount].settings
     found = mounts(app).values()

@@ -191,5 +191,5 @@ class _Ended(Response):
         if "gunicorn.socket" in environ:
             # gunicorn: its workers then send no answer.
             raise StopIteration
-        # pywsgi would parse what a client still sends as its next request.
+        # noderpc start and pywsgi would parse what a client still sends as its next request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

@@ -1,0 +1,305 @@
+"""One connection of a client: its requests one after the other, each with a deadline."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from io import BufferedReader
+from math import inf
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+import gevent
+
+from ..concurrency import next_turn
+from ..web.rules.origin import client_key
+from ..web.views import status_line
+from .direct import Answer
+from .http import (
+    Body,
+    ExpectationFailed,
+    InTurns,
+    InvalidBody,
+    RequestHead,
+    RequestTooLong,
+    read_head,
+)
+from .response_cache import RawRequest
+from .wsgi import WSGIResponse
+
+if TYPE_CHECKING:
+    from .server import NodeServer
+
+log = logging.getLogger("flask_noderpc.server")
+
+
+def _last_response(status: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+_BAD_REQUEST = _last_response("400 Bad Request")
+_TOO_LONG = _last_response("414 Request URI Too Long")
+_EXPECTATION_FAILED = _last_response("417 Expectation Failed")
+_ERRORS = {"400 Bad Request": b"", "500 Internal Server Error": b"Internal Server Error"}
+# A socket that was shut down while a greenlet waited at it, too.
+_GONE = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
+# A client that is slower than this may be evicted, where there is no space for others.
+PATIENCE_S = 1.0
+# Read at the end, so that the client gets the response before the connection is reset.
+_LINGER_BYTES = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that a client may take for each thing, and how many may be connected."""
+
+    header_s: float = 10.0
+    body_s: float = 10.0
+    write_s: float = 10.0
+    idle_s: float = 120.0
+    connections: int = 900
+    per_client: int | None = None
+
+
+class Phase(Enum):
+    """Phases in which a connection waits for its client."""
+
+    NOTHING = "nothing, it is our turn"
+    REQUEST = "its next request"
+    HEADERS = "the rest of the headers"
+    BODY = "the rest of the body"
+    READER = "that it takes our answer"
+
+
+class Connection:
+    """One connection, and until when its peer must have done what it is waited for."""
+
+    def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.server = server
+        self._sock, self._address = sock, address
+        self._bytes = InTurns(sock.makefile("rb", 0))
+        self._rfile = BufferedReader(self._bytes)
+        self._body: Body | None = None
+        self.client = client_of(address)
+        self.greenlet = gevent.getcurrent()
+        self.deadline = inf
+        self.since = 0.0
+        self.phase = Phase.NOTHING
+        self.exempt = 0
+        """Above 0 for a websocket and while a call waits: other limits count these."""
+
+    def serve(self) -> None:
+        """Answer requests until one is the last; close the socket."""
+        try:
+            while self._serve_one():
+                self.phase, self.exempt = Phase.NOTHING, 0
+                next_turn()
+                self._bytes.has_read = False
+        finally:
+            with suppress(OSError):
+                inner = getattr(self._sock, "_sock", None)
+                if inner is not None:
+                    try:
+                        inner.recv(_LINGER_BYTES)
+                    finally:
+                        inner.close()
+                self._sock.close()
+
+    def _serve_one(self) -> bool:
+        """Answer the next request; return true if there may be another."""
+        with suppress(OSError):
+            if self._has_next():
+                raw_request = self._repeatable()
+                cached = self._cached(raw_request)
+                return self._send_parts(cached) if cached else self._serve_next(raw_request)
+        return False
+
+    def _repeatable(self) -> RawRequest | None:
+        """Return the next request, if all of it is there and it may be a repeated one."""
+        if self.server.response_cache is None:
+            return None
+        return RawRequest.read(self._rfile.peek(1))
+
+    def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
+        """Return the cached response to a repeated request, and leave out the request."""
+        direct, response_cache = self.server.direct, self.server.response_cache
+        # While the store is looked at, it is our turn.
+        self.phase = Phase.NOTHING
+        if not (raw_request and direct and response_cache) or direct.is_bypassed():
+            return ()
+        found = response_cache.find(raw_request, direct.app_context)
+        if found:
+            self._rfile.read(raw_request.size)
+        return found or ()
+
+    def _send_parts(self, parts: tuple[bytes, ...]) -> bool:
+        for part in parts:
+            self._send(part)
+        return True
+
+    def _has_next(self) -> bool:
+        """Wait for a request; return true if there is one."""
+        self._await(Phase.REQUEST, self.server.limits.idle_s)
+        return not self.server.ending and bool(self._rfile.peek(1))
+
+    def _serve_next(self, raw_request: RawRequest | None) -> bool:
+        self._await(Phase.HEADERS, self.server.limits.header_s)
+        try:
+            head = read_head(self._rfile)
+        except ValueError as error:
+            self._send(_response_to(error))
+            return False
+        self._await(Phase.BODY, self.server.limits.body_s)
+        return head is not None and self._answer(head, raw_request)
+
+    def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
+        """Answer a request; return true if another may follow."""
+        response = WSGIResponse(self._send, head.version, head.closes)
+        environ = self._environ(head)
+        body: Body = environ["wsgi.input"]
+        try:
+            try:
+                self._respond(head, response, environ, raw_request)
+            finally:
+                body.discard()
+        except Exception as error:
+            return self._fail(error, head, response)
+        # Where the body was not read, what comes now is no request.
+        return not response.close and self._has_whole_body()
+
+    def _respond(
+        self,
+        head: RequestHead,
+        response: WSGIResponse,
+        environ: dict[str, Any],
+        raw_request: RawRequest | None,
+    ) -> None:
+        """Answer a call of the node directly; everything else is the application's."""
+        direct = self.server.direct
+        answer = direct.answer(environ) if direct else None
+        if answer is None:
+            response.run(self.server.application, environ)
+            return
+        found = answer.response
+        response.start_response(status_line(found.status), found.headers)
+        response.send_all((found.body,))
+        self._store(head, response, raw_request, answer)
+
+    def _fail(self, error: Exception, head: RequestHead, response: WSGIResponse) -> bool:
+        """Send the response to an error, if none has begun; return false."""
+        if isinstance(error, InvalidBody):
+            status = "400 Bad Request"
+        elif isinstance(error, OSError) and error.args and error.args[0] in _GONE:
+            return False
+        else:
+            log.exception("%s %.200s failed", head.method, head.path)
+            status = "500 Internal Server Error"
+        if not response.begun:
+            body = _ERRORS[status]
+            fields = [("Content-Type", "text/plain"), ("Connection", "close")]
+            response.start_response(status, [*fields, ("Content-Length", str(len(body)))])
+            response.write(body)
+        return False
+
+    def _environ(self, head: RequestHead) -> dict[str, Any]:
+        """Return the WSGI environ (PEP 3333)."""
+        environ = self.server.base_environ.copy()
+        for name, values in head.fields.items():
+            if "_" not in name:
+                key = name.upper().replace("-", "_")
+                environ[f"HTTP_{key}"] = ("; " if key == "COOKIE" else ",").join(values)
+        if "content-type" in head.fields:
+            del environ["HTTP_CONTENT_TYPE"]
+            environ["CONTENT_TYPE"] = head.fields["content-type"][0]
+        if "content-length" in head.fields:
+            environ["CONTENT_LENGTH"] = environ.pop("HTTP_CONTENT_LENGTH")
+        path = head.path
+        if "%" in path:
+            path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
+        environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
+        environ["QUERY_STRING"], environ["SERVER_PROTOCOL"] = head.query, head.version
+        if isinstance(self._address, tuple):
+            environ["REMOTE_ADDR"] = str(self._address[0])
+            environ["REMOTE_PORT"] = str(self._address[1])
+        if self.server.proxy_fix is not None:
+            self.server.proxy_fix(environ, lambda *_: lambda _: None)
+        # Also where an upgrade is asked for: what an app would read past the body's end is
+        # the next request.
+        sock = self._sock if environ.get("HTTP_EXPECT") == "100-continue" else None
+        self._body = environ["wsgi.input"] = Body(self._rfile, head, sock)
+        environ["wsgi.input_terminated"] = True
+        return environ
+
+    def _store(
+        self,
+        head: RequestHead,
+        response: WSGIResponse,
+        raw_request: RawRequest | None,
+        answer: Answer,
+    ) -> None:
+        """Cache the response to a call that may be repeated."""
+        response_cache = self.server.response_cache
+        if (
+            response_cache is not None
+            and raw_request is not None
+            and answer.reproducible is not None
+            and head.version == "HTTP/1.1"
+            and not response.close
+            # 100 Continue goes first to a client that expects it, and is no part of it.
+            and "expect" not in head.fields
+        ):
+            response_cache.store(raw_request, answer.response, answer.reproducible)
+
+    def _send(self, data: bytes) -> None:
+        before = self.phase, self.deadline, self.since
+        self._await(Phase.READER, self.server.limits.write_s)
+        self._sock.sendall(data)
+        # Who was answered before all was read has as long as before for the rest.
+        self.phase, self.deadline, self.since = before
+
+    def _await(self, what: Phase, seconds: float) -> None:
+        self.since = time.monotonic()
+        self.phase, self.deadline = what, self.since + seconds
+
+    def is_overdue(self, now: float) -> bool:
+        """True if the client is past the deadline of its phase."""
+        return self.deadline < now and self._is_awaited()
+
+    def may_go(self, now: float) -> bool:
+        """True if it may be evicted: idle, or slow."""
+        if self.phase is Phase.REQUEST:
+            return True
+        return self.since < now - PATIENCE_S and self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        """True if the server waits for the client."""
+        if self.phase is Phase.BODY:
+            return not self._has_whole_body()
+        return self.phase is not Phase.NOTHING
+
+    def _has_whole_body(self) -> bool:
+        """True if the request was read to its end and the answer is being made."""
+        return self._body is None or self._body.is_read
+
+    def drop(self) -> None:
+        """Shut the connection down."""
+        with suppress(OSError, AttributeError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _response_to(error: ValueError) -> bytes:
+    if isinstance(error, RequestTooLong):
+        return _TOO_LONG
+    return _EXPECTATION_FAILED if isinstance(error, ExpectationFailed) else _BAD_REQUEST
+
+
+def client_of(address: Any) -> str:
+    """Return the client's address; empty for one that has none, as by a unix socket."""
+    return client_key(address[0]) if isinstance(address, tuple) else ""

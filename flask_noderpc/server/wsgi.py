@@ -1,0 +1,129 @@
+"""Responses of WSGI applications, written to a connection (PEP 3333)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Any
+
+from werkzeug.http import HTTP_STATUS_CODES
+
+WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+_NO_BODY = (204, 304)
+# Sent apart, as copying takes longer than one more packet.
+_LARGE = 32 * 1024
+
+
+class WSGIResponse:
+    """One response: ``send`` writes bytes, ``version`` is the request's, and ``close`` is
+    true if the connection ends behind it."""
+
+    def __init__(self, send: Callable[[bytes], None], version: str, close: bool) -> None:
+        self._send, self._version, self.close = send, version, close
+        self.status = ""
+        self.begun = False
+        self._headers: list[tuple[str, str]] = []
+        self._names: dict[str, str] = {}
+        self._chunked = False
+        self._result: Iterable[bytes] | None = None
+        """Returned by the application; none while it calls write()."""
+
+    def run(self, app: WSGI, environ: dict[str, Any]) -> None:
+        """Call the application and send what it returns."""
+        self._result = app(environ, self.start_response)
+        try:
+            self.send_all(self._result)
+        finally:
+            if hasattr(self._result, "close"):
+                self._result.close()
+
+    def send_all(self, result: Iterable[bytes]) -> None:
+        """Send a response's body, with the head before it."""
+        self._result = result
+        for data in result:
+            if data:
+                self.write(data)
+        if not self.begun:
+            self.write(b"")
+        if self._chunked:
+            self._send(b"0\r\n\r\n")
+
+    def start_response(
+        self, status: str, headers: Iterable[tuple[str, str]], exc_info: Any = None
+    ) -> Callable[[bytes], None]:
+        """Begin a response; its head is sent with the first byte of the body."""
+        if exc_info and self.begun:
+            raise exc_info[1].with_traceback(exc_info[2])
+        self._headers = list(headers)
+        if any(_breaks_line(part) for field in self._headers for part in field):
+            raise ValueError("carriage return or newline in a header")
+        if _breaks_line(status):
+            raise ValueError("carriage return or newline in status")
+        self.status, self._names = status, {k.lower(): v for k, v in self._headers}
+        connection = self._names.get("connection")
+        if self._version == "HTTP/1.0" and connection is None:
+            self._headers.append(("Connection", "close" if self.close else "keep-alive"))
+        elif connection == "close":
+            self.close = True
+        if self._code in _NO_BODY and self._names.get("content-length", "0") != "0":
+            raise AssertionError(f"a {self._code} response has no Content-Length")
+        return self.write
+
+    @property
+    def _code(self) -> int:
+        return int(self.status[:3])
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the body."""
+        if not self.status:
+            raise AssertionError("The application did not call start_response()")
+        if self._code in _NO_BODY and data:
+            raise AssertionError(f"The {self._code} response must have no body")
+        head = b"" if self.begun else self._begin()
+        if self._chunked and data:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        if head and len(data) > _LARGE:
+            self._send(head)
+            head = b""
+        if head or data:
+            self._send(head + data)
+
+    def _begin(self) -> bytes:
+        """Return the head, with the end of the body in it if it is known."""
+        self.begun = True
+        headers = self._headers
+        if "date" not in self._names:
+            headers.append(("Date", _date(int(time.time()))))
+        if self._code not in _NO_BODY and "content-length" not in self._names:
+            if isinstance(self._result, (list, tuple)):
+                headers.append(("Content-Length", str(sum(map(len, self._result)))))
+            elif self._version == "HTTP/1.0":
+                self.close = True
+            else:
+                headers.append(("Transfer-Encoding", "chunked"))
+                self._chunked = True
+        lines = [f"{self._version} {canonical_status(self.status)}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+
+def _breaks_line(text: str) -> bool:
+    if not isinstance(text, str):
+        raise UnicodeError("headers and the status are native strings", text)
+    return "\r" in text or "\n" in text
+
+
+@lru_cache(maxsize=4)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+@lru_cache(maxsize=128)
+def canonical_status(status: str) -> str:
+    """Return a status with its phrase as it is written in RFC 9110."""
+    code, _, phrase = status.partition(" ")
+    known = HTTP_STATUS_CODES.get(int(code), "")
+    return f"{code} {known}" if phrase == known.upper() else status

@@ -1,0 +1,196 @@
+"""Responses of plain WSGI applications under ``noderpc start`` (PEP 3333)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..helpers.raw_http import exchange
+from ..helpers.until import until
+from .node_process import Node, started
+
+APP = """
+import pathlib
+import sys
+
+from flask import Flask
+from flask_noderpc import NodeRPC
+
+app = Flask(__name__)
+NodeRPC(app, database={folder!r} + "/chain.db", rpc_laddr="tcp://127.0.0.1:0")
+flask_app = app.wsgi_app
+TEXT = [("Content-Type", "text/plain")]
+
+
+class Closed(list):
+    def close(self):
+        pathlib.Path({folder!r}, "closed").touch()
+
+
+def written(environ, start_response):
+    write = start_response("200 OK", list(TEXT))
+    write(b"first ")
+    write(b"second ")
+    return [b"third"]
+
+
+def generated(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    yield b"one "
+    yield b""
+    yield b"two"
+
+
+def listed(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    return Closed([b"four", b"five"])
+
+
+def failed_first(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    try:
+        raise LookupError
+    except LookupError:
+        start_response("404 NOT FOUND", list(TEXT), sys.exc_info())
+    return [b"gone"]
+
+
+def failed_late(environ, start_response):
+    write = start_response("200 OK", list(TEXT))
+    write(b"sent")
+    try:
+        raise LookupError
+    except LookupError:
+        start_response("500 Late", list(TEXT), sys.exc_info())
+    return []
+
+
+def injected(environ, start_response):
+    start_response("200 OK", [("X-Text", "a\\r\\nb: c")])
+    return [b""]
+
+
+def unstarted(environ, start_response):
+    return [b"text"]
+
+
+def empty(environ, start_response):
+    start_response("204 NO CONTENT", [])
+    return []
+
+
+def raised(environ, start_response):
+    raise LookupError
+
+
+def echoed(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    return [environ["wsgi.input"].readline(), environ["wsgi.input"].read()]
+
+
+def wsgi_app(environ, start_response):
+    found = globals().get(environ["PATH_INFO"][1:], flask_app)
+    return found(environ, start_response)
+
+
+app.wsgi_app = wsgi_app
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wsgi")
+
+
+@pytest.fixture(scope="module")
+def node(folder: Path) -> Iterator[Node]:
+    app = folder / "plain.py"
+    app.write_text(APP.format(folder=str(folder)))
+    command = [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
+    with started(folder, command=command) as found:
+        found.until_up()
+        yield found
+
+
+def get(node: Node, path: str, version: str = "1.1", *lines: str) -> tuple[list[str], str]:
+    """Return the lines of the head, and the bytes behind it."""
+    if version == "1.1":
+        lines = (*lines, "Connection: close")
+    request = "\r\n".join([f"GET {path} HTTP/{version}", "Host: localhost", *lines, "", ""])
+    head, _, body = exchange(node, request.encode()).partition("\r\n\r\n")
+    return head.split("\r\n"), body
+
+
+def test_parts_of_unknown_length_are_sent_in_chunks(node: Node) -> None:
+    head, body = get(node, "/written")
+    assert head[0] == "HTTP/1.1 200 OK"
+    assert "Transfer-Encoding: chunked" in head
+    assert body == "6\r\nfirst \r\n7\r\nsecond \r\n5\r\nthird\r\n0\r\n\r\n"
+
+    # An empty part would be the end.
+    assert get(node, "/generated")[1] == "4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize("lines", [(), ("Connection: keep-alive",)])
+def test_in_http_1_0_the_end_of_the_connection_ends_such_a_body(
+    node: Node, lines: tuple[str, ...]
+) -> None:
+    head, body = get(node, "/generated", "1.0", *lines)
+    assert head[0] == "HTTP/1.0 200 OK"
+    assert not any(line.startswith("Transfer-Encoding") for line in head)
+    assert body == "one two"
+
+
+def test_a_list_has_a_known_length_and_is_closed(node: Node, folder: Path) -> None:
+    head, body = get(node, "/listed")
+    assert "Content-Length: 8" in head
+    assert body == "fourfive"
+    until((folder / "closed").exists, "close()")
+
+
+def test_an_error_before_the_first_byte_replaces_the_response(node: Node) -> None:
+    head, body = get(node, "/failed_first")
+    assert head[0] == "HTTP/1.1 404 Not Found"
+    assert body == "gone"
+
+
+def test_an_error_after_the_first_byte_cuts_the_response(node: Node) -> None:
+    head, body = get(node, "/failed_late")
+    assert head[0] == "HTTP/1.1 200 OK"
+    assert body == "4\r\nsent\r\n"
+
+
+@pytest.mark.parametrize("path", ["/injected", "/unstarted", "/raised"])
+def test_an_application_that_fails_is_answered_500(node: Node, path: str) -> None:
+    processes = node.children()
+    head, body = get(node, path)
+    assert head[0] == "HTTP/1.1 500 Internal Server Error"
+    assert "Connection: close" in head
+    assert body == "Internal Server Error"
+    assert f"GET {path} failed\nTraceback" in node.log.read_text()
+    assert node.children() == processes
+
+
+def test_a_204_has_neither_length_nor_body(node: Node) -> None:
+    head, body = get(node, "/empty")
+    assert head[0] == "HTTP/1.1 204 No Content"
+    assert not any(line.startswith(("Content-Length", "Transfer-Encoding")) for line in head)
+    assert body == ""
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        ("Content-Length: 9", b"line\nrest"),
+        ("Transfer-Encoding: chunked", b"3\r\nlin\r\n6\r\ne\nrest\r\n0\r\n\r\n"),
+    ],
+)
+def test_lines_of_a_body_end_where_the_body_ends(node: Node, framing: str, body: bytes) -> None:
+    request = f"POST /echoed HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n".encode() + body
+    closing = b"GET /listed HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    received = exchange(node, request + closing)
+    assert received.split("\r\n\r\n")[1].startswith("line\nrest")
+    assert received.endswith("fourfive")
