@@ -4,37 +4,37 @@ import threading
 import time
 
 bind = "unix:/run/noderpc/node.sock"
-# The socket is for its group, in which nginx is.
+# The socket is for the user and its group, which has nginx as a member.
 umask = 0o007
 
-# Each open websocket and each call that waits is one of a worker's connections.
+# Each open websocket and each waiting call is one of a worker's connections.
 worker_class = "gevent"
 worker_connections = 2000
-# Of -k gthread: a quarter of them, at most 8, is kept for requests.
+# Used by -k gthread. A quarter of them, at most 8, is reserved for other requests.
 threads = 64
 
-# Any worker serves any client, and one of them makes the blocks.
+# Any worker serves any client; one of them also produces the blocks.
 workers = 2
 
-# How long a worker may be without a sign of life, not how long a request may take.
+# Seconds without a heartbeat after which a worker is killed, not the limit of a request.
 timeout = 30
-# Longer than NODERPC_BROADCAST_TIMEOUT, so that who waits for a block is answered.
+# Longer than NODERPC_BROADCAST_TIMEOUT, so that calls that wait for a block are answered.
 graceful_timeout = 15
-# Longer than nginx keeps a connection without requests, so that it is nginx that ends it; and
-# short, as a gevent worker that is to end waits for those too.
+# Longer than nginx's keepalive_timeout, so that nginx closes idle connections; but short, as
+# a gevent worker that stops waits for idle connections too.
 keepalive = 10
 
-# It would be in the home of a user who may have none.
+# gunicorn creates it in the user's home directory, which may not exist.
 control_socket_disable = True
 
 
 def post_worker_init(worker):
-    """Have websockets closed and who waits answered as soon as a worker is to end."""
-    threading.Thread(target=_see_off, args=(worker,), daemon=True).start()
+    """Close websockets and answer waiting calls as soon as the worker stops."""
+    threading.Thread(target=_hang_up_at_stop, args=(worker,), daemon=True).start()
 
 
-def _see_off(worker):
-    # Here, so that gevent has patched before it.
+def _hang_up_at_stop(worker):
+    # Imported here, after gevent has patched the standard library.
     from flask_noderpc import hang_up
 
     while worker.alive:
