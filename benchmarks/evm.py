@@ -135,6 +135,8 @@ def reply(server: Server, method: str, *params: Any) -> Any:
 def _tell(server: Server) -> Story:
     """Make the same happen on each chain."""
     with server.awake():
+        # `noderpc start --dev` mines each transaction; anvil with a block time does not.
+        ask(server, "evm_setAutomine", False)
         (receipt,) = _mined(server, [_signed(0, 0, data=_CODE, to="")])
         contract = str(receipt["contractAddress"])
         # eth-account takes none without its checksum.

@@ -58,6 +58,13 @@ def _methods() -> dict[str, Callable[..., Any]]:
         first, last = (int(wanted[name], 16) for name in ("fromBlock", "toBlock"))
         return tester.get_logs(from_block=first, to_block=last, address=wanted["address"])
 
+    def set_automine(enabled: bool) -> None:
+        # It knows no blocks that are made by the clock.
+        if enabled:
+            tester.enable_auto_mine_transactions()
+        else:
+            tester.disable_auto_mine_transactions()
+
     return {
         "eth_blockNumber": lambda: tester.get_block_by_number("latest")["number"],
         "eth_getBlockByNumber": lambda number, full: tester.get_block_by_number(
@@ -69,8 +76,7 @@ def _methods() -> dict[str, Callable[..., Any]]:
         "eth_getTransactionCount": lambda account, _: tester.get_nonce(account),
         "eth_sendRawTransaction": tester.send_raw_transaction,
         "evm_mine": tester.mine_block,
-        # It knows no blocks that are made by the clock.
-        "evm_setAutomine": lambda _: tester.enable_auto_mine_transactions(),
+        "evm_setAutomine": set_automine,
     }
 
 
