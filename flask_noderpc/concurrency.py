@@ -1,7 +1,7 @@
-"""Threads that work the same under plain threads and under gevent.
+"""Native threads, locks and yields that work the same with and without gevent.
 
-The one module that knows gevent. It is never imported from here: when the host
-has patched the standard library, gevent is loaded already.
+The only module outside ``server`` that knows gevent. It never imports gevent by itself: a
+host that has patched the standard library has loaded it already.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One place of an app where the node RPC is served: its rules, its views, its websockets."""
+"""One mount of the node RPC in an app: composes backend, dialect, dispatcher and views."""
 
 from __future__ import annotations
 

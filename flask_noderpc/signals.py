@@ -1,4 +1,4 @@
-"""Signals of the node for the app that hosts it, by blinker as Flask's.
+"""blinker signals of the node, for the app that hosts it.
 
 The sender is always the mount's backend. Receivers run in the thread of the event, so they
 must be quick; an exception of a receiver is logged and has no other effect.

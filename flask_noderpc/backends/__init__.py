@@ -1,4 +1,4 @@
-"""Backends, and the only place that maps a file name or URL to a store."""
+"""Stores: ``open_store``, the only place that maps a file name or URL to a store's class."""
 
 from __future__ import annotations
 

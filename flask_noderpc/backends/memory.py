@@ -1,4 +1,4 @@
-"""In-memory chain: a minimal backend."""
+"""In-memory chain: the smallest backend, without a mempool."""
 
 from __future__ import annotations
 

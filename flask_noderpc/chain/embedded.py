@@ -1,4 +1,4 @@
-"""A complete chain: it has a store, an application, a home and a producer."""
+"""``EmbeddedChain``: a complete chain with a store, an application, a home and a producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a node: ``config/`` with CometBFT's JSON files for its genesis and its keys."""
+"""Home of a node: ``config/`` with CometBFT's JSON files for the genesis and the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks, headers, commits and results, by height."""
+"""Handlers of blocks, headers, commits and results, by height."""
 
 from __future__ import annotations
 

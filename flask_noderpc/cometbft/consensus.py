@@ -1,7 +1,7 @@
-"""State of consensus, validators, consensus parameters and evidence.
+"""Handlers of validators, consensus parameters, consensus state and evidence.
 
-A backend has no live round: the answers show the state that a node is in between two
-blocks, at the height to come, in round 0, at the step NewHeight.
+A backend has no live round: the results show the state of a node between two blocks: the
+next height, round 0, step NewHeight.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Event log: the ``events`` method of Tendermint's ADR-075.
+"""Handler of ``events``: the event log of Tendermint's ADR-075.
 
 Each message of a committed block has a cursor, its height and its position in the block.
 A client that was disconnected requests the events after the last cursor it has seen.

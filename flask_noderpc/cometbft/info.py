@@ -1,4 +1,4 @@
-"""The node itself: health, status, network, genesis, and queries to its application."""
+"""Handlers of health, status, network, genesis, and queries to the application."""
 
 from __future__ import annotations
 

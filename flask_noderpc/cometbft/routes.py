@@ -1,4 +1,4 @@
-"""Every route of the node, one row each, in the order of the interface document."""
+"""Route table of the node: one row for each route, in the order of the interface document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching transactions and blocks by the events they raised."""
+"""Handlers of ``tx_search`` and ``block_search``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: waiting, sent, committed."""
+"""Handlers of transactions: mempool, broadcast, lookup by hash."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Routes that change the node for all its callers, where NODERPC_RPC_UNSAFE is set.
+"""Handlers of NODERPC_RPC_UNSAFE: routes that change the node for all callers.
 
-CometBFT: p2p/netaddress.go, with its texts and those of Go's ``net``. Names of hosts are not
-looked up, as their failure is no error there.
+CometBFT: p2p/netaddress.go, with its texts and those of Go's ``net``. Host names are not
+resolved, as a failure is no error there.
 """
 
 from __future__ import annotations

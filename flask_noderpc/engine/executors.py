@@ -173,7 +173,7 @@ class Ticket:
         return max(self._entered, self.pool.serves_since)
 
     def left(self, seconds: float) -> float:
-        """How many of these it may still wait: all of them while the first process starts."""
+        """Return how many of these it may still wait: all while the first process starts."""
         if not self.pool.serves():
             return seconds
         return self.began() + seconds - time.monotonic()

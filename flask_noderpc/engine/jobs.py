@@ -193,9 +193,9 @@ def _least_gas(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """How to trace: with what, for how long each message, and how much may come of it."""
+    """Options of a trace: the tracer, the bytes of its result, seconds for each message."""
 
-    recipe: TracerConfig
+    tracer: TracerConfig
     max_bytes: int
     seconds: float | None = None
 
@@ -208,7 +208,7 @@ class Tracing:
         origin: Origin | None = None,
     ) -> bytes:
         """The document of a message."""
-        recorder = self.recipe.recorder(output_limit)
+        recorder = self.tracer.recorder(output_limit)
         recorder.origin = origin
         recorder.begin(world, environment, message)
         tracer: Tracer = recorder

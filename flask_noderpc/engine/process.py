@@ -1,4 +1,4 @@
-"""One process that runs jobs, seen from its parent and from within."""
+"""An executor process: the parent's handle, and the loop that runs jobs in the child."""
 
 from __future__ import annotations
 

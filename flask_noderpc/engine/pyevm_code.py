@@ -1,4 +1,4 @@
-"""Code as py-evm runs it, with a tracer beside it and errors in geth's words."""
+"""py-evm's computation with tracers and geth's error texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of calls on top of a state, each with what is to be otherwise.
+"""Simulation of blocks of calls with overrides, for ``eth_simulateV1``.
 
 geth: internal/ethapi/simulate.go.
 """
@@ -53,7 +53,7 @@ class CallBlock:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How strict it is: whether nonces and fees count, and whether transfers are logged."""
+    """Rules of a simulation: checks of nonces and fees, logs of transfers, limits."""
 
     chain_id: int
     gas_cap: int

@@ -1,4 +1,4 @@
-"""The EVM layer of one mount: its dispatcher, its hub, and the feeds behind that."""
+"""EVM layer of one mount: its dispatcher, subscriptions, and the feeds behind them."""
 
 from __future__ import annotations
 

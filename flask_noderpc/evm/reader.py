@@ -1,4 +1,4 @@
-"""The node's chain as Ethereum blocks, each built once and cached, and limits of searches."""
+"""Reader of the node's chain as Ethereum blocks, cached, and the limits of its searches."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Reader:
 
 
 def _weight(block: Block) -> int:
-    """How many bytes a block takes in memory, about."""
+    """Return the approximate bytes of a block in memory."""
     logs = (log for receipt in block.receipts for log in receipt.logs)
     transactions = block.size + _TX_BYTES * len(block.transactions)
     return transactions + sum(_LOG_BYTES + len(log.data) for log in logs)

@@ -1,4 +1,4 @@
-"""Every method of the EVM layer, one row each, by namespace."""
+"""Route table of the EVM layer: one row for each method, by namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of websockets: what both APIs share, and the node's calls and subscriptions."""
+"""Websocket sessions: the base of both APIs, and the session of the node RPC."""
 
 from __future__ import annotations
 

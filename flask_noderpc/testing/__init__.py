@@ -1,7 +1,7 @@
-"""For tests of your own: a node on a free port, chains to read, the backend contract.
+"""Test kit for users: a node on a free port, sample chains, the contract of backends.
 
-Importing this imports no gevent and no pytest; :mod:`.plugin` and :mod:`.contract` are
-for pytest.
+Importing this package imports neither gevent nor pytest; :mod:`.plugin` and :mod:`.contract`
+are for pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contracts that need no EVM: what a call of a test does is in its address and its calldata."""
+"""Contracts of the Ethermint double: address and calldata of a call say what it does."""
 
 from __future__ import annotations
 

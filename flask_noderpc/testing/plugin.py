@@ -1,4 +1,4 @@
-"""The pytest plugin: ``noderpc_chain`` to drive, ``noderpc_url`` to talk to.
+"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and ``noderpc_evm``.
 
 ``noderpc_evm`` is a chain with an EVM.
 """

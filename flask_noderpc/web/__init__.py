@@ -1,1 +1,1 @@
-"""From Flask's requests to the sans-I/O core and back."""
+"""Flask views, websockets and pages on top of the sans-I/O core."""

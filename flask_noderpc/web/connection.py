@@ -1,8 +1,8 @@
-"""One open websocket: the handler's thread reads it, and one writer writes.
+"""One open websocket: the handler's thread reads frames, a writer thread writes them.
 
-Frames that come in are wsproto's business. A text frame that goes out is a header of at
-most ten bytes, made here, so that many can be joined into one write. Nothing waits for
-ever and nothing grows without bound: a message is answered before the next one is read,
+wsproto parses incoming frames. Outgoing text frames are encoded here, a header of at most ten
+bytes before the text, so that many can be joined into one write. Nothing waits for ever and
+nothing grows without bound: a message is answered before the next one is read,
 a write has a deadline, a silent peer is dropped, and closing closes the socket.
 """
 

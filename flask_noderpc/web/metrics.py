@@ -1,7 +1,7 @@
-"""Numbers for Prometheus, counted from the signals of :mod:`flask_noderpc.signals`.
+"""Prometheus metrics, counted from the signals of :mod:`flask_noderpc.signals`.
 
-They are in the process's own registry, so that a host that shows that has them too. With
-``PROMETHEUS_MULTIPROC_DIR`` they are those of all processes together.
+They are in ``prometheus_client``'s default registry, which a host may serve itself. With
+``PROMETHEUS_MULTIPROC_DIR`` the values are those of all processes together.
 """
 
 from __future__ import annotations

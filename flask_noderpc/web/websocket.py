@@ -1,4 +1,4 @@
-"""The websocket's handshake, and the socket behind it, under each server.
+"""Handshake of a websocket, and access to its socket under each server.
 
 flask-sock is the shell that registers the route. Its own connection is not used: it drops
 what does not fit the socket's buffer, and reads without bound.

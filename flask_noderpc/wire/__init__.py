@@ -1,1 +1,1 @@
-"""Wire encodings: fields, schemas, dialects."""
+"""Encodings of results: fields, schemas, envelopes, dialects."""

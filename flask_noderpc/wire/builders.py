@@ -1,7 +1,8 @@
-"""Domain values from loaded members, where a schema is not one of their class alone.
+"""Functions that build domain values from loaded members.
 
-Each is the ``domain`` of a schema: keywords are its members. What a dialect does not show
-has the default of its class.
+For schemas that do not have exactly the fields of one class. Each function is the ``domain``
+of a schema and takes its members as keywords. Fields that a dialect does not have get the
+default of their class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A store that an embedded chain can be built on: its location, its identity, its blocks."""
+"""``ChainStore``: the abstract store of an embedded chain, with blocks, lease and mempool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend that has a store: its reads are the store's, its capabilities may be its own."""
+"""Backend that reads from a store, with capabilities of its own; the embedded chain is one."""
 
 from __future__ import annotations
 

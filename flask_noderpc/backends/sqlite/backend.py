@@ -1,4 +1,4 @@
-"""The reference backend: one SQLite file that several processes share."""
+"""``SQLiteBackend``: a store and backend in one SQLite file that several processes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading blocks, their results and their transactions."""
+"""Reads of blocks, their results and their transactions."""
 
 from __future__ import annotations
 

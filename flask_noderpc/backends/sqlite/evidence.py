@@ -1,4 +1,4 @@
-"""Evidence: what is in blocks, and what waits for one and survives a restart."""
+"""Tables of evidence: pending, and included in blocks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The index of Ethereum transactions and logs: ``evm_hits``, one row for each thing to find.
+"""Index of Ethereum transactions and logs: table ``evm_hits``, one row for each hit.
 
 A key stands for a transaction's hash, or for a log's address or one of its topics. It is 48
 bits of a hash, and so a hit may be another's: readers look into the block. A table of values
 with numbers, as the index of events has, would be larger: most topics come a few times only.
-The place of a hit is its block's height and a number in it; those of one log are the same.
+The position of a hit is its block's height and a number in it; all hits of a log have the same.
 
 Blocks that could not be read, since the extra ``evm`` was missing, are in ``evm_unindexed``
 and count as hits of everything.

@@ -1,4 +1,4 @@
-"""Reading which chain a store holds, without loading what serves it."""
+"""Identity of the chain in a store, read without loading the backend."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The index of events: the values of attributes, and their places.
+"""Index of events: the values of attributes and their hits.
 
-There are two of the same form, of transactions (``tx_values``, ``tx_hits``) and of blocks
-(``block_values``, ``block_hits``). A value is stored once, with the number of places that
-have it; a hit says that the event ``event`` at ``place`` has the value. The place of a
-block is its height, that of a transaction its number in the chain, ``txs.seq``.
+There are two of the same form, for transactions (``tx_values``, ``tx_hits``) and for blocks
+(``block_values``, ``block_hits``). A value is stored once, with the number of its
+hits; a hit says that the event ``event`` at ``place`` has the value. The place of a block is
+its height, that of a transaction its number in the chain, ``txs.seq``.
 """
 
 from __future__ import annotations

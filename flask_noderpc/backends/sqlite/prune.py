@@ -1,4 +1,4 @@
-"""Removal of blocks: of the oldest, a few at a time, and of the last, for chains of tests."""
+"""Removal of blocks: the oldest, a few at a time (pruning), and the latest (revert)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that reads, and knows whether the chain is still what it was."""
+"""Read connection that knows the version of the chain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tables, and the steps that led to them.
+"""Tables of the store, and their migrations.
 
 An operator reads them with any SQL tool: hashes and keys are BLOBs, times are integer
-nanoseconds since 1970, lists that are only ever read whole are JSON text.
+nanoseconds since 1970, lists that are always read whole are JSON text.
 """
 
 from __future__ import annotations

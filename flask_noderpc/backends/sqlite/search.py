@@ -1,7 +1,7 @@
-"""Searching the index: a search as one SQL statement, and what it found.
+"""Searches of the event index, each one SQL statement.
 
-SQLite does the looking, which keeps Python's lock free for everybody else. The statement
-begins where the fewest hits are and asks of each whether its event has the other terms.
+SQLite releases Python's lock during a statement, so other threads run. The statement begins
+with the term that has the fewest hits, and checks the other terms for each of its events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Native threads that search, each with a connection of its own.
+"""Native threads that run searches, each with a connection of its own.
 
 A search looks at many rows, and SQLite never yields: on a gevent hub nobody else would get
 a ticket. There are few such threads, so that many searches take turns among themselves and

@@ -1,4 +1,4 @@
-"""Reading and writing validators, parameters and commits by height.
+"""Reads and writes of validator sets, consensus parameters and commits by height.
 
 The members of a validator set are stored where they change; their priorities, which
 change with every height, are one short row a height. So each height costs the same to

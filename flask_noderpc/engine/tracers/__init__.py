@@ -1,1 +1,1 @@
-"""Tracers: what each shows of a message that runs, as geth's tracers of the same names do."""
+"""Tracers of EVM execution, named and built like geth's."""

@@ -1,4 +1,4 @@
-"""Tracers of calls: nested, as a flat list, and the logs with one more for each transfer.
+"""``callTracer``, ``flatCallTracer``, and the logs of transfers in ``eth_simulateV1``.
 
 geth: eth/tracers/native/call.go and call_flat.go, internal/ethapi/logtracer.go.
 """

@@ -1,4 +1,4 @@
-"""The smaller tracers: selectors, nothing at all, and several at once."""
+"""``4byteTracer``, ``noopTracer`` and ``muxTracer``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _FourByte(Recorder):
         self._counts[name] += 1
 
     def result(self, outcome: Outcome) -> Any:
-        """How often each came."""
+        """Return the count of each selector."""
         return dict(self._counts)
 
 
@@ -60,10 +60,10 @@ class _Noop(Recorder):
 class Mux(TracerConfig):
     """Several at once, by their names."""
 
-    recipes: Mapping[str, TracerConfig] = field(default_factory=dict)
+    tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
-        return _Mux({name: each.recorder(output_limit) for name, each in self.recipes.items()})
+        return _Mux({name: each.recorder(output_limit) for name, each in self.tracers.items()})
 
 
 class _Mux(MultiTracer, Recorder):

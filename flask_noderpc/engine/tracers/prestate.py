@@ -1,4 +1,4 @@
-"""The accounts that a transaction needs or changes, and its access list.
+"""``prestateTracer``, and access lists.
 
 geth: eth/tracers/native/prestate.go, eth/tracers/logger/access_list_tracer.go.
 """

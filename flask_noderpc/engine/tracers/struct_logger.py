@@ -1,4 +1,4 @@
-"""Every instruction with the stack, memory and storage that it finds.
+"""Struct logger: each instruction with its stack, memory and storage.
 
 geth: eth/tracers/logger/logger.go, the tracer that answers where none is named.
 """

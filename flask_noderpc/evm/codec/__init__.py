@@ -1,1 +1,1 @@
-"""Values as Ethereum writes them: parameters, results, and objects in them."""
+"""Ethereum's JSON: parameters, results, and the objects in them."""

@@ -1,4 +1,4 @@
-"""Calls as clients write them: who calls whom with what, and what is to be otherwise.
+"""Call objects of ``eth_call`` and others, with state and block overrides.
 
 geth: internal/ethapi/transaction_args.go and internal/ethapi/override.
 """

@@ -1,4 +1,4 @@
-"""Blocks, transactions, receipts and logs as Ethereum's clients read them.
+"""Schemas of Ethereum's blocks, transactions, receipts and logs.
 
 geth: internal/ethapi; execution-apis: src/schemas. What a type of transaction does not have
 is left out; what a pending one does not have yet is null.

@@ -1,4 +1,4 @@
-"""How a trace is wanted: which tracer, with what options, and for how long.
+"""Options of the ``debug_trace`` methods: tracer, its options, timeout, overrides.
 
 geth: eth/tracers/api.go, TraceConfig and TraceCallConfig.
 """
@@ -35,11 +35,11 @@ class TraceConfig:
     tx_index: int | None = None
 
     @property
-    def recipe(self) -> TracerConfig:
+    def configured_tracer(self) -> TracerConfig:
         """The tracer; raise :exc:`.errors.EvmError` for one that is not known."""
         if self.tracer is None:
             return self.logger
-        return _recipe(self.tracer, self.tracer_config)
+        return _tracer_named(self.tracer, self.tracer_config)
 
     @property
     def seconds(self) -> float | None:
@@ -117,10 +117,10 @@ def _typed(members: Mapping[str, Any], name: str, kind: type, go_name: str, of: 
     raise ValueError(text.replace("Go value", f"Go struct field {of}.{name}"))
 
 
-def _recipe(name: str, config: Any) -> TracerConfig:
-    make = _RECIPES.get(name)
+def _tracer_named(name: str, config: Any) -> TracerConfig:
+    make = _TRACERS.get(name)
     if make is None:
-        known = ", ".join(_RECIPES)
+        known = ", ".join(_TRACERS)
         raise EvmError(
             f"tracer {name[:100]!r} not found: known are {known}; tracers in JavaScript are"
             " not run here"
@@ -159,10 +159,10 @@ def _prestate(config: Mapping[str, Any]) -> TracerConfig:
 def _mux(config: Mapping[str, Any]) -> TracerConfig:
     if "muxTracer" in config:
         raise EvmError("muxTracer can't hold itself")
-    return Mux({name: _recipe(name, own) for name, own in config.items()})
+    return Mux({name: _tracer_named(name, own) for name, own in config.items()})
 
 
-_RECIPES: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
+_TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
     "callTracer": _call_tracer,
     "flatCallTracer": _flat_calls,
     "prestateTracer": _prestate,

@@ -1,1 +1,1 @@
-"""Methods that are there with NODERPC_DEV alone."""
+"""Methods of anvil and hardhat for development chains (NODERPC_DEV)."""

@@ -1,4 +1,4 @@
-"""Methods of anvil and hardhat that drive a test chain: its blocks, clock, past and pool.
+"""Handlers that control a development chain: blocks, clock, snapshots, mempool.
 
 https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
 

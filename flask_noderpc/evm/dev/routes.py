@@ -1,6 +1,6 @@
-"""Rows of the development methods, each under all its names; those that inform or are refused.
+"""Route table of the development methods, under their names in anvil and hardhat.
 
-Callers on this machine alone may use them, as they may have it sign.
+Only callers on this machine may use them, as for signing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signs with the keys of the development accounts, and sends in any name that is asked for."""
+"""Handlers that sign with development keys, and send for impersonated accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of anvil and hardhat that change accounts, or dump and load the whole state.
+"""Handlers that change accounts, or dump and load the whole state.
 
 Each makes a block of its own, so that the state after every block is that of its root.
 """

@@ -1,1 +1,1 @@
-"""Methods that need Ethereum's state, or run code on it."""
+"""Handlers that read Ethereum's state or run code on it."""

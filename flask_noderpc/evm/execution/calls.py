@@ -1,4 +1,4 @@
-"""``eth_call``, ``eth_estimateGas`` and ``eth_createAccessList``: nothing they do is stored."""
+"""Handlers of ``eth_call``, ``eth_estimateGas`` and ``eth_createAccessList``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""geth's ``debug`` namespace: canonical bytes of blocks, and traces.
+"""Handlers of geth's ``debug`` namespace: raw blocks, and traces.
 
 geth: eth/tracers/api.go.
 """
@@ -267,7 +267,7 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
 
 def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
     most = ctx.settings.max_response_bytes
-    return Tracing(config.recipe, most, config.seconds)
+    return Tracing(config.configured_tracer, most, config.seconds)
 
 
 def _run(ctx: Context, job: Job[T]) -> T:

@@ -1,6 +1,6 @@
-"""Transactions of clients: filled in, sent to the mempool, awaited where blocks are automatic.
+"""Handlers that fill in, sign and send transactions, and wait for them under automine.
 
-hardhat: eth_sendTransaction answers when the block is there; its tests read the state next.
+hardhat: eth_sendTransaction answers when the block exists; tests read the state next.
 
 geth: internal/ethapi/transaction_args.go, setDefaults.
 """

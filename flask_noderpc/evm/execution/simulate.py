@@ -1,4 +1,4 @@
-"""``eth_simulateV1``: what blocks of calls would do, on top of a block.
+"""Handler of ``eth_simulateV1``: blocks of calls on top of a block.
 
 execution-apis: src/eth/execute.yaml; geth: internal/ethapi/simulate.go.
 """

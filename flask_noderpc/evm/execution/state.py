@@ -1,4 +1,4 @@
-"""Accounts at a block: balances, nonces, code, storage, proofs; and the fork's rules."""
+"""Handlers of accounts at a block: balance, nonce, code, storage, proof; and ``eth_config``."""
 
 from __future__ import annotations
 

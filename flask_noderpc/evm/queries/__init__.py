@@ -1,1 +1,1 @@
-"""Methods that read the node's blocks and what waits for one."""
+"""Handlers that read blocks and pending transactions."""

@@ -1,4 +1,4 @@
-"""Blocks, headers, transactions and receipts, by hash or by place; a missing one is null."""
+"""Handlers of blocks, headers, transactions and receipts, by hash or position."""
 
 from __future__ import annotations
 

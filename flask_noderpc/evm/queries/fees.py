@@ -1,4 +1,4 @@
-"""Gas prices, from the base fees and the tips of the latest blocks."""
+"""Handlers of gas prices, from the base fees and tips of the latest blocks."""
 
 from __future__ import annotations
 

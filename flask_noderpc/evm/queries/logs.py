@@ -1,4 +1,4 @@
-"""``eth_getLogs``: bounded in blocks, in results and in time, and never cut short."""
+"""Handler of ``eth_getLogs``, with limits of blocks, results and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client and network information: web3, net, rpc and parts of eth."""
+"""Handlers of client and network information: web3, net, rpc and parts of eth."""
 
 from __future__ import annotations
 

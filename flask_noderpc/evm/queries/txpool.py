@@ -1,4 +1,4 @@
-"""The pool of pending transactions, by sender and nonce."""
+"""Handlers of the ``txpool`` namespace: pending transactions by sender and nonce."""
 
 from __future__ import annotations
 

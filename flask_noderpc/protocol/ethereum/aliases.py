@@ -1,7 +1,7 @@
-"""The keys that queries find Ethereum transactions by, beside those of the events themselves.
+"""Aliases of event keys by which queries find Ethereum transactions.
 
 Ethermint emits ``ethereum_tx`` since its version 0.5 and ``ethereum`` before; its documents
-still ask for the latter. It says the sender in ``message``. Needs nothing of the extra.
+still use the latter. The sender is in ``message``. Needs no library of the extra ``evm``.
 """
 
 from __future__ import annotations

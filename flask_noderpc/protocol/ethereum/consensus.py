@@ -1,4 +1,4 @@
-"""Consensus encodings: what the roots hash, and the blooms of receipts and headers."""
+"""Consensus encodings of transactions, receipts and headers, and bloom filters."""
 
 from __future__ import annotations
 

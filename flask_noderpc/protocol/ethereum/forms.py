@@ -1,4 +1,4 @@
-"""The fields of each type of transaction, in the order of their bytes.
+"""RLP fields of each transaction type, in order.
 
 The names in quotes are those of geth (core/types), which its error texts mention.
 """

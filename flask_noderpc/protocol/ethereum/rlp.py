@@ -1,4 +1,4 @@
-"""Recursive Length Prefix, the encoding of all that Ethereum hashes.
+"""RLP, Recursive Length Prefix: the encoding of all that Ethereum hashes.
 
 Callers of the reader name the type that they expect next, as in geth, and a mismatch has
 geth's error text. The reader never descends deeper than asked, and reads nothing twice.
