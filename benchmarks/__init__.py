@@ -1,1 +1,1 @@
-"""Measurements, always as ratios within one run; never part of the tests."""
+"""Benchmarks, as ratios within one run; never part of the tests."""

@@ -1,4 +1,4 @@
-"""How fast is a node, and beside others? ``python -m benchmarks``.
+"""Speed of a node compared with other servers: ``python -m benchmarks``.
 
 Starts each server on the first core and the load on the second, by turns, and prints ratios.
 Needs wrk (Debian's package of that name); peers that are missing are left out.

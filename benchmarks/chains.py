@@ -1,4 +1,4 @@
-"""The chains that are read: as many transactions on ours as on a peer's."""
+"""Chains that are read: as many transactions on ours as on a peer's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One workload on several servers by turns, and how ours compares."""
+"""Comparison of servers on one workload, measured in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do calls that never end hold up others? ``python -m benchmarks.endless``.
+"""Throughput beside EVM calls that never end: ``python -m benchmarks.endless``.
 
 wrk asks an EVM chain for ``/status``, first alone, then beside four clients that make one
 endless ``eth_call`` after the other; by turns. The server is on the first core with all its

@@ -1,4 +1,4 @@
-"""What does reading a block as Ethereum cost? ``python -m benchmarks.ethereum``.
+"""Cost of reading a block as an Ethereum block: ``python -m benchmarks.ethereum``.
 
 A block of a hundred transactions with a dynamic fee and a log each, bare and in Cosmos SDK
 transactions. Prints milliseconds for its parts and the whole.

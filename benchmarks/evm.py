@@ -1,4 +1,4 @@
-"""The EVM layer's requests, beside anvil, and beside eth-tester behind a Flask view."""
+"""Requests of the EVM layer, compared with anvil and with eth-tester behind a Flask view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does eth_getLogs cost the same on a long chain? ``python -m benchmarks.evm_logs``.
+"""Cost of ``eth_getLogs`` on short and long chains: ``python -m benchmarks.evm_logs``.
 
 Builds chains of 1,000 and of 10,000 blocks with ten logs each (``--blocks 100000`` is the
 full size), and compares what ten rare logs cost, found by address and topic over the whole

@@ -1,4 +1,4 @@
-"""What a notification costs: processor time of a node for each message, beside CometBFT's.
+"""CPU time of a node for each event message, compared with CometBFT's.
 
 Five hundred subscribers, read on the second core. What the same blocks cost with one
 subscriber is not counted; where each event is for one alone, it is, as it is most of all.

@@ -1,4 +1,4 @@
-"""How many transactions one websocket brings in, sent without waiting for the answers.
+"""Rate of transactions that are pipelined over one websocket.
 
 Each is of 250 bytes, as those of CometBFT's load tester. Blocks are made meanwhile, and the
 last transaction is in one when the clock is stopped.

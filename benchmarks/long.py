@@ -1,4 +1,4 @@
-"""Reads at random heights of 100,000 blocks, beside those of 1,000, with no answers kept."""
+"""Reads at random heights of 100,000 blocks compared with 1,000, with nothing cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What proofs cost: ``python -m benchmarks.merkle``.
+"""Cost of proofs: ``python -m benchmarks.merkle``.
 
 Fills each application with keys, then makes blocks that set ten of them, and asks for
 values without and with a proof. Prints medians, and the size of the store.

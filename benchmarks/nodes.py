@@ -1,4 +1,4 @@
-"""The node's requests, beside CometBFT, beside what we stand on, and beside Flask-JSONRPC."""
+"""Requests of the node RPC, compared with CometBFT, bare servers and Flask-JSONRPC."""
 
 from __future__ import annotations
 

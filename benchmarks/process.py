@@ -1,4 +1,4 @@
-"""Programs that are measured: on the first core, and asleep while another is measured."""
+"""Processes of servers: pinned to the first core, and stopped while others are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a run: tables, chart, machine, and the short form in the README."""
+"""Report of a run: tables, chart, machine, and the table of the README."""
 
 from __future__ import annotations
 

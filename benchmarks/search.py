@@ -1,4 +1,4 @@
-"""Do searches stop the others? ``python -m benchmarks.search``.
+"""Latency of other calls beside slow searches: ``python -m benchmarks.search``.
 
 While fifty clients send the worst queries to a node under gevent that serves a million
 transactions from one core, another asks for its status. Prints the percentiles of that,

@@ -1,4 +1,4 @@
-"""``noderpc start`` over a chain of its own: how soon it answers, and its memory."""
+"""Start time and memory of ``noderpc start`` in an empty folder."""
 
 from __future__ import annotations
 

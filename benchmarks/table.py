@@ -1,4 +1,4 @@
-"""What was found, as a table: printed, and kept as CSV."""
+"""Table of results, printed and stored as CSV."""
 
 from __future__ import annotations
 

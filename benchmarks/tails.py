@@ -1,4 +1,4 @@
-"""What makes a quick call slow? ``python -m benchmarks.tails``.
+"""Tail latency of ``noderpc start`` under load: ``python -m benchmarks.tails``.
 
 Asks ``noderpc start`` for ``/status`` 200 times a second, whatever the answers take, and
 prints half and 99 % of them: alone; while blocks of 2,000 transactions are sent and

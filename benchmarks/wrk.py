@@ -1,4 +1,4 @@
-"""The load: wrk on the second core, over connections that are kept."""
+"""Load by wrk on the second core, over keep-alive connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those that are compared: our node in two ways, what it stands on, and others like it."""
+"""Servers that are compared: our node in two ways, bare servers, and other nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our node stands on, with nothing to do: each answers every request with a file's bytes.
+"""Bare servers: each answers every request with the bytes of a file.
 
 ``python -m benchmarks.peers.bare KIND PORT FILE`` is such a process: gevent's ``pywsgi``
 alone, a ``Flask view`` behind it, or ``Flask-JSONRPC``, which has the result as a value.
