@@ -125,17 +125,19 @@ def _modexp(computation: Any) -> None:
         computation.output = (modulus > 1).to_bytes(size)
 
 
-def _reason(number: int, data: bytes, said: str) -> str:
+def _reason(number: int, data: bytes, error_text: str) -> str:
     """Return geth's text for an input that py-evm refused."""
     if number in (0x06, 0x07, _PAIRING):
         return _bn254_reason(number, data)
     if number == _BLAKE2F:
         return _LENGTH if len(data) != _BLAKE2F_BYTES else "invalid final flag"
-    if ">= field modulus" in said:
+    if ">= field modulus" in error_text:
         return _field_reason(number, data)
-    if said.startswith("Point failed sub-group"):
+    if error_text.startswith("Point failed sub-group"):
         return f"g{1 if number == _G1_MSM else 2} point is not on correct subgroup"
-    return next((text for start, text in _TEXTS.items() if said.startswith(start)), said)
+    return next(
+        (text for start, text in _TEXTS.items() if error_text.startswith(start)), error_text
+    )
 
 
 def _field_reason(number: int, data: bytes) -> str:

@@ -46,12 +46,12 @@ class SearchBudget:
 
 
 _MEMO = "evm reader"
-_KEPT_BLOCKS = 128
+_CACHED_BLOCKS = 128
 # Blocks of thousands of logs are large, and so a hundred of them are not cached.
-_KEPT_BYTES = 64 << 20
+_CACHED_BYTES = 64 << 20
 # What waits is shown again and again, and finding out who signed it is dear.
-_KEPT_WAITING = 8192
-_KEPT_WAITING_BYTES = 32 << 20
+_CACHED_PENDING = 8192
+_CACHED_PENDING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
 _TX_BYTES, _LOG_BYTES = 2048, 512
 # Transactions of a large mempool may have a megabyte each.
@@ -73,10 +73,10 @@ class Reader:
     def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
         memory = memory or CacheMemory()
-        self._blocks = LRUCache[bytes, Block](_KEPT_BLOCKS, _KEPT_BYTES, _weight, memory)
+        self._blocks = LRUCache[bytes, Block](_CACHED_BLOCKS, _CACHED_BYTES, _weight, memory)
         # By the node transaction's own bytes, of which nothing else can be made.
         self._decoded = LRUCache[bytes, tuple[Transaction, ...]](
-            _KEPT_WAITING, _KEPT_WAITING_BYTES, _weight_decoded, memory
+            _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
         )
         self._genesis: Block | None = None
 

@@ -54,8 +54,8 @@ def run(tx: Transaction) -> Run:
     gas += sum(_log_gas(log) for log in logs)
     if gas > tx.gas:
         return Run(tx, tx.gas, "out of gas")
-    said = tuple(evm.EmittedLog(tx.to, log.topics, log.data) for log in logs)
-    return Run(tx, gas, logs=said)
+    emitted = tuple(evm.EmittedLog(tx.to, log.topics, log.data) for log in logs)
+    return Run(tx, gas, logs=emitted)
 
 
 def _log_gas(log: EmittedLog) -> int:

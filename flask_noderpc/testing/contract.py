@@ -187,8 +187,8 @@ class ChainBackendContract(ABC):
         with pytest.raises(NotFound):
             empty.block(first)
 
-    def test_a_moment_has_the_version_of_the_chain(self, backend: ChainBackend) -> None:
-        """A moment is one of this chain."""
+    def test_a_read_view_has_the_version_of_the_chain(self, backend: ChainBackend) -> None:
+        """A read view shows one version of the chain."""
         latest = backend.latest_height()
         with backend.read_view() as version:
             assert version == backend.version()
@@ -222,7 +222,7 @@ class ChainBackendContract(ABC):
         with pytest.raises(FilterNotFound):
             filters.get("0x1")
 
-    def test_room_for_filters_is_shared_out(self, backend: ChainBackend) -> None:
+    def test_the_filter_limit_is_divided_among_clients(self, backend: ChainBackend) -> None:
         """The client with most of them is evicted, until the newcomer has its share."""
         filters = backend.filters
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")

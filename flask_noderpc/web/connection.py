@@ -192,7 +192,7 @@ class Connection:
         self.drop(_TOO_SLOW)
 
     def _stop_events(self) -> None:
-        """Leave room for what stands behind the message that is being sent."""
+        """Release reserved send buffer for the messages after the current one."""
         self._is_slow = True
         release_send_buffer(self._sock)
 

@@ -79,7 +79,7 @@ class Envelope:
     """True if a POST without a body gets the index page."""
     runs_notifications = False
     """CometBFT: a call without an id is not even executed."""
-    names_cures = True
+    shows_hints = True
     """True if errors contain hints in addition to a real node's texts."""
     nobody = b'"id":null,'
     """Id member of a reply to a call whose id could not be parsed."""
@@ -170,7 +170,7 @@ class Envelope:
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """Return a reply with an error object; its id is null if it could not be parsed."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
-        said = error.text_with_hint if self.names_cures else error.text
+        said = error.text_with_hint if self.shows_hints else error.text
         if said:
             body["data"] = said
         shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","

@@ -402,7 +402,7 @@ def test_pending_transactions_are_decoded_once(tmp_path: Path, read: list[bytes]
         assert read == waiting
 
 
-@pytest.mark.parametrize("room", ["_KEPT_WAITING", "_KEPT_WAITING_BYTES"])
+@pytest.mark.parametrize("room", ["_CACHED_PENDING", "_CACHED_PENDING_BYTES"])
 def test_decoded_transactions_are_cached_within_the_limit(
     tmp_path: Path, read: list[bytes], monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
@@ -424,7 +424,7 @@ def test_large_blocks_are_cached_within_the_limit(
     before = kept.at(2)
     assert [kept.at(3) is kept.at(3), kept.at(2) is before] == [True, True]
 
-    monkeypatch.setattr(reader, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(reader, "_CACHED_BYTES", 1)
     kept = Reader(chain)
     before = kept.at(2)
     assert kept.at(3) is kept.at(3)

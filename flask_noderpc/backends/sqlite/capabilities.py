@@ -209,7 +209,7 @@ def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:
     at.execute("DELETE FROM filters WHERE expires < ?", (now,))
     (live,) = at.execute("SELECT count(*) FROM filters").fetchone()
     if live >= cap:
-        _make_room(at, added.owner, cap)
+        _evict_above(at, added.owner, cap)
     expires = now + DEADLINE + _SLACK
     at.execute(
         "INSERT INTO filters (id, kind, cursor, criteria, owner, expires)"
@@ -218,7 +218,7 @@ def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:
     )
 
 
-def _make_room(at: Connection, newcomer: str, cap: int) -> None:
+def _evict_above(at: Connection, newcomer: str, cap: int) -> None:
     owned = dict(at.execute("SELECT owner, count(*) FROM filters GROUP BY owner"))
     at.execute(
         "DELETE FROM filters WHERE rowid ="

@@ -106,9 +106,9 @@ def refuse_unfit(
         raise MempoolFull(total, limits.max_txs, size, limits.max_bytes)
     if len(tx) > limits.max_tx_bytes:
         raise TxTooLarge(len(tx), limits.max_tx_bytes)
-    room, _ = state.block_room(connection)
-    if _over(tx_bytes(tx), room):
-        raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {room}")
+    max_size, _ = state.block_limits(connection)
+    if _over(tx_bytes(tx), max_size):
+        raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {max_size}")
     own = (tx_hash(tx),)
     for table in ("tx_cache", "mempool"):
         if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", own).fetchone():
@@ -132,9 +132,9 @@ def add(
     more.
     """
     if key is not None:
-        _make_room(connection, key, tx, replaces)
+        _replace(connection, key, tx, replaces)
     refuse_unfit(connection, tx, limits)
-    _, max_gas = state.block_room(connection)
+    _, max_gas = state.block_limits(connection)
     if _over(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     own = tx_hash(tx)
@@ -157,7 +157,7 @@ def _columns(key: SenderNonce | None) -> tuple[bytes | int | None, ...]:
     return key.hash, key.sender, key.nonce, *prices
 
 
-def _make_room(connection: Connection, key: SenderNonce, new: bytes, replaces: bool) -> None:
+def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: bool) -> None:
     """Remove the transaction that the new one replaces; raise if it may not replace it."""
     if key.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
@@ -237,7 +237,7 @@ def _over(value: int, limit: int) -> bool:
 
 def drop_unfit(connection: Connection) -> None:
     """Forget what the block limits, which have just changed, no longer let into a block."""
-    max_bytes, max_gas = state.block_room(connection)
+    max_bytes, max_gas = state.block_limits(connection)
     found = connection.execute("SELECT tx, gas_wanted FROM mempool")
     drop(
         connection,

@@ -56,8 +56,8 @@ def _after() -> None:
 
 
 def _in_child() -> None:
-    # They are the parent's; the child makes its own. Nor are they to go on: a thread of the
-    # parent may have had one of their locks in hand at this moment, for ever.
+    # They belong to the parent; the child opens its own. They are not resumed either: a thread
+    # of the parent may have held one of their locks at the fork, which nobody releases here.
     _watched.clear()
     _suspended.clear()
     _one_at_a_time.release()

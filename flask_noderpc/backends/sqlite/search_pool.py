@@ -93,7 +93,7 @@ class _ThreadQueue:
             self._waiting.append(ticket)
         if not ticket.ready.wait(timeout):
             with self._lock:
-                # It may have come in this very moment.
+                # It may have become ready just after the timeout.
                 if ticket.thread is None:
                     self._waiting.remove(ticket)
         return ticket.thread

@@ -83,7 +83,7 @@ def params(connection: Connection, height: int) -> ConsensusParams | None:
     return None if row is None else rows.params_from(row[0])
 
 
-def block_room(connection: Connection) -> tuple[int, int]:
+def block_limits(connection: Connection) -> tuple[int, int]:
     """Bytes of transactions and gas that fit the next block; -1 is no limit."""
     row = connection.execute(
         "SELECT params FROM consensus_params ORDER BY since DESC LIMIT 1"

@@ -36,7 +36,7 @@ class SQLiteMempool(Mempool):
         return self._submit(tx, self._app().check_tx, self._limits)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
-        # A state that is loaded is one transaction: a block's room bounds it.
+        # A loaded state is one transaction, limited by the size of a block.
         limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
         return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
 
@@ -49,7 +49,7 @@ class SQLiteMempool(Mempool):
         replaces: bool = True,
     ) -> Submission:
         files = self._open()
-        # One that may replace another finds room where there is none for more.
+        # A replacement is accepted in a full mempool.
         if not self._app().selects_txs:
             with files.readers.snapshot() as at:
                 mempool.refuse_unfit(at, tx, limits, files.incoming)

@@ -139,8 +139,8 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
     height = ctx.backend.latest_height() + 1
     members = len(ctx.backend.validators(height).validators)
     # As base64.
-    room = max_data_bytes(ctx.backend.consensus_params(height).block, members) - _CALL_BYTES
-    yield room * 3 // 4, "block.max_bytes of the genesis raises it"
+    space = max_data_bytes(ctx.backend.consensus_params(height).block, members) - _CALL_BYTES
+    yield space * 3 // 4, "block.max_bytes of the genesis raises it"
 
 
 def load(ctx: Context, params: DumpParams) -> bool:

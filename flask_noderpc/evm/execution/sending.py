@@ -72,12 +72,12 @@ def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
 
 
 def pending_nonce(ctx: Context, sender: bytes) -> int:
-    """The nonce that comes behind all that waits."""
+    """The nonce after all pending transactions."""
     return state.transaction_count(ctx, state.AccountParams(sender, Tag.PENDING))
 
 
 def filled(ctx: Context, args: CallArgs) -> Transaction:
-    """The transaction, with nonce 0 where none was said."""
+    """The transaction; its nonce is 0 if none was given."""
     own = ctx.settings.evm_chain_id
     if args.chain_id is not None and args.chain_id != own:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={own})")
@@ -115,7 +115,7 @@ def _estimated(ctx: Context, args: CallArgs) -> int:
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
-    """Twice the base fee and a tip, unless something else was said."""
+    """Set twice the base fee and a tip, unless fees were given."""
     if args.gas_price is not None:
         if args.type >= DYNAMIC_FEE:
             raise EvmError(f"a transaction of type {args.type} has maxFeePerGas, no gasPrice")

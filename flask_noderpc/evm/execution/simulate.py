@@ -163,11 +163,11 @@ def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
         for between in range(number + 1, wanted):
             timestamp += _SECONDS
             yield CallBlock(BlockChanges(number=between, timestamp=timestamp), {}, ())
-        said = block.changes.timestamp
-        if said is not None and said <= timestamp:
-            text = f"block timestamps must be in order: {said} <= {timestamp}"
+        given = block.changes.timestamp
+        if given is not None and given <= timestamp:
+            text = f"block timestamps must be in order: {given} <= {timestamp}"
             raise EvmError(text, code=_TIME_INVALID)
-        number, timestamp = wanted, timestamp + _SECONDS if said is None else said
+        number, timestamp = wanted, timestamp + _SECONDS if given is None else given
         changes = replace(block.changes, number=number, timestamp=timestamp)
         yield replace(block, changes=changes)
 

@@ -92,14 +92,14 @@ def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
 def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransaction, ...], int]:
     """The Ethereum transactions that came after the cursor, also those in a block by now."""
     found: list[PlacedTransaction] = []
-    cursor, room = polled.cursor, ctx.settings.evm_max_body_bytes
-    while len(found) < _MOST_PENDING and room > 0:
+    cursor, left = polled.cursor, ctx.settings.evm_max_body_bytes
+    while len(found) < _MOST_PENDING and left > 0:
         arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)
         if not arrived:
             break
         for _, raw in arrived:
             found += map(pending_transaction, reader(ctx).decoded(raw))
-            room -= len(raw)
+            left -= len(raw)
         cursor, _ = arrived[-1]
     return tuple(found), cursor
 

@@ -120,8 +120,8 @@ def _executed_in_one(
         gas = outcome.gas_used
         if gas is None:
             gas = max(0, result.gas_used) if alone else 0
-        said = () if outcome.failed else logs.get(index, ())
-        yield Executed(tx, not outcome.failed, gas, said)
+        emitted = () if outcome.failed else logs.get(index, ())
+        yield Executed(tx, not outcome.failed, gas, emitted)
 
 
 def _by_transaction(

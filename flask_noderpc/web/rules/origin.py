@@ -225,8 +225,8 @@ def _name(url: str) -> str | None:
         return None
 
 
-_ASKED_METHOD = "Access-Control-Request-Method"
-_ASKED_HEADERS = "Access-Control-Request-Headers"
+_REQUESTED_METHOD = "Access-Control-Request-Method"
+_REQUESTED_HEADERS = "Access-Control-Request-Headers"
 # CometBFT: cors_allowed_methods.
 _METHODS = ("HEAD", "GET", "POST")
 _METHOD_FIELD, _HEADERS_FIELD = (
@@ -253,8 +253,8 @@ class Cors:
         """Return the headers by which the response varies."""
         if not self.origins:
             return ()
-        asked = (_ASKED_METHOD, _ASKED_HEADERS) if self.is_preflight(head) else ()
-        return ("Origin", *asked)
+        requested = (_REQUESTED_METHOD, _REQUESTED_HEADERS) if self.is_preflight(head) else ()
+        return ("Origin", *requested)
 
     def headers_for(self, head: Head) -> Iterator[tuple[str, str]]:
         """Yield the headers of the response, except ``Vary``."""

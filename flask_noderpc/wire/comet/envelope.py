@@ -40,7 +40,7 @@ class CometEnvelope(Envelope):
     """Envelope that accepts the same bodies as a CometBFT node, with its error texts."""
 
     empty_body_is_index = True
-    names_cures = False
+    shows_hints = False
     # CometBFT: the reply to an unparsable call has no id.
     nobody = b""
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
