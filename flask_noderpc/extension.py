@@ -99,37 +99,32 @@ class NodeRPC:
         backend = _embedded(app, settings, memory) if backend is None else _checked(backend)
         if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
             backend.prove_blocks()
+        # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
+        url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
             backend,
             self._routes,
             settings,
             dialect,
-            self._authorize,
-            memory,
-            self._evm_routes,
+            url_prefix=url_prefix,
+            authorize=self._authorize,
+            memory=memory,
+            evm_routes=self._evm_routes,
         )
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
-        # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
-        mount.prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
-        state.url_prefix = mount.prefix or None
-        # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
-        asked, answers = (["OPTIONS"], True) if settings.cors_origins else ([], None)
-        views, sockets = tuple(mount.rules(bool(state.url_prefix))), tuple(mount.websockets())
-        refuse_taken_names(endpoint for _, endpoint, *_ in views + sockets)
-        for rule, endpoint, methods, view in views:
-            state.add_url_rule(
-                rule, endpoint, view, methods=methods + asked, provide_automatic_options=answers
-            )
-        for rule, endpoint, handler in sockets:
-            mount.shell.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
+        state.url_prefix = url_prefix or None
+        _add_rules(state, mount)
         # Each costs every request some time.
-        if mount.views.policy.refuses_hosts:
-            app.before_request_funcs.setdefault(name, []).append(mount.views.refuse_host)
-        if mount.views.policy.adds_headers:
-            app.after_request_funcs.setdefault(name, []).append(mount.views.add_headers_to)
+        views = mount.views
+        if views.policy.refuses_hosts:
+            app.before_request_funcs.setdefault(name, []).append(views.refuse_host)
+        if views.policy.adds_headers:
+            app.after_request_funcs.setdefault(name, []).append(views.add_headers_to)
             # CometBFT: its own 404 has them too.
-            app.after_request_funcs.setdefault(None, []).append(mount.add_headers_to_unmatched)
+            app.after_request_funcs.setdefault(None, []).append(
+                views.adder_to_unmatched(url_prefix)
+            )
         refuse_overlap(app)
         request_started.connect(check_request, app)
 
@@ -141,6 +136,24 @@ def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
         return settings, dialect_named(settings.dialect)
     settings = read_settings(app.config, {**given, "dialect": None})
     return replace(settings, dialect=own.name), own
+
+
+def _add_rules(state: BlueprintSetupState, mount: Mount) -> None:
+    # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
+    asked, answers = (["OPTIONS"], True) if mount.settings.cors_origins else ([], None)
+    refuse_taken_names(
+        (*(path.endpoint for path in mount.paths), *(name for _, name, _ in mount.websockets))
+    )
+    for path in mount.paths:
+        state.add_url_rule(
+            path.rule,
+            path.endpoint,
+            path.view,
+            methods=path.methods + asked,
+            provide_automatic_options=answers,
+        )
+    for rule, endpoint, handler in mount.websockets:
+        mount.websocket_routes.route(rule, bp=_Rules(state), endpoint=endpoint)(handler)
 
 
 class _Rules:

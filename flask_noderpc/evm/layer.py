@@ -12,6 +12,7 @@ from ..jsonrpc.describe import with_discover
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import OPEN, Guard
 from ..jsonrpc.route import Route
+from ..jsonrpc.session import Peer
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
 from .routes import RESERVED, SESSION_METHODS, namespaces_of, own_routes, routes_of
@@ -66,23 +67,10 @@ class EvmLayer:
             lambda: self._hub.has_pending_subscribers,
         )
 
-    def session(
-        self,
-        *,
-        send: Callable[[bytes], None],
-        wake: Callable[[], None],
-        drop: Callable[[str], None],
-        permissions: Permissions,
-    ) -> EvmSession:
+    def session(self, peer: Peer, permissions: Permissions) -> EvmSession:
         """Return the session of a websocket."""
         return EvmSession(
-            self.dispatcher,
-            self._hub,
-            follow=self._follow,
-            send=send,
-            wake=wake,
-            drop=drop,
-            permissions=permissions,
+            self.dispatcher, self._hub, peer=peer, follow=self._follow, permissions=permissions
         )
 
     def _follow(self, topic: Topic) -> None:

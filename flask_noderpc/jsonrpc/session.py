@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat, takewhile
 from math import inf
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from .. import jsoncodec
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
@@ -24,12 +24,24 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
 
 
+class Peer(Protocol):
+    """The other end of a session: an open connection."""
+
+    def send(self, *payloads: bytes) -> None:
+        """Send messages."""
+
+    def wake(self) -> None:
+        """Signal that the session has something to pull."""
+
+    def drop(self, reason: str) -> None:
+        """Close the connection of a slow peer."""
+
+
 class WebSocketSession(ABC, Generic[K, T]):
     """Answers one connection's messages, and gathers its notifications.
 
     Subscriptions have names ``K``, and events of topics ``T``. ``follow`` starts the reading of
-    a topic's events, ``send`` sends replies, ``wake`` signals that there is something to
-    :meth:`pull`.
+    a topic's events.
     """
 
     def __init__(
@@ -37,18 +49,18 @@ class WebSocketSession(ABC, Generic[K, T]):
         dispatcher: Dispatcher,
         hub: EventBuffers[T],
         *,
+        peer: Peer,
         follow: Callable[[T], None],
-        send: Callable[..., None],
-        wake: Callable[[], None],
         permissions: Permissions,
     ) -> None:
         self._dispatcher = dispatcher
         self._buffers = hub
         self._follow = follow
-        self._send = send
-        self._wake = wake
+        self._send = peer.send
+        # It also identifies the client in the buffers.
+        self._wake = peer.wake
         self._permissions = permissions
-        self._subscriptions = ClientSubscriptions[K](hub, wake, dispatcher.backend)
+        self._subscriptions = ClientSubscriptions[K](hub, self._wake, dispatcher.backend)
 
     @abstractmethod
     def receive(self, body: bytes) -> None:
@@ -129,18 +141,12 @@ class Session(WebSocketSession[Query, Query]):
         hub: QueryHub,
         limits: Limits,
         *,
+        peer: Peer,
         follow: Callable[[], None],
-        send: Callable[..., None],
-        wake: Callable[[], None],
         permissions: Permissions = ANONYMOUS,
     ) -> None:
         super().__init__(
-            dispatcher,
-            hub,
-            follow=lambda _: follow(),
-            send=send,
-            wake=wake,
-            permissions=permissions,
+            dispatcher, hub, peer=peer, follow=lambda _: follow(), permissions=permissions
         )
         self._envelope = dispatcher.envelope
         self._hub = hub

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 
-from flask import Response, request
+from flask import Response, current_app, request
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
 
@@ -32,7 +32,7 @@ from .rules.admit import (
     permissions_of,
     unreadable,
 )
-from .rules.head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, plain_text
+from .rules.head import EVM, HTML, RPC, WEBSOCKET, Head, plain_text
 from .rules.head import Response as PlainResponse
 from .rules.render import added_headers, render_refusal, render_reply
 
@@ -249,13 +249,10 @@ class Views:
             return to_flask(plain_text(str(error), HTTPStatus(error.status), *headers))
         return None
 
-    def permissions(self) -> Permissions:
-        """Return what the sender of the current request may do, except signing."""
-        return self._bound(permissions_of(self.policy, head_of()))
-
-    def signer(self) -> Permissions:
-        """The same, of a request of the EVM layer, which may have keys of the node sign."""
-        return self._bound(permissions_of(self.policy, head_of(EVM_WEBSOCKET)))
+    def permissions(self, endpoint: str = "") -> Permissions:
+        """Return what the sender of the current request may do at an endpoint of the HTTP
+        rules; only at those of the EVM layer it may have keys of the node sign."""
+        return self._bound(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
         """Return the response to a request for a host that is not served."""
@@ -275,6 +272,24 @@ class Views:
             else:
                 response.headers[name] = value
         return response
+
+    def adder_to_unmatched(self, url_prefix: str) -> Callable[[Response], Response]:
+        """Return a function that adds them to the 404 of a path below a ``url_prefix``."""
+
+        def add(response: Response) -> Response:
+            is_unmatched = request.url_rule is None
+            if is_unmatched and request.path.startswith(f"{url_prefix}/"):
+                return self.add_headers_to(response)
+            return response
+
+        return add
+
+
+def propagates_exceptions() -> bool:
+    """Return true if Flask raises exceptions of views to the server or test."""
+    # As Flask itself decides.
+    setting = current_app.config["PROPAGATE_EXCEPTIONS"]
+    return bool(current_app.testing or current_app.debug if setting is None else setting)
 
 
 def _empty_page() -> Response:

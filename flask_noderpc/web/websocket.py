@@ -1,6 +1,6 @@
 """Handshake of a websocket, and access to its socket under each server.
 
-flask-sock is the shell that registers the route. Its own connection is not used: it drops
+flask-sock registers the route. Its own connection is not used: it drops
 what does not fit the socket's buffer, and reads without bound.
 """
 
@@ -53,14 +53,14 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
 
     ``refuse`` returns the response to a handshake whose sender may not connect, or ``None``;
-    ``place`` reserves a place among those that are open, and raises
+    ``reserve`` reserves a slot among those that are open, and raises
     :exc:`~flask_noderpc.errors.Busy`.
     """
 
     def __init__(
         self,
         refuse: Callable[[], Response | None],
-        place: Callable[[], AbstractContextManager[None]],
+        reserve: Callable[[], AbstractContextManager[None]],
         wrong_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED,
     ) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
             # It answers handshakes by itself: nothing can be said there.
             log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
         self._refuse = refuse
-        self._place = place
+        self._reserve = reserve
         self._wrong_version = wrong_version
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
@@ -92,7 +92,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     def _serve(self, handler: Handler) -> Response:
         with ExitStack() as stack:
             try:
-                stack.enter_context(self._place())
+                stack.enter_context(self._reserve())
             except Busy as error:
                 return Response(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, _RETRY)
             return _refusal(self._wrong_version) or _serve(handler)

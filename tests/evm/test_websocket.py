@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -347,11 +348,8 @@ def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
     app = app_for(chain, json_rpc_enable=True, event_buffer=1)
     layer = mounts(app)["noderpc"]._evm
     assert layer is not None
-    sent: list[bytes] = []
-    dropped: list[str] = []
-    session = layer.session(
-        send=sent.append, wake=lambda: None, drop=dropped.append, permissions=ANONYMOUS
-    )
+    peer = Mock()
+    session = layer.session(peer, ANONYMOUS)
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
     layer.stop()
     for height in (1, 2):
@@ -361,7 +359,8 @@ def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
         layer._hub.publish_block(height)
 
     assert list(session.pull()) == []
-    assert dropped == ["too slow: NODERPC_EVENT_BUFFER raises the number of events"]
+    reason = "too slow: NODERPC_EVENT_BUFFER raises the number of events"
+    peer.drop.assert_called_once_with(reason)
     assert len(layer._hub) == 0
 
 

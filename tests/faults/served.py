@@ -21,13 +21,13 @@ from flask import Flask
 
 from flask_noderpc import get_backend, noderpc_bp
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.mount import Mount
 from flask_noderpc.web.connection import Timing
+from flask_noderpc.web.websocket_server import WebSocketServer
 
 
 def create_app() -> Flask:
     """The node at the root, with settings from the environment, and what tests ask of it."""
-    Mount.timing = Timing(**json.loads(os.environ.get("TIMING", "{}")))
+    WebSocketServer.timing = Timing(**json.loads(os.environ.get("TIMING", "{}")))
     app = Flask("noderpc_served")
     app.config.from_prefixed_env()
     app.register_blueprint(noderpc_bp)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 
 from flask_noderpc.jsonrpc import subscriptions
-from flask_noderpc.mount import Mount
 from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Timing
+from flask_noderpc.web.websocket_server import WebSocketServer
 
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
@@ -45,7 +45,7 @@ def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long the blocks take.
-    monkeypatch.setattr(Mount, "timing", Timing(read_s=600, write_s=600))
+    monkeypatch.setattr(WebSocketServer, "timing", Timing(read_s=600, write_s=600))
     node = start(event_buffer=5, max_body_bytes=4_000_000)
     slow, quick = connect(node), connect(node)
     slow.asked("subscribe", ALL_TXS, "slow")
@@ -68,7 +68,7 @@ def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
 def test_a_non_reading_subscriber_is_closed_with_a_reason(
     start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Mount, "timing", Timing(write_s=0.5, close_s=0.5))
+    monkeypatch.setattr(WebSocketServer, "timing", Timing(write_s=0.5, close_s=0.5))
     monkeypatch.setattr(subscriptions, "MAX_BUFFER_BYTES", 100_000_000)
     node = start()
     closed = threading.Event()

@@ -14,7 +14,7 @@ from ...errors import Busy, ResultNotFound
 from ...jsonrpc.context import Context, Permissions
 from ...jsonrpc.dispatch import Dispatcher, SessionMethods
 from ...jsonrpc.params import NoParams, Params, param
-from ...jsonrpc.session import WebSocketSession
+from ...jsonrpc.session import Peer, WebSocketSession
 from ...jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
 from ..codec.params import Id
 from ..errors import EvmError
@@ -128,28 +128,20 @@ class _ById(Params):
 
 
 class EvmSession(WebSocketSession[str, Topic]):
-    """Session of the EVM layer's websocket, whose subscriptions are named by their ids.
+    """Session of the EVM layer's websocket, whose subscriptions are named by their ids."""
 
-    ``drop`` closes the connection of a slow reader: geth has no message that would say that
-    something is missing.
-    """
-
-    def __init__(  # keywords, and what they belong to
+    def __init__(
         self,
         dispatcher: Dispatcher,
         hub: EvmHub,
         *,
+        peer: Peer,
         follow: Callable[[Topic], None],
-        send: Callable[[bytes], None],
-        wake: Callable[[], None],
-        drop: Callable[[str], None],
         permissions: Permissions,
     ) -> None:
-        super().__init__(
-            dispatcher, hub, follow=follow, send=send, wake=wake, permissions=permissions
-        )
+        super().__init__(dispatcher, hub, peer=peer, follow=follow, permissions=permissions)
         self._hub = hub
-        self._drop = drop
+        self._drop = peer.drop
         self._methods: SessionMethods = {}
         if hub.is_open:
             self._methods = {
@@ -182,6 +174,9 @@ class EvmSession(WebSocketSession[str, Topic]):
         return b"true"
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Close the connection, without a notice."""
+        """Close the connection of a slow reader.
+
+        geth has no message that would say that something is missing.
+        """
         self._drop(_TOO_SLOW)
         return ()

@@ -1,0 +1,83 @@
+"""The CometBFT API of one mount: its dispatcher, its hub, and the feed behind that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..events.feed import Feed, HeightSource
+from ..events.messages import messages_at
+from ..jsonrpc.context import Context, Permissions
+from ..jsonrpc.describe import DISCOVER, with_discover
+from ..jsonrpc.dispatch import Dispatcher
+from ..jsonrpc.guard import OPEN, Guard
+from ..jsonrpc.route import RouteTable
+from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
+from ..jsonrpc.subscriptions import QueryHub
+from ..wire.dialect import Dialect
+from .routes import UNSAFE_ROUTES
+
+
+class CometLayer:
+    """Dispatcher and subscriptions of the CometBFT API over a mount's backend.
+
+    ``routes`` are those of the node and the host's.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        routes: RouteTable,
+        dialect: Dialect,
+        start: Callable[[], None],
+        guard: Guard = OPEN,
+    ) -> None:
+        settings = context.settings
+        if settings.rpc_unsafe:
+            routes += UNSAFE_ROUTES
+        self.names = {*routes.by_name()}
+        """The names of all routes, also of those that the dialect omits."""
+        self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
+        """The names of all methods that this layer can have, whatever is set."""
+        self.routes = RouteTable(r for r in routes if r.name not in dialect.omits_routes)
+        self.dispatcher = Dispatcher(
+            with_discover(self.routes, dialect, guard.has),
+            dialect,
+            context,
+            # A backend that can't start is an error object of each call.
+            start,
+            hints={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+            guard=guard,
+        )
+        self._backend = context.backend
+        self._behaviours = dialect.behaviours
+        self._start = start
+        self._hub = QueryHub(dialect.encode_event, settings.event_buffer)
+        self._feed = Feed(
+            HeightSource(self._backend, self._publish), wanted=lambda: len(self._hub) > 0
+        )
+        self._limits = Limits(
+            settings.max_subscription_clients, settings.max_subscriptions_per_client
+        )
+
+    def session(self, peer: Peer, permissions: Permissions) -> Session:
+        """Return the session of a websocket."""
+        return Session(
+            self.dispatcher,
+            self._hub,
+            self._limits,
+            peer=peer,
+            follow=self._follow,
+            permissions=permissions,
+        )
+
+    def _publish(self, height: int) -> None:
+        self._hub.publish(self._behaviours.filter_events(messages_at(self._backend, height)))
+
+    def _follow(self) -> None:
+        # A subscription may be the first that this process is asked for.
+        self._start()
+        self._feed.follow()
+
+    def stop(self) -> None:
+        """Stop the feed."""
+        self._feed.stop()

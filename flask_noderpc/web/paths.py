@@ -1,0 +1,104 @@
+"""Paths of a mount: one list, which Flask's rules and the calls without Flask follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ..errors import ConfigurationError
+from ..jsonrpc.route import RouteTable
+from ..jsonrpc.session import WEBSOCKET_METHODS
+from ..settings import Settings
+from ..wire.dialect import Dialect
+from .pages import Page
+from .rules.head import EVM, EVM_WEBSOCKET, RPC, WEBSOCKET
+from .views import View, Views
+
+_INDEX = "index"
+_EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class Path(NamedTuple):
+    """A path below the mount's ``url_prefix``, and the view of its requests."""
+
+    rule: str
+    endpoint: str
+    """Endpoint of Flask's rule, without the name of the blueprint."""
+    methods: list[str]
+    view: View
+    call: tuple[str, str] | None = None
+    """Method and endpoint by the HTTP rules of its calls, which can do without Flask."""
+
+
+class Paths:
+    """Paths of one mount under a ``url_prefix``, without those that its settings exclude."""
+
+    def __init__(self, views: Views, dialect: Dialect, settings: Settings, url_prefix: str):
+        self._views = views
+        self._http = dialect.http
+        self._has_evm = settings.json_rpc_enable
+        self._excluded = settings.exclude_routes
+        self._url_prefix = url_prefix
+        self._methods = _EVERY_METHOD if self._http.any_method else ["GET"]
+
+    def all(self, routes: RouteTable, pages: Mapping[str, tuple[str, Page]]) -> Iterator[Path]:
+        """Yield the paths of the routes, of the pages, and of the EVM layer."""
+        for prefix, suffix in self._prefixes():
+            yield from self._roots(prefix, suffix)
+            for name in routes.by_name():
+                yield from self._route(prefix, suffix, name, ("GET", name))
+            for name in self._websocket_names():
+                yield from self._route(prefix, suffix, name)
+        for name, (rule, page) in pages.items():
+            if name not in self._excluded:
+                yield Path(rule, name, ["GET"], _without_variables(page))
+        if self._has_evm:
+            left = {"GET"} if EVM in self._excluded else set()
+            methods = [method for method in _EVERY_METHOD if method not in left]
+            yield Path("/evm", EVM, methods, self._views.evm, ("POST", EVM))
+
+    def _prefixes(self) -> Iterator[tuple[str, str]]:
+        """Yield the prefixes under which the dialect serves all paths, and what they add to
+        endpoints."""
+        return ((prefix, prefix.replace("/", "_")) for prefix in self._http.mounts)
+
+    def _roots(self, prefix: str, suffix: str) -> Iterator[Path]:
+        posts = [method for method in self._methods if method != "GET"] or ["POST"]
+        # With a prefix, its bare form answers too: a client's base URL has no slash.
+        has_bare = self._url_prefix or prefix
+        roots = [(f"{prefix}/", suffix), (prefix, f"{suffix}_bare")][: 2 if has_bare else 1]
+        for rule, end in roots:
+            yield Path(rule, f"{RPC}{end}", posts, self._views.rpc, ("POST", RPC))
+            if _INDEX not in self._excluded:
+                yield Path(rule, f"{_INDEX}{end}", ["GET"], self._views.index)
+
+    def _route(
+        self, prefix: str, suffix: str, name: str, call: tuple[str, str] | None = None
+    ) -> Iterator[Path]:
+        if name not in self._excluded:
+            view = self._views.route(name)
+            yield Path(f"{prefix}/{name}", f"{name}{suffix}", self._methods, view, call)
+
+    def _websocket_names(self) -> Iterable[str]:
+        """Return the paths that a real node has only for websockets."""
+        return WEBSOCKET_METHODS if self._http.websocket_routes else ()
+
+    def websockets(self) -> Iterator[tuple[str, str, str]]:
+        """Yield rules of websockets, their endpoints, and those by the HTTP rules."""
+        for prefix, suffix in self._prefixes():
+            yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}", WEBSOCKET
+        if self._has_evm:
+            yield "/evm/ws", EVM_WEBSOCKET, EVM_WEBSOCKET
+
+    def check_excluded(self, routes: Iterable[str], pages: Iterable[str]) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one is unknown."""
+        others = (_INDEX, EVM) if self._has_evm else (_INDEX,)
+        names = {*routes, *self._websocket_names(), *pages, *others}
+        for name in self._excluded:
+            if name not in names:
+                raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
+
+
+def _without_variables(page: Page) -> View:
+    # Those of a url_prefix are the host's.
+    return lambda **_: page()
