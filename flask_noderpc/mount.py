@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from .backends.base.backend import ChainBackend
@@ -25,6 +26,7 @@ from .web.pages import Index, service_pages
 from .web.paths import Paths
 from .web.rules.admit import Policy
 from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET
+from .web.threads import reserve_thread
 from .web.views import Views, propagates_exceptions
 from .web.websocket import Handler, WebSocketRoutes
 from .web.websocket_server import WebSocketServer
@@ -81,8 +83,8 @@ class Mount:
                 settings.max_waiting_calls,
                 "NODERPC_MAX_WAITING_CALLS",
                 self.backend,
-                settings.server_threads,
                 settings.max_waiting_calls_per_client,
+                partial(reserve_thread, settings.server_threads),
             ),
             scans=ScanLimit(settings.search_timeout),
             async_txs=AsyncTxs(self.backend),

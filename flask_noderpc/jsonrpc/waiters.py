@@ -1,86 +1,16 @@
-"""Limits of calls that wait or search at the same time, divided fairly among clients.
-
-A call that waits for a block and an open websocket occupy a thread each. Some threads are
-reserved for other requests, so that ``/health`` is always answered.
-"""
+"""Limits of calls that wait or search at the same time, divided fairly among clients."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from ..backends.base.backend import ChainBackend
-from ..concurrency import is_patched
 from ..errors import Busy, SearchTooCostly
 from ..fairness import FairLimit, LimitReached
 from ..signals import emit, wait_began, wait_ended
-
-# One thread in four is reserved for requests, and at most so many.
-_RESERVED_OF, _MAX_RESERVED = 4, 8
-
-# gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
-_HANDLED = (signal.SIGABRT, signal.SIGTERM, signal.SIGINT)
-
-_lock: Any
-_occupied: set[int]
-
-
-def _begin() -> None:
-    global _lock, _occupied
-    _lock, _occupied = threading.Lock(), set()
-
-
-_begin()
-# A forked child has neither the parent's threads nor the holder of its lock.
-os.register_at_fork(after_in_child=_begin)
-
-
-@contextmanager
-def reserve_thread(threads: int | None) -> Iterator[None]:
-    """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` where too many are.
-
-    ``threads`` is the size of the server's pool; without it, it is that of gunicorn's
-    worker, if this is one, and otherwise there is no limit.
-    """
-    ident = threading.get_ident()
-    count = _of_gunicorn() if threads is None else threads
-    # A call that waits on a websocket has the thread of the websocket.
-    if count is None or ident in _occupied:
-        yield
-        return
-    with _lock:
-        if len(_occupied) >= count - min(max(1, count // _RESERVED_OF), _MAX_RESERVED):
-            raise Busy(
-                f"websockets and waiting calls hold {len(_occupied)} of the server's {count}"
-                " threads, the rest is reserved for requests: give it more (gunicorn's"
-                " --threads; NODERPC_SERVER_THREADS says how many other servers have), or"
-                " gevent's workers"
-            )
-        _occupied.add(ident)
-    try:
-        yield
-    finally:
-        with _lock:
-            _occupied.discard(ident)
-
-
-def _of_gunicorn() -> int | None:
-    """Return the number of threads of gunicorn's worker, if this is one with threads."""
-    if is_patched():
-        return None
-    # No request refers to the worker, but its handlers of signals are its methods. A
-    # host may have replaced some of them.
-    for number in _HANDLED:
-        worker: Any = getattr(signal.getsignal(number), "__self__", None)
-        if hasattr(worker, "tpool"):
-            threads: int = worker.cfg.threads
-            return threads
-    return None
 
 
 class Waiter:
@@ -118,7 +48,8 @@ class Waiter:
 class WaiterLimit:
     """Maximum number of calls that wait at the same time, divided fairly among clients.
 
-    ``per_client`` is the maximum of each client, if there is one.
+    ``per_client`` is the maximum of each client, if there is one. A waiter occupies a thread,
+    which ``reserve`` reserves of those of the server.
     """
 
     def __init__(
@@ -126,12 +57,12 @@ class WaiterLimit:
         limit: int,
         setting: str,
         sender: object = None,
-        threads: int | None = None,
         per_client: int | None = None,
+        reserve: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._limit = FairLimit[Waiter](limit, per_client)
         self._sender = sender
-        self._threads = threads
+        self._reserve = reserve
         self._closed = False
         self._setting = setting
         self._lock = threading.Lock()
@@ -147,7 +78,7 @@ class WaiterLimit:
         But if another client has more waiters than this one would have, that client's
         oldest waiter is evicted instead.
         """
-        with reserve_thread(self._threads):
+        with self._reserve():
             waiter = self._acquire(client)
             emit(wait_began, self._sender)
             try:

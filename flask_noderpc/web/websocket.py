@@ -24,6 +24,7 @@ from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
 from ..errors import Busy
+from . import gunicorn
 
 log = logging.getLogger("flask_noderpc.websocket")
 
@@ -153,11 +154,10 @@ def _is_gevent() -> bool:
 
 
 def _socket(environ: dict[str, Any]) -> socket.socket | None:
-    """The connection's socket, where each server keeps it."""
-    for name in ("werkzeug.socket", "gunicorn.socket"):
-        if name in environ:
-            found: socket.socket = environ[name]
-            return found
+    """Return the connection's socket, where each server has it."""
+    found: socket.socket | None = environ.get("werkzeug.socket") or gunicorn.socket_of(environ)
+    if found is not None:
+        return found
     if _is_gevent():
         body = environ["wsgi.input"]
         raw = getattr(getattr(body, "rfile", body), "raw", None)
@@ -168,10 +168,9 @@ def _socket(environ: dict[str, Any]) -> socket.socket | None:
 def _read_ahead(body: Any, sock: socket.socket) -> bytes:
     """Take the bytes that the server has read behind the handshake: some clients and proxies
     send frames before they are answered."""
-    unreader = getattr(getattr(body, "reader", None), "unreader", None)
-    if unreader is not None:
-        # gunicorn's.
-        return bytes(unreader.buf.getvalue())
+    received = gunicorn.read_ahead(body)
+    if received is not None:
+        return received
     rfile = getattr(body, "rfile", body)
     if not hasattr(rfile, "peek"):
         return b""
@@ -188,8 +187,7 @@ class _Ended(Response):
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:
             return super().__call__(environ, start_response)
-        if "gunicorn.socket" in environ:
-            # gunicorn: its workers then send no answer.
-            raise StopIteration
+        if gunicorn.socket_of(environ) is not None:
+            gunicorn.end_without_response()
         # noderpc start and pywsgi would parse what a client still sends as its next request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

@@ -11,9 +11,9 @@ from flask import current_app
 
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.session import Peer, WebSocketSession
-from ..jsonrpc.waiters import reserve_thread
 from .connection import Connection, Timing
 from .connections import Connections
+from .threads import reserve_thread
 from .views import Views
 from .websocket import Handler
 
