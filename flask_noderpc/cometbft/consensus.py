@@ -116,7 +116,7 @@ class EvidenceParams(Params):
 
 
 def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastEvidence:
-    """The hash of a piece of evidence, which then waits for a block.
+    """Submit a piece of evidence; return its hash.
 
     Evidence that waits already, or is in a block, is answered the same way.
     """

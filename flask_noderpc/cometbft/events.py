@@ -56,12 +56,12 @@ class EventsParams(Params):
     wait_time: float = param(
         Duration(),
         default=0.0,
-        doc="How long to wait while there is none, at most 30 s: nanoseconds, or ``5s``.",
+        doc="Maximum wait for a match, at most 30 s: nanoseconds, or ``5s``.",
     )
 
 
 def events(ctx: Context, params: EventsParams) -> EventPage:
-    """The newest events that match, newest first, with cursors to go on from."""
+    """The newest events that match, newest first, with cursors to resume from."""
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
     latest = ctx.backend.latest_height()

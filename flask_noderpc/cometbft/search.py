@@ -25,9 +25,7 @@ class TxQuery(Params):
     """Parameters of ``tx_search``."""
 
     query: str = param(Text(), default="", doc="The event query.")
-    prove: bool = param(
-        Flag(), default=False, doc="Whether to add proofs of inclusion in the blocks."
-    )
+    prove: bool = param(Flag(), default=False, doc="Add proofs of inclusion in the blocks.")
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
         Int(), default=None, doc="Transactions per page; 30 when omitted, at most 100."

@@ -43,12 +43,12 @@ class Limit(Params):
 
 
 def unconfirmed_txs(ctx: Context, params: Limit) -> PendingTxs:
-    """The oldest transactions that wait for a block."""
+    """The oldest pending transactions."""
     return ctx.backend.mempool.pending(per_page(params.limit))
 
 
 def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
-    """How many transactions wait for a block."""
+    """Number and bytes of pending transactions."""
     return ctx.backend.mempool.pending_count()
 
 
@@ -57,9 +57,7 @@ class TxByHash(Params):
     """Parameters of ``tx``."""
 
     hash: bytes = param(Hash(), default=b"", doc="Hash of the transaction.")
-    prove: bool = param(
-        Flag(), default=False, doc="Whether to add a proof of inclusion in the block."
-    )
+    prove: bool = param(Flag(), default=False, doc="Add a proof of inclusion in the block.")
 
 
 def tx(ctx: Context, params: TxByHash) -> ResultTx:
@@ -112,7 +110,7 @@ def _require_passed(ctx: Context, check: TxResult, tx_hash: bytes, prefix: str =
 
 
 def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
-    """Result of the application's check of a transaction, which then waits for a block."""
+    """Add a transaction to the mempool; return the result of the application's check."""
     return begin_broadcast_tx_sync(ctx, params).finish()
 
 
@@ -129,7 +127,7 @@ def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[Resul
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
-    """The transaction's hash; the result of the check is not returned."""
+    """Send a transaction; return its hash, without the result of the check."""
     submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(submission, len(params.tx))
     _require_passed(ctx, submission.check, tx_hash)

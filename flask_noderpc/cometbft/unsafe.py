@@ -123,10 +123,10 @@ class Peers(Params):
 
     peers: tuple[str, ...] = param(Texts(), default=(), doc=_ADDRESSES)
     persistent: bool = param(
-        Flag(), default=False, doc="Whether to connect again whenever a connection is lost."
+        Flag(), default=False, doc="Reconnect whenever a connection is lost."
     )
     unconditional: bool = param(
-        Flag(), default=False, doc="Whether they are let in however many there are."
+        Flag(), default=False, doc="Accept them above the limit of peers."
     )
     private: bool = param(Flag(), default=False, doc="Do not announce them to other nodes.")
 
@@ -135,7 +135,7 @@ class Peers(Params):
 
 
 def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
-    """Begin to ask other nodes for nodes."""
+    """Ask other nodes for the addresses of peers."""
     if not params.seeds:
         raise ValueNotAllowed("no seeds provided")
     with _refused():
@@ -146,7 +146,7 @@ def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
 
 
 def dial_peers(ctx: Context, params: Peers) -> ResultDial:
-    """Begin to connect to other nodes."""
+    """Connect to other nodes."""
     if not params.peers:
         raise ValueNotAllowed("no peers provided")
     with _refused():
@@ -174,6 +174,6 @@ def _refused() -> Iterator[None]:
 
 
 def unsafe_flush_mempool(ctx: Context, params: NoParams) -> Empty:
-    """Forget every transaction that waits for a block, and those seen before."""
+    """Remove all pending transactions, and the cache of those seen before."""
     ctx.backend.mempool.flush()
     return Empty()

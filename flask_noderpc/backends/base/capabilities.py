@@ -173,7 +173,7 @@ class Control(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Take the chain back to its genesis."""
+        """Revert the chain to its genesis."""
 
     @abstractmethod
     def shift(self, seconds: int) -> int:
@@ -223,7 +223,7 @@ class Control(ABC):
 
     @abstractmethod
     def load_state(self, dump: bytes) -> None:
-        """Make the state that of a dump, in a block of its own."""
+        """Replace the state by a dump, in a block of its own."""
 
     @abstractmethod
     def drop(self, txs: tuple[bytes, ...]) -> None:

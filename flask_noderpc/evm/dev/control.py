@@ -71,7 +71,9 @@ class MineParams(Params):
     """Parameters of ``evm_mine``."""
 
     options: tuple[int | None, int] = param(
-        MineOptions(), default=(None, 1), doc="The block's time, or how many and when."
+        MineOptions(),
+        default=(None, 1),
+        doc="Time, or an object of time and count.",
     )
 
 
@@ -79,7 +81,7 @@ class MineParams(Params):
 class MineManyParams(Params):
     """Parameters of ``hardhat_mine`` and ``anvil_mine``."""
 
-    count: int = param(Number(), default=1, doc="How many blocks.")
+    count: int = param(Number(), default=1, doc="Number of blocks.")
     interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
 
 
@@ -98,7 +100,7 @@ class NoFork(ParamField):
 class Reset(Params):
     """Parameters of ``hardhat_reset``."""
 
-    fork: None = param(NoFork(), default=None, doc="Not what to fork.")
+    fork: None = param(NoFork(), default=None, doc="A fork is refused.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,14 @@ class SecondsParams(Params):
 class SwitchParams(Params):
     """Parameters of ``evm_setAutomine``."""
 
-    on: bool = param(Bool(), doc="Whether.")
+    on: bool = param(Bool(), doc="True to switch it on.")
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotParams(Params):
     """Parameters of ``evm_revert``."""
 
-    number: int = param(Number(), doc="What evm_snapshot gave.")
+    number: int = param(Number(), doc="Id from evm_snapshot.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +149,14 @@ def driving(ctx: Context) -> Iterator[Control]:
 
 
 def mine(ctx: Context, params: MineParams) -> str:
-    """Make a block now."""
+    """Mine a block."""
     time, count = params.options
     _mine(ctx, count, time, None)
     return "0x0"
 
 
 def mine_many(ctx: Context, params: MineManyParams) -> bool:
-    """Make blocks now."""
+    """Mine blocks."""
     _mine(ctx, params.count, None, params.interval)
     return True
 
@@ -167,29 +169,29 @@ def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
-    """Remember where the chain stands."""
+    """Take a snapshot of the chain; return its id."""
     return control(ctx).snapshot()
 
 
 def revert(ctx: Context, params: SnapshotParams) -> bool:
-    """Take the chain back to a snapshot, on all its surfaces."""
+    """Revert the chain to a snapshot, for all APIs."""
     return control(ctx).revert(params.number)
 
 
 def reset(ctx: Context, params: Reset) -> bool:
-    """Take the chain back to its genesis."""
+    """Revert the chain to its genesis."""
     control(ctx).reset()
     return True
 
 
 def increase_time(ctx: Context, params: SecondsParams) -> int:
-    """Let time pass; how far the chain's clock is ahead."""
+    """Advance the chain's clock; return how far it is ahead."""
     with driving(ctx) as driven:
         return driven.shift(params.seconds)
 
 
 def set_time(ctx: Context, params: SecondsParams) -> int:
-    """Let it be some time; how far the chain's clock is ahead."""
+    """Set the chain's clock; return how far it is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
@@ -198,14 +200,14 @@ def set_time(ctx: Context, params: SecondsParams) -> int:
 
 
 def set_next_time(ctx: Context, params: SecondsParams) -> str:
-    """Give the next block a time."""
+    """Set the time of the next block."""
     with driving(ctx) as driven:
         driven.set_next_time(params.seconds)
     return hex.quantity(params.seconds)
 
 
 def set_automine(ctx: Context, params: SwitchParams) -> bool:
-    """Make a block for each transaction, or none by itself."""
+    """Mine each transaction at once, or only on request."""
     control(ctx).set_automine(params.on)
     return True
 
@@ -216,13 +218,13 @@ def automine(ctx: Context, params: NoParams) -> bool:
 
 
 def set_interval(ctx: Context, params: SecondsParams) -> bool:
-    """Make a block every so many milliseconds, or seconds below a hundred; 0 makes none."""
+    """Mine at an interval in milliseconds, below 100 in seconds; 0 stops it."""
     number = params.seconds
     return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
 
 
 def set_interval_s(ctx: Context, params: SecondsParams) -> bool:
-    """Make a block every so many seconds; 0 makes none."""
+    """Mine at an interval in seconds; 0 stops it."""
     return _set_interval(ctx, params.seconds)
 
 
@@ -235,7 +237,7 @@ def _set_interval(ctx: Context, seconds: float) -> bool:
 
 
 def set_step(ctx: Context, params: SecondsParams) -> bool:
-    """Let each block be so many seconds after the last."""
+    """Set a fixed number of seconds between blocks."""
     if params.seconds > _LONGEST_INTERVAL:
         raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
     with driving(ctx) as driven:
@@ -244,14 +246,14 @@ def set_step(ctx: Context, params: SecondsParams) -> bool:
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
-    """Let blocks have the time of the clock again."""
+    """Remove the fixed number of seconds between blocks."""
     with driving(ctx) as driven:
         driven.set_step(None)
     return True
 
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
-    """Forget a waiting transaction; its hash, null where there is none."""
+    """Remove a pending transaction; return its hash, null if there is none."""
     for raw in ctx.backend.mempool.pending(_MOST_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
@@ -260,7 +262,7 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
 
 
 def drop_all(ctx: Context, params: NoParams) -> bool:
-    """Forget all waiting transactions."""
+    """Remove all pending transactions."""
     control(ctx).drop(ctx.backend.mempool.pending(_MOST_BLOCKS).txs)
     return True
 
@@ -273,7 +275,7 @@ class SenderParams(Params):
 
 
 def drop_of(ctx: Context, params: SenderParams) -> bool:
-    """Forget what waits of a sender."""
+    """Remove the pending transactions of a sender."""
     control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MOST_BLOCKS))
     return True
 
@@ -296,7 +298,7 @@ class FeeParams(Params):
 class CoinbaseParams(Params):
     """Parameters of ``anvil_setCoinbase``."""
 
-    address: bytes = param(Address(), doc="Who gets the tips.")
+    address: bytes = param(Address(), doc="Recipient of the tips.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +309,7 @@ class GasLimitParams(Params):
 
 
 def set_base_fee(ctx: Context, params: FeeParams) -> bool:
-    """Let the next block have a base fee."""
+    """Set the next block's base fee."""
     if params.fee >= _HIGHEST_FEE:
         raise EvmError("a base fee has at most 255 bits")
     with driving(ctx) as driven:
@@ -316,14 +318,14 @@ def set_base_fee(ctx: Context, params: FeeParams) -> bool:
 
 
 def set_coinbase(ctx: Context, params: CoinbaseParams) -> bool:
-    """Let an account have the tips from the next block on."""
+    """Set the recipient of tips from the next block on."""
     with driving(ctx) as driven:
         driven.set_coinbase(params.address)
     return True
 
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
-    """Let blocks have a gas limit from the next one on."""
+    """Set the gas limit from the next block on."""
     if not _LEAST_GAS <= params.limit <= _MOST_GAS:
         raise EvmError(f"a block's gas limit is from {_LEAST_GAS} to {hex.quantity(_MOST_GAS)}")
     with driving(ctx) as driven:

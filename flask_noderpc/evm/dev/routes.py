@@ -33,7 +33,7 @@ _NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
 
 
 def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, the fork, and what blocks are made with."""
+    """The latest block, the fork, and the parameters of blocks."""
     header = _latest(ctx).header
     return {
         "currentBlockNumber": header.number,
@@ -96,7 +96,7 @@ def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
     """Return a handler that refuses a method."""
 
     def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
-        """Refused: it would make the chain another than its blocks say."""
+        """Refused: the chain would differ from its blocks."""
         raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
 
     return refuse

@@ -87,12 +87,12 @@ def wallet(ctx: Context) -> Wallet:
 
 
 def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
-    """The accounts that sign here: those of a development chain, elsewhere none."""
+    """The accounts that the node signs for: those of a development chain, else none."""
     return wallet(ctx).addresses
 
 
 def send(ctx: Context, params: FillParams) -> bytes:
-    """Fill in, sign and send a transaction; its hash."""
+    """Fill in, sign and send a transaction; return its hash."""
     own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
     own.check(sender)
     tx = filled(ctx, params.args)
@@ -124,7 +124,7 @@ def _placed(ctx: Context, tx: Transaction) -> Transaction:
 
 
 def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
-    """Fill in and sign a transaction, and send it nowhere."""
+    """Fill in and sign a transaction, without sending it."""
     args = params.args
     sender = args.sender or ZERO_ADDRESS
     key = wallet(ctx).key(sender)
@@ -139,8 +139,8 @@ def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
 class Message(Params):
     """Parameters of ``eth_sign``."""
 
-    address: bytes = param(Address(), doc="Who signs.")
-    message: bytes = param(Data(), doc="What is signed.")
+    address: bytes = param(Address(), doc="Address that signs.")
+    message: bytes = param(Data(), doc="The message.")
 
 
 def sign(ctx: Context, params: Message) -> bytes:
@@ -152,15 +152,15 @@ def sign(ctx: Context, params: Message) -> bytes:
 class PersonalMessage(Params):
     """Parameters of ``personal_sign``."""
 
-    message: bytes = param(Data(), doc="What is signed.")
-    address: bytes = param(Address(), doc="Who signs.")
+    message: bytes = param(Data(), doc="The message.")
+    address: bytes = param(Address(), doc="Address that signs.")
     password: str | None = param(
         Anything(), default=None, doc="Has no effect: the keys need none."
     )
 
 
 def personal_sign(ctx: Context, params: PersonalMessage) -> bytes:
-    """A signature of a message (EIP-191), its parameters in the order that wallets have."""
+    """A signature of a message (EIP-191), with the message before the address."""
     return sign(ctx, Message(params.address, params.message))
 
 
@@ -184,8 +184,8 @@ class TypedData(ParamField):
 class Typed(Params):
     """Parameters of ``eth_signTypedData``."""
 
-    address: bytes = param(Address(), doc="Who signs.")
-    digest: bytes = param(TypedData(), doc="What is signed: types, domain, message.")
+    address: bytes = param(Address(), doc="Address that signs.")
+    digest: bytes = param(TypedData(), doc="Structured data: types, domain, message.")
 
 
 def sign_typed_data(ctx: Context, params: Typed) -> bytes:
@@ -197,17 +197,17 @@ def sign_typed_data(ctx: Context, params: Typed) -> bytes:
 class Name(Params):
     """For methods about who is impersonated."""
 
-    address: bytes = param(Address(), doc="In whose name.")
+    address: bytes = param(Address(), doc="Address of the account.")
 
 
 def impersonate(ctx: Context, params: Name) -> bool:
-    """Let ``eth_sendTransaction`` send in a name without its key."""
+    """Let ``eth_sendTransaction`` send from an account without its key."""
     wallet(ctx).impersonate(params.address)
     return True
 
 
 def stop_impersonating(ctx: Context, params: Name) -> bool:
-    """Let nothing more be sent in a name without its key."""
+    """Stop the impersonation of an account."""
     wallet(ctx).stop_impersonating(params.address)
     return True
 
@@ -216,10 +216,10 @@ def stop_impersonating(ctx: Context, params: Name) -> bool:
 class SwitchParams(Params):
     """Parameters of ``anvil_autoImpersonateAccount``."""
 
-    on: bool = param(Bool(), doc="Whether in any.")
+    on: bool = param(Bool(), doc="True for all accounts.")
 
 
 def impersonate_any(ctx: Context, params: SwitchParams) -> bool:
-    """Let ``eth_sendTransaction`` send in any name, or no longer."""
+    """Start or stop the impersonation of all accounts."""
     wallet(ctx).any_name = params.on
     return True

@@ -38,7 +38,7 @@ class NonceParams(Params):
     """Parameters of ``anvil_setNonce``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    nonce: int = param(Number(), doc="The next.")
+    nonce: int = param(Number(), doc="The next nonce.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class CodeParams(Params):
     """Parameters of ``anvil_setCode``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    code: bytes = param(Data(), doc="What runs there.")
+    code: bytes = param(Data(), doc="The code.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class StorageWordParams(Params):
     """Parameters of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Place in its storage.")
-    word: bytes = param(StorageKey(), doc="What is to be there.")
+    key: bytes = param(StorageKey(), doc="Slot of its storage.")
+    word: bytes = param(StorageKey(), doc="The word.")
 
 
 def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
@@ -67,12 +67,12 @@ def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
 
 
 def set_balance(ctx: Context, params: BalanceParams) -> bool:
-    """Give an account its balance."""
+    """Set an account's balance."""
     return _patch(ctx, params.address, AccountOverride(balance=params.balance))
 
 
 def add_balance(ctx: Context, params: BalanceParams) -> bool:
-    """Give an account more than it has."""
+    """Increase an account's balance."""
     before = state.balance(ctx, state.AccountParams(params.address, Tag.LATEST))
     if before + params.balance >= 1 << 256:
         raise EvmError("the balance would have more than 256 bits")
@@ -80,19 +80,19 @@ def add_balance(ctx: Context, params: BalanceParams) -> bool:
 
 
 def set_nonce(ctx: Context, params: NonceParams) -> bool:
-    """Give an account its next nonce."""
+    """Set an account's next nonce."""
     if params.nonce > hex.MAX_UINT64:
         raise EvmError("nonce has more than 64 bits")
     return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
 
 
 def set_code(ctx: Context, params: CodeParams) -> bool:
-    """Put code at an address."""
+    """Set the code at an address."""
     return _patch(ctx, params.address, AccountOverride(code=params.code))
 
 
 def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
-    """Put a word into an account's storage."""
+    """Set a word of an account's storage."""
     return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))
 
 
@@ -104,7 +104,7 @@ _CALL_BYTES = 256
 class DumpParams(Params):
     """Parameters of ``anvil_loadState``."""
 
-    dump: bytes = param(Data(), doc="What anvil_dumpState gave here.")
+    dump: bytes = param(Data(), doc="Dump from anvil_dumpState of this server.")
 
 
 def dump(ctx: Context, params: NoParams) -> bytes:
@@ -144,7 +144,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
 
 
 def load(ctx: Context, params: DumpParams) -> bool:
-    """Make the state that of a dump, in a block of its own."""
+    """Replace the state by a dump, in a block of its own."""
     try:
         dumps.decode_dump(params.dump, ctx.settings.max_response_bytes)
     except ValueError as error:

@@ -43,15 +43,17 @@ _LEAST = 21_000
 class CallParams(Params):
     """Parameters of ``eth_call`` and ``eth_estimateGas``."""
 
-    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
     overrides: Overrides | None = param(
-        StateOverride(), default=None, doc="Accounts that are to be otherwise."
+        StateOverride(), default=None, doc="Overrides of accounts."
     )
     block_overrides: BlockChanges = param(
-        BlockOverride(), default=BlockChanges(), doc="What of the block is to be otherwise."
+        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
     )
 
 
@@ -63,7 +65,7 @@ def call(ctx: Context, params: CallParams) -> bytes:
 
 
 def estimate_gas(ctx: Context, params: CallParams) -> int:
-    """The gas that a call needs, by trying."""
+    """The gas that a call needs, found by executing it."""
     wanted = prepared(ctx, params, limit_by_block=True)
     outcome = run(
         ctx, Estimate(wanted.root, wanted.environment, wanted.message, wanted.overrides)
@@ -169,17 +171,19 @@ def reverted(output: bytes) -> EvmError:
 class AccessListParams(Params):
     """Parameters of ``eth_createAccessList``."""
 
-    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
     overrides: Overrides | None = param(
-        StateOverride(), default=None, doc="Accounts that are to be otherwise."
+        StateOverride(), default=None, doc="Overrides of accounts."
     )
 
 
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
-    """The accounts and slots that a call touches."""
+    """The accounts and slots that a call accesses."""
     wanted = prepared(ctx, CallParams(params.call, params.block, params.overrides))
     message = wanted.message
     nonce = params.call.nonce

@@ -46,7 +46,7 @@ def receipt_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
 
 
 def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:
-    """A transaction's canonical bytes; none where it is not known."""
+    """A transaction's canonical bytes; empty if it is unknown."""
     return raw_transaction_by_hash(ctx, params) or b""
 
 
@@ -137,10 +137,10 @@ class TraceBytesParams(Params):
 class TraceCallParams(Params):
     """Parameters of ``debug_traceCall``."""
 
-    call: CallArgs = param(CallObject(), doc="Who calls whom with what.")
-    block: Height | ByHash = param(BlockId(), doc="The block after which.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash = param(BlockId(), doc="Block of the state.")
     config: TraceConfig = param(
-        CallConfig(), default=_PLAIN, doc="Tracer, its options, and what is to be otherwise."
+        CallConfig(), default=_PLAIN, doc="Tracer, its options, and overrides."
     )
 
 
@@ -190,7 +190,7 @@ def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, A
 
 
 def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, Any], ...]:
-    """Traces of a block's transactions that are given with it."""
+    """Traces of the transactions of an encoded block."""
     machine(ctx)
     try:
         header, txs = decode_block(params.block)
@@ -239,7 +239,7 @@ def _root_before(ctx: Context, header: Header) -> bytes:
 
 
 def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
-    """A trace of a call, after a block or behind some of its transactions."""
+    """A trace of a call, after a block or after some of its transactions."""
     machine(ctx)
     wanted, config = params.block, params.config
     block = _hashed(ctx, wanted.hash) if isinstance(wanted, ByHash) else _numbered(ctx, wanted)

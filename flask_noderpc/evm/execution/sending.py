@@ -58,11 +58,11 @@ def _at_once(ctx: Context) -> bool:
 class FillParams(Params):
     """For methods that make a transaction."""
 
-    args: CallArgs = param(TransactionObject(), doc="What of it is said.")
+    args: CallArgs = param(TransactionObject(), doc="Transaction to fill in.")
 
 
 def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
-    """A transaction with all that was left open, unsigned."""
+    """An unsigned transaction, with its omitted members filled in."""
     args = params.args
     if args.nonce is None:
         args = replace(args, nonce=pending_nonce(ctx, args.sender or ZERO_ADDRESS))
@@ -147,7 +147,7 @@ class RawTransaction(Params):
 
 
 def send_raw(ctx: Context, params: RawTransaction) -> bytes:
-    """Hand a signed transaction to the mempool; its Ethereum hash."""
+    """Add a signed transaction to the mempool; return its Ethereum hash."""
     tx = decode(without_blobs(params.raw))
     if tx.chain_id is None:
         # geth: internal/ethapi.
@@ -205,12 +205,12 @@ class RawTransactionSync(RawTransaction):
     """Parameters of ``eth_sendRawTransactionSync``."""
 
     timeout_ms: int | None = param(
-        Quantity(), default=None, doc="How long to wait; 20 s when omitted, at most 60 s."
+        Quantity(), default=None, doc="Maximum wait; 20 s when omitted, at most 60 s."
     )
 
 
 def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
-    """Hand a signed transaction to the mempool, and wait for its receipt."""
+    """Add a signed transaction to the mempool, and wait for its receipt."""
     wanted = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
     with ctx.waiters.acquire(ctx.client) as seat:
         seen = ctx.backend.latest_height()

@@ -124,12 +124,14 @@ class SimulationParams(Params):
 
     payload: Simulation = param(SimulationPayload(), doc="Blocks of calls.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
 
 
 def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...]:
-    """Blocks of calls on top of a block, with what each call gives."""
+    """Results of blocks of calls on top of a block."""
     machine(ctx)
     wanted = params.payload
     if not wanted.blocks:

@@ -71,18 +71,20 @@ class AccountParams(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
 
 
 def balance(ctx: Context, params: AccountParams) -> int:
-    """Wei of an account."""
+    """Balance of an account, in wei."""
     root = root_of(ctx, params.block)
     return accounts.account(machine(ctx).record, root, params.address).balance
 
 
 def transaction_count(ctx: Context, params: AccountParams) -> int:
-    """The nonce that comes next; with what waits, if the pending block is meant."""
+    """The account's next nonce; for the pending block it counts pending transactions."""
     evm = machine(ctx)
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
@@ -128,9 +130,11 @@ class SlotParams(Params):
     """Parameters of ``eth_getStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Place in its storage.")
+    key: bytes = param(StorageKey(), doc="Slot of its storage.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
 
 
@@ -170,9 +174,11 @@ class SlotsByAddress(ParamField):
 class SlotsParams(Params):
     """Parameters of ``eth_getStorageValues``."""
 
-    slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Which words.")
+    slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Slots by account.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
 
 
@@ -212,9 +218,11 @@ class ProofParams(Params):
     """Parameters of ``eth_getProof``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Places in its storage.")
+    keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Slots of its storage.")
     block: Height | ByHash = param(
-        BlockId(), default=Tag.LATEST, doc="The block after which; the latest when omitted."
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
     )
 
 
@@ -267,7 +275,7 @@ _NAMES = (
 
 
 def config(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The rules since the genesis; no others are to come."""
+    """The fork rules since the genesis; no other forks are scheduled."""
     machine(ctx)
     genesis = block_of(ctx, 0).header.hash or b""
     current = {
@@ -287,13 +295,13 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
 class UnreadParams(Params):
     """As many parameters as any such method has."""
 
-    first: Any = param(Anything(), default=None, doc="Not read.")
-    second: Any = param(Anything(), default=None, doc="Not read.")
-    third: Any = param(Anything(), default=None, doc="Not read.")
-    fourth: Any = param(Anything(), default=None, doc="Not read.")
+    first: Any = param(Anything(), default=None, doc="Ignored.")
+    second: Any = param(Anything(), default=None, doc="Ignored.")
+    third: Any = param(Anything(), default=None, doc="Ignored.")
+    fourth: Any = param(Anything(), default=None, doc="Ignored.")
 
 
 def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
-    """Refused: it needs what no engine here gives."""
+    """Refused: the engine does not provide block access lists."""
     machine(ctx)
     raise EvmError("the engine does not tell this", code=NOT_SUPPORTED)

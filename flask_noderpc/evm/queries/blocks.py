@@ -56,14 +56,14 @@ class BlockParams(Params):
 class NumberAndIndexParams(AtNumberParams):
     """For methods about something in a block."""
 
-    index: int = param(Index(), doc="Place in the block, from 0.")
+    index: int = param(Index(), doc="Index in the block, counted from 0.")
 
 
 @dataclass(frozen=True, slots=True)
 class HashAndIndexParams(BlockHashParams):
     """For methods about something in a block."""
 
-    index: int = param(Index(), doc="Place in the block, from 0.")
+    index: int = param(Index(), doc="Index in the block, counted from 0.")
 
 
 def is_committed(ctx: Context, params: AtNumberParams | BlockParams) -> bool:
@@ -100,12 +100,12 @@ def _header(block: Block | None) -> Header | None:
 
 
 def count_by_number(ctx: Context, params: AtNumberParams) -> int | None:
-    """How many transactions a block has, by its height or tag."""
+    """Number of a block's transactions, by its height or tag."""
     return _count(reader(ctx).block(params.block))
 
 
 def count_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
-    """How many transactions a block has, by its hash."""
+    """Number of a block's transactions, by its hash."""
     return _count(reader(ctx).by_hash(params.hash))
 
 
@@ -149,7 +149,7 @@ class TransactionParams(Params):
 
 
 def transaction_by_hash(ctx: Context, params: TransactionParams) -> PlacedTransaction | None:
-    """A transaction by its Ethereum hash, committed or waiting."""
+    """A transaction by its Ethereum hash, committed or pending."""
     receipt = find(ctx, params.hash)
     if receipt is None:
         return _waiting_with(ctx, params.hash)
@@ -197,14 +197,14 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
 def transaction_by_number_and_index(
     ctx: Context, params: NumberAndIndexParams
 ) -> PlacedTransaction | None:
-    """A transaction by its place in a block."""
+    """A transaction by its index in a block."""
     return _in(reader(ctx).block(params.block), params.index)
 
 
 def transaction_by_hash_and_index(
     ctx: Context, params: HashAndIndexParams
 ) -> PlacedTransaction | None:
-    """A transaction by its place in a block."""
+    """A transaction by its index in a block."""
     return _in(reader(ctx).by_hash(params.hash), params.index)
 
 
@@ -222,12 +222,12 @@ def raw_transaction_by_hash(ctx: Context, params: TransactionParams) -> bytes | 
 def raw_transaction_by_number_and_index(
     ctx: Context, params: NumberAndIndexParams
 ) -> bytes | None:
-    """A transaction's canonical bytes, by its place in a block."""
+    """A transaction's canonical bytes, by its index in a block."""
     return _raw(transaction_by_number_and_index(ctx, params))
 
 
 def raw_transaction_by_hash_and_index(ctx: Context, params: HashAndIndexParams) -> bytes | None:
-    """A transaction's canonical bytes, by its place in a block."""
+    """A transaction's canonical bytes, by its index in a block."""
     return _raw(transaction_by_hash_and_index(ctx, params))
 
 
@@ -236,5 +236,5 @@ def _raw(placed: PlacedTransaction | None) -> bytes | None:
 
 
 def pending_transactions(ctx: Context, params: NoParams) -> tuple[PlacedTransaction, ...]:
-    """The transactions that wait for a block, oldest first."""
+    """Pending transactions, oldest first."""
     return tuple(map(pending_transaction, reader(ctx).waiting()))

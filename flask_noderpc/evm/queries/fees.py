@@ -35,7 +35,7 @@ def gas_price(ctx: Context, params: NoParams) -> int:
 
 
 def priority_fee(ctx: Context, params: NoParams) -> int:
-    """A tip that is worth taking, by those of the latest blocks or else by the base fee."""
+    """A suggested tip, from those of the latest blocks or else from the base fee."""
     tips = sorted(_latest_tips(ctx))
     if not tips:
         return _tip(base_fee(ctx, params))
@@ -113,7 +113,7 @@ class Percentiles(ParamField):
 class FeeHistory(Params):
     """Parameters of ``eth_feeHistory``."""
 
-    count: int = param(Count(), doc="How many blocks.")
+    count: int = param(Count(), doc="Number of blocks.")
     newest: Height = param(BlockNumber(), doc="The last of them.")
     percentiles: tuple[float, ...] = param(
         Percentiles(), default=(), doc="Percentiles of tips to return."
@@ -121,7 +121,7 @@ class FeeHistory(Params):
 
 
 def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
-    """Base fees, how full blocks were, and their tips, over a range of blocks."""
+    """Base fees, shares of used gas, and tips, over a range of blocks."""
     _check(params.percentiles)
     chain = reader(ctx)
     newest = chain.height(params.newest)

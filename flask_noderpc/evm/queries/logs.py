@@ -23,11 +23,11 @@ _REVERSED = "invalid block range params"
 class LogFilterParams(Params):
     """Parameters of ``eth_getLogs`` and ``eth_newFilter``."""
 
-    filter: LogFilter = param(FilterObject(), doc="Which logs.")
+    filter: LogFilter = param(FilterObject(), doc="Addresses, topics, and blocks.")
 
 
 def get_logs(ctx: Context, params: LogFilterParams) -> tuple[Log, ...]:
-    """The logs that a filter wants, in the order they were emitted."""
+    """The logs that match a filter, in the order of their emission."""
     return logs_of(ctx, params.filter)
 
 

@@ -21,7 +21,7 @@ DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
-    """The name and version of this server, or the text that is configured."""
+    """The name and version of this server, or the configured text."""
     if ctx.settings.evm_client_version is not None:
         return ctx.settings.evm_client_version
     system = f"{platform.system().lower()}-{platform.machine()}"
@@ -53,7 +53,7 @@ def listening(ctx: Context, params: NoParams) -> bool:
 
 
 def peer_count(ctx: Context, params: NoParams) -> int:
-    """How many peers the node has."""
+    """Number of the node's peers."""
     return len(ctx.backend.network.net_info().peers)
 
 

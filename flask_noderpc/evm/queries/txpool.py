@@ -21,18 +21,18 @@ Pool = dict[str, Any]
 
 
 def status(ctx: Context, params: NoParams) -> Pool:
-    """How many transactions wait; those with a gap in front of their nonce are queued."""
+    """Numbers of pending transactions, and of those queued behind a nonce gap."""
     pending, queued = _parted(ctx)
     return {"pending": _count(pending), "queued": _count(queued)}
 
 
 def content(ctx: Context, params: NoParams) -> Pool:
-    """All that wait, by sender and nonce."""
+    """All pending transactions, by sender and nonce."""
     return _shown(ctx, lambda placed: placed)
 
 
 def inspect(ctx: Context, params: NoParams) -> Pool:
-    """All that wait, each as a line of text."""
+    """All pending transactions, each as a line of text."""
     return _shown(ctx, lambda placed: _line(placed.transaction))
 
 

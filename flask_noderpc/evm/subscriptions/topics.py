@@ -166,7 +166,7 @@ class HeadsSubscriptionParams(SubscriptionParams):
 class LogsSubscriptionParams(SubscriptionParams):
     """Parameters of ``logs``."""
 
-    filter: LogFilter = param(FilterObject(), doc="Which logs.")
+    filter: LogFilter = param(FilterObject(), doc="Addresses, topics, and blocks.")
 
     def topic(self) -> Topic:
         """By the filter; raise :exc:`~flask_noderpc.errors.InvalidParams` for a past range."""
@@ -178,7 +178,9 @@ class ReceiptsSubscriptionParams(SubscriptionParams):
     """Parameters of ``transactionReceipts``."""
 
     hashes: frozenset[bytes] = param(
-        ReceiptFilter(), doc="Of which transactions; of all when omitted.", default=frozenset()
+        ReceiptFilter(),
+        doc="Hashes of transactions; all when omitted.",
+        default=frozenset(),
     )
 
     def topic(self) -> Topic:
