@@ -306,7 +306,7 @@ def _check_chain_id(
     "--home",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder to write them to; made where it is missing.",
+    help="Folder to write them to; created if it is missing.",
 )
 @click.option(
     "--chain-id",

@@ -89,7 +89,7 @@ class Settings:
         "Chain id of a new chain, at most 50 bytes; ``test-chain-`` and six letters when not"
         " given.",
     )
-    moniker: str = setting("chain", "flask-noderpc", TEXT, "Name that the node gives itself.")
+    moniker: str = setting("chain", "flask-noderpc", TEXT, "Name of the node in ``status``.")
     produce: bool = setting(
         "chain",
         True,
@@ -136,7 +136,7 @@ class Settings:
         "rpc",
         "document",
         one_of("document", "comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"),
-        "Which node's wire shapes are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
+        "Kind of node whose encodings are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
         " ``comet-0.38`` or ``comet-1.0``.",
     )
     max_body_bytes: int = setting(
@@ -262,8 +262,8 @@ class Settings:
         "access",
         (),
         ORIGINS,
-        "Origins whose pages browsers let read answers (CORS); ``*`` is any, and stands for"
-        " any part of a name.",
+        "Origins whose pages may read responses in browsers (CORS); ``*`` is any, and stands"
+        " for any part of a name.",
     )
     cors_headers: tuple[str, ...] = setting(
         "access",
