@@ -31,7 +31,7 @@ nitpick_ignore_regex = [
     (
         "py:class",
         r"(AppInfo|BlockResults|BlockID|BlockMeta|Block|Commit|ConsensusParams|Evidence|Event"
-        r"|Genesis|Lease|NetInfo|NodeInfo|PendingCount|PendingTxs|PublicKey|QueryResult|TxResult"
+        r"|Genesis|Lease|NetInfo|NodeInfo|PendingCount|PendingTxs|PublicKey|QueryResult|ExecTxResult|TxResult"
         r"|ValidatorSet|ValidatorUpdate|ConsensusParamsUpdate|Params|DuplicateVoteEvidence|Home|Dialect)",
     ),
     ("py:class", r"AppState"),

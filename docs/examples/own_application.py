@@ -13,7 +13,7 @@ from flask_noderpc import (
     InitChain,
     NodeRPC,
 )
-from flask_noderpc.domain.abci import AppInfo, Event, EventAttribute, QueryResult, TxResult
+from flask_noderpc.domain.abci import AppInfo, Event, EventAttribute, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import Genesis
 
 MAX_DIGITS = 18
@@ -45,11 +45,11 @@ class Counter(Application):
         """Begin with 0."""
         return InitChain(app_hash=bytes(32))
 
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         """Accept a number of few digits."""
         if tx.isdigit() and len(tx) <= MAX_DIGITS:
-            return TxResult()
-        return TxResult(code=1, log=f"at most {MAX_DIGITS} digits are needed")
+            return ExecTxResult()
+        return ExecTxResult(code=1, log=f"at most {MAX_DIGITS} digits are needed")
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         """Add the transactions; the changes are stored together with the block."""
@@ -60,7 +60,7 @@ class Counter(Application):
             if result.code == 0:
                 total += int(tx)
                 added = Event("added", (EventAttribute(b"number", tx),))
-                result = TxResult(events=(added,))
+                result = ExecTxResult(events=(added,))
             results.append(result)
         changes = {b"total": b"%d" % total, b"height": b"%d" % block.height}
         return BlockExecution(tuple(results), total.to_bytes(32), changes=changes)

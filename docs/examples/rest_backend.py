@@ -26,7 +26,7 @@ from flask_noderpc.domain.rpc_results import (
     SyncInfo,
     ValidatorPage,
 )
-from flask_noderpc.domain.search import TxRecord
+from flask_noderpc.domain.search import TxResult
 from flask_noderpc.domain.validator import Validator, ValidatorSet
 from flask_noderpc.errors import (
     BackendError,
@@ -190,13 +190,13 @@ class RestBackend(ChainBackend):
         except NodeError:
             raise ResultNotFound(f"the node has no {route} of height {height}") from None
 
-    def tx(self, tx_hash: bytes) -> TxRecord:
+    def tx(self, tx_hash: bytes) -> TxResult:
         """Return a transaction."""
         try:
             found = self._get(ResultTx, "tx", hash=f"0x{tx_hash.hex()}")
         except NodeError:
             raise TxNotFound(tx_hash) from None
-        return TxRecord(found.height, found.index, found.tx, found.tx_result)
+        return TxResult(found.height, found.index, found.tx, found.tx_result)
 
     def wait_for_height(self, after: int, timeout: float) -> int:
         """Return the latest height as soon as it is above ``after``, or at the timeout."""

@@ -9,7 +9,7 @@ from itertools import islice
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit
 from ..domain.genesis import ConsensusParams, Genesis
-from ..domain.search import TxRecord
+from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound
 from ..protocol.comet.chain_state import ChainState
@@ -37,7 +37,7 @@ class MemoryBackend(ChainBackend):
         self._heads = [ChainState.at_genesis(genesis, state.app_hash, state.validators, params)]
         self._blocks: list[tuple[CommittedBlock, BlockID, int]] = []
         self._heights: dict[bytes, int] = {}
-        self._txs: dict[bytes, TxRecord] = {}
+        self._txs: dict[bytes, TxResult] = {}
         self._grown = threading.Condition()
         self.append_block(*blocks)
 
@@ -61,7 +61,7 @@ class MemoryBackend(ChainBackend):
             known = self._txs.get(tx_hash(tx))
             # CometBFT: a later failure does not hide an earlier success.
             if known is None or result.code == 0 or known.result.code != 0:
-                self._txs[tx_hash(tx)] = TxRecord(height, index, tx, result)
+                self._txs[tx_hash(tx)] = TxResult(height, index, tx, result)
 
     def latest_height(self) -> int:
         return self._genesis.initial_height - 1 + len(self._blocks) if self._blocks else 0
@@ -114,19 +114,19 @@ class MemoryBackend(ChainBackend):
             return self._heads[offset].params
         raise ResultNotFound(f"could not find consensus params for height #{height}")
 
-    def tx(self, tx_hash: bytes) -> TxRecord:
+    def tx(self, tx_hash: bytes) -> TxResult:
         if tx_hash not in self._txs:
             raise TxNotFound(tx_hash)
         return self._txs[tx_hash]
 
-    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+    def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         places = (
             (item, index)
             for item, _, _ in reversed(self._blocks)
             for index in range(len(item.block.txs) - 1, -1, -1)
         )
         return tuple(
-            TxRecord(
+            TxResult(
                 item.block.header.height,
                 index,
                 item.block.txs[index],

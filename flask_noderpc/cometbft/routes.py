@@ -108,7 +108,7 @@ COMETBFT_ROUTES = RouteTable(
             writes=True,
             begin=txs.begin_broadcast_tx_async,
         ),
-        Route("check_tx", txs.check_tx, txs.TxParams, abci.TxResult),
+        Route("check_tx", txs.check_tx, txs.TxParams, abci.ExecTxResult),
         Route(
             "abci_info",
             info.abci_info,

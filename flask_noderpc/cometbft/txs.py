@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..backends.base.backend import ChainBackend
 from ..backends.base.capabilities import Submission
-from ..domain.abci import TxResult
+from ..domain.abci import ExecTxResult
 from ..domain.rpc_results import (
     PendingCount,
     PendingTxs,
@@ -15,7 +15,7 @@ from ..domain.rpc_results import (
     ResultBroadcastTxCommit,
     ResultTx,
 )
-from ..domain.search import TxRecord
+from ..domain.search import TxResult
 from ..errors import (
     BackendError,
     MempoolFull,
@@ -68,13 +68,13 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
     return tx_answer(proven(ctx.backend, found) if params.prove else found)
 
 
-def proven(backend: ChainBackend, found: TxRecord) -> TxRecord:
+def proven(backend: ChainBackend, found: TxResult) -> TxResult:
     """The transaction with the proof that it is in its block."""
     _, block = backend.block(found.height)
     return replace(found, proof=hashes.tx_proof(block.txs, found.index))
 
 
-def tx_answer(found: TxRecord) -> ResultTx:
+def tx_answer(found: TxResult) -> ResultTx:
     """The transaction as it is answered, with its hash."""
     return ResultTx(
         hashes.tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
@@ -99,7 +99,9 @@ def _begin_submit(ctx: Context, tx: bytes) -> Submission:
 _REFUSED = "broadcast error on transaction validation: "
 
 
-def _require_passed(ctx: Context, check: TxResult, tx_hash: bytes, prefix: str = "") -> None:
+def _require_passed(
+    ctx: Context, check: ExecTxResult, tx_hash: bytes, prefix: str = ""
+) -> None:
     if check.code != 0 and ctx.behaviours.failed_check_is_error:
         # CometBFT 1.0: mempool/errors.go.
         raise TxRejected(
@@ -153,12 +155,12 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
             raise kind(text, error.hint) from error
         _require_passed(ctx, check, tx_hash, _REFUSED)
         if check.code != 0:
-            return ResultBroadcastTxCommit(check, TxResult(), tx_hash, 0)
+            return ResultBroadcastTxCommit(check, ExecTxResult(), tx_hash, 0)
         found = _wait_for(ctx, waiter, tx_hash, before)
         return ResultBroadcastTxCommit(check, found.result, tx_hash, found.height)
 
 
-def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRecord:
+def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxResult:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = before
     while True:
@@ -175,7 +177,7 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
         seen = waiter.wait_for_block(ctx.backend, seen, remaining)
 
 
-def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxRecord | None:
+def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
     """The transaction in a block above ``before``; an earlier one of its hash is another."""
     try:
         found = backend.tx(tx_hash)
@@ -187,10 +189,10 @@ def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxRecord |
         txs = backend.block(height)[1].txs
         if found.tx in txs:
             index = txs.index(found.tx)
-            return TxRecord(height, index, found.tx, backend.results(height).tx_results[index])
+            return TxResult(height, index, found.tx, backend.results(height).tx_results[index])
     return None
 
 
-def check_tx(ctx: Context, params: TxParams) -> TxResult:
+def check_tx(ctx: Context, params: TxParams) -> ExecTxResult:
     """Result of the application's check of a transaction, which is not stored."""
     return ctx.backend.application.check_tx(params.tx)

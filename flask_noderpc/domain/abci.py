@@ -26,8 +26,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class TxResult:
-    """Result of CheckTx or of an execution; code 0 is success."""
+class ExecTxResult:
+    """Result of CheckTx or of executing a transaction; code 0 is success."""
 
     code: int = 0
     data: bytes = b""
@@ -44,7 +44,7 @@ class BlockResults:
     """Results of executing one block."""
 
     height: int
-    tx_results: tuple[TxResult, ...] = ()
+    tx_results: tuple[ExecTxResult, ...] = ()
     begin_block_events: tuple[Event, ...] = ()
     end_block_events: tuple[Event, ...] = ()
     validator_updates: tuple[ValidatorUpdate, ...] = ()

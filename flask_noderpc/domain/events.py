@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .abci import BlockResults, Event, TxResult
+from .abci import BlockResults, Event, ExecTxResult
 from .block import BlockID, Evidence, Header, Vote
 from .rpc_results import ResultBlock
 from .validator import Validator
@@ -52,7 +52,7 @@ class TxCommitted:
     height: int
     index: int
     tx: bytes
-    result: TxResult
+    result: ExecTxResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .abci import AppInfo, QueryResult, TxResult
+from .abci import AppInfo, ExecTxResult, QueryResult
 from .block import Block, BlockID, BlockMeta, Header, RoundState, SignedHeader, TxProof
 from .genesis import ConsensusParams, Genesis
 from .network import NodeInfo
@@ -146,7 +146,7 @@ class ResultTx:
     hash: bytes
     height: int
     index: int
-    tx_result: TxResult
+    tx_result: ExecTxResult
     tx: bytes
     proof: TxProof | None = None
 
@@ -201,8 +201,8 @@ class ResultBroadcastTx:
 class ResultBroadcastTxCommit:
     """Results of CheckTx and of the execution of a transaction."""
 
-    check_tx: TxResult
-    tx_result: TxResult
+    check_tx: ExecTxResult
+    tx_result: ExecTxResult
     hash: bytes
     height: int
     """0 if CheckTx rejected it."""

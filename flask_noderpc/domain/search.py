@@ -14,7 +14,7 @@ from enum import Enum
 from operator import ge, gt, le, lt
 
 from ..jsoncodec import text_of
-from .abci import Event, TxResult
+from .abci import Event, ExecTxResult
 from .block import TxProof
 
 HIGHEST = (1 << 63) - 1
@@ -124,13 +124,13 @@ class SearchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class TxRecord:
-    """A committed transaction and its position."""
+class TxResult:
+    """A committed transaction, its position and its result. CometBFT: abci.TxResult."""
 
     height: int
     index: int
     tx: bytes
-    result: TxResult
+    result: ExecTxResult
     proof: TxProof | None = None
     """Inclusion proof, if it was requested."""
 
@@ -140,7 +140,7 @@ class FoundTxs:
     """Total number of matches, and the transactions of the page."""
 
     total: int
-    txs: tuple[TxRecord, ...]
+    txs: tuple[TxResult, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ..backends.base.application import (
     Changes,
     InitChain,
 )
-from ..domain.abci import AppInfo, Event, QueryResult, TxResult
+from ..domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ..domain.ethereum import Transaction
 from ..domain.genesis import Genesis
 from ..protocol.ethereum.ethermint import Layout, Run, event, tx_events
@@ -46,7 +46,7 @@ class _Refused(Exception):
     """A transaction may not run: a code of the Cosmos SDK, and why."""
 
     def __init__(self, code: int, log: str) -> None:
-        self.result = TxResult(code=code, log=log)
+        self.result = ExecTxResult(code=code, log=log)
         super().__init__(log)
 
 
@@ -75,7 +75,7 @@ class EthermintDouble(Application):
         """A state that knows nobody."""
         return InitChain(app_hash=bytes(32), changes={_APP_HASH: bytes(32)})
 
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         """Check that it is signed, can be paid, and has the next nonce or a later one."""
         transactions = ethereum_transactions(tx, unsigned=False)
         try:
@@ -87,7 +87,7 @@ class EthermintDouble(Application):
                 self._check_paid(each, account)
         except _Refused as refused:
             return refused.result
-        return TxResult(gas_wanted=sum(each.gas for each in transactions))
+        return ExecTxResult(gas_wanted=sum(each.gas for each in transactions))
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         """Those whose turn it is, each sender's in the order of its nonces; others wait."""
@@ -106,7 +106,7 @@ class EthermintDouble(Application):
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         """Run every transaction, in order."""
         accounts: dict[bytes, Account] = {}
-        results: list[TxResult] = []
+        results: list[ExecTxResult] = []
         count = 0
         for tx in block.txs:
             try:
@@ -169,7 +169,7 @@ class EthermintDouble(Application):
             raise _Refused(_INSUFFICIENT_FUNDS, text)
 
     def _execution(
-        self, height: int, results: tuple[TxResult, ...], accounts: dict[bytes, Account]
+        self, height: int, results: tuple[ExecTxResult, ...], accounts: dict[bytes, Account]
     ) -> BlockExecution:
         changes: Changes = {
             _account_key(address): account.nonce.to_bytes(8) + account.balance.to_bytes(16)
@@ -195,8 +195,8 @@ def _check_known(transactions: Sequence[Transaction]) -> None:
         raise _Refused(_TX_DECODE, "no Ethereum transaction")
 
 
-def _result(runs: Sequence[Run], events: tuple[Event, ...]) -> TxResult:
-    return TxResult(
+def _result(runs: Sequence[Run], events: tuple[Event, ...]) -> ExecTxResult:
+    return ExecTxResult(
         gas_wanted=sum(run.tx.gas for run in runs),
         gas_used=sum(run.gas_used for run in runs),
         events=events,

@@ -161,9 +161,9 @@ def document_genesis(consensus_params: dict[str, Any], **members: Any) -> genesi
     return replace(found, app_state=b"") if found.app_state == b"{}" else found
 
 
-def tagged_result(tags: tuple[abci.EventAttribute, ...], **members: Any) -> abci.TxResult:
+def tagged_result(tags: tuple[abci.EventAttribute, ...], **members: Any) -> abci.ExecTxResult:
     """Return a result with one event for each of the document's tags: ``type.key``."""
-    return abci.TxResult(events=tuple(map(_event_of, tags)), **members)
+    return abci.ExecTxResult(events=tuple(map(_event_of, tags)), **members)
 
 
 def _event_of(tag: abci.EventAttribute) -> abci.Event:

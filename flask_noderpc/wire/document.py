@@ -189,7 +189,7 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
 
 
 # document: results with a top-level ``error``, empty in all examples.
-ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.TxResult, rpc_results.ResultABCIQuery)
+ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.ExecTxResult, rpc_results.ResultABCIQuery)
 
 # document: silent; 400 for errors of the client, 404 for what does not exist, 500 for
 # errors of the node.
@@ -229,7 +229,7 @@ DOCUMENT = Dialect(
         rpc_results.ResultBroadcastTxCommit: BroadcastCommit,
         rpc_results.ResultBroadcastEvidence: EvidenceAnswer,
         rpc_results.ResultDial: common.DialAnswer,
-        abci.TxResult: TxExecResult,
+        abci.ExecTxResult: TxExecResult,
         rpc_results.EventPage: event_page(EVENT_SCHEMAS),
         rpc_results.ResultABCIInfo: InfoAnswer,
         rpc_results.ResultABCIQuery: QueryAnswer,

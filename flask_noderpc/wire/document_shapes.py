@@ -79,7 +79,7 @@ class Event(WireSchema):
 class TxExecResult(WireSchema):
     """TxExecResult."""
 
-    domain = abci.TxResult
+    domain = abci.ExecTxResult
     code = IntString()
     data = Base64()
     log = Text()
@@ -356,7 +356,7 @@ class PendingCount(WireSchema):
     total_bytes = IntString()
 
 
-def _tags(result: abci.TxResult) -> list[abci.EventAttribute]:
+def _tags(result: abci.ExecTxResult) -> list[abci.EventAttribute]:
     return [
         abci.EventAttribute(event.type.encode() + b"." + tag.key, tag.value, tag.index)
         for event in result.events

@@ -10,7 +10,7 @@ import pytest
 
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.store import CommittedBlock
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import (
     ABSENT,
     Block,
@@ -231,7 +231,7 @@ def test_a_number_beyond_the_store_s_is_a_store_error(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
     block = maker.block(b"a=1")
-    huge = replace(block.results, tx_results=(TxResult(gas_used=1 << 63),))
+    huge = replace(block.results, tx_results=(ExecTxResult(gas_used=1 << 63),))
 
     with pytest.raises(StoreError, match="too large for the store"):
         store.append_block(replace(block, results=huge))
@@ -244,7 +244,7 @@ def test_large_numbers_come_back_exactly(
     store: SQLiteBackend, maker: ChainMaker, number: int
 ) -> None:
     block = maker.block(b"a=1")
-    given = (TxResult(gas_wanted=number, gas_used=number),)
+    given = (ExecTxResult(gas_wanted=number, gas_used=number),)
     store.append_block(replace(block, results=replace(block.results, tx_results=given)))
 
     assert store.results(1).tx_results == given

@@ -14,7 +14,7 @@ from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.backends.base.store import CommittedBlock
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge
 from flask_noderpc.testing.chains import ChainMaker
 
@@ -34,7 +34,7 @@ def limited(open_store: OpenStore, maker: ChainMaker, **limits: int) -> SQLiteBa
 
 def failing(item: CommittedBlock) -> CommittedBlock:
     """The block, with each of its transactions failed."""
-    failed = tuple(TxResult(code=4) for _ in item.block.txs)
+    failed = tuple(ExecTxResult(code=4) for _ in item.block.txs)
     return replace(item, results=replace(item.results, tx_results=failed))
 
 

@@ -14,7 +14,7 @@ from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.capabilities import Mempool
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.network import NetInfo
 from flask_noderpc.errors import InvalidBlock, NotSupported, StoreError
@@ -45,8 +45,8 @@ def test_capabilities_are_built_once(reader: ChainBackend, open_store: OpenStore
 
 def test_a_capability_is_replaced_on_one_backend(reader: ChainBackend) -> None:
     class Upstream(Mempool):
-        def submit(self, tx: bytes) -> TxResult:
-            return TxResult(data=tx)
+        def submit(self, tx: bytes) -> ExecTxResult:
+            return ExecTxResult(data=tx)
 
     reader.mempool = Upstream()
     response = app_for(reader).test_client().get('/broadcast_tx_sync?tx="a=b"')

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite.rows import events_from, events_text
-from flask_noderpc.domain.abci import Event, EventAttribute, TxResult
+from flask_noderpc.domain.abci import Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParamsUpdate,
@@ -34,7 +34,7 @@ EVENTS = st.lists(
     st.builds(Event, TEXT, st.lists(ATTRIBUTE, max_size=3).map(tuple)), max_size=3
 ).map(tuple)
 RESULT = st.builds(
-    TxResult,
+    ExecTxResult,
     code=st.integers(0, (1 << 32) - 1),
     data=st.binary(max_size=50),
     log=TEXT,
@@ -74,7 +74,7 @@ def test_texts_stand_in_the_row_as_they_are() -> None:
 @settings(max_examples=30, deadline=None)
 @given(result=RESULT, begin=EVENTS, end=EVENTS, update=UPDATE)
 def test_results_come_back_as_they_went_in(
-    result: TxResult,
+    result: ExecTxResult,
     begin: tuple[Event, ...],
     end: tuple[Event, ...],
     update: ConsensusParamsUpdate | None,

@@ -16,7 +16,7 @@ from flask_noderpc.backends.base.application import (
     InitChain,
 )
 from flask_noderpc.chain import home
-from flask_noderpc.domain.abci import AppInfo, QueryResult, TxResult
+from flask_noderpc.domain.abci import AppInfo, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.protocol.comet.keys import PrivateKey
@@ -85,14 +85,14 @@ class Recorder(Application):
         self.inits += 1
         return InitChain(app_hash=b"start")
 
-    def check_tx(self, tx: bytes) -> TxResult:
-        return TxResult(gas_wanted=int(tx) if tx.isdigit() else 1)
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        return ExecTxResult(gas_wanted=int(tx) if tx.isdigit() else 1)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         self._next = [tx.decode() for tx in block.txs]
         seen = [*self.kept, self._next]
         app_hash = json.dumps(seen).encode()
-        return BlockExecution(tuple(TxResult() for _ in block.txs), app_hash)
+        return BlockExecution(tuple(ExecTxResult() for _ in block.txs), app_hash)
 
     def commit(self, height: int) -> None:
         self.kept.append(self._next)

@@ -16,7 +16,7 @@ from flask_noderpc.backends.base.application import (
     InitChain,
 )
 from flask_noderpc.chain.block_scheduler import BlockSchedule
-from flask_noderpc.domain.abci import AppInfo, Event, QueryResult, TxResult
+from flask_noderpc.domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
 from flask_noderpc.errors import InvalidBlock
@@ -41,8 +41,8 @@ class Counter(Application):
     def init_chain(self, genesis: Genesis) -> InitChain:
         return InitChain(changes={b"count": b"5"})
 
-    def check_tx(self, tx: bytes) -> TxResult:
-        return TxResult(code=int(int(tx) < self._count()))
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        return ExecTxResult(code=int(int(tx) < self._count()))
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         count = max([self._count(), *(int(tx) + 1 for tx in block.txs)])
@@ -51,7 +51,7 @@ class Counter(Application):
             b"height": b"%d" % block.height,
         }
         return BlockExecution(
-            tuple(TxResult() for _ in block.txs),
+            tuple(ExecTxResult() for _ in block.txs),
             b"%d" % count,
             begin_events=(Event("begin"),),
             end_events=(Event("end"),),

@@ -13,7 +13,7 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import StoreError
 from tests.helpers.until import PATIENCE
 
@@ -84,7 +84,7 @@ def test_a_recheck_that_fails_does_not_undo_the_block(
         rechecks = True
         broken = False
 
-        def check_tx(self, tx: bytes) -> TxResult:
+        def check_tx(self, tx: bytes) -> ExecTxResult:
             if self.broken:
                 raise OSError("gone")
             return super().check_tx(tx)
@@ -108,8 +108,8 @@ def test_a_recheck_sees_every_transaction_that_waits(open_chain: Open) -> None:
         rechecks = True
         tired = False
 
-        def check_tx(self, tx: bytes) -> TxResult:
-            return TxResult(code=1 if self.tired else 0)
+        def check_tx(self, tx: bytes) -> ExecTxResult:
+            return ExecTxResult(code=1 if self.tired else 0)
 
         def prepare_proposal(self, txs: object, limits: object) -> tuple[bytes, ...]:
             return ()

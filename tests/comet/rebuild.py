@@ -7,7 +7,7 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import (
     Block,
     BlockID,
@@ -159,9 +159,9 @@ def consensus_params(found: Json) -> ConsensusParams:
     return ConsensusParams(BlockParams(int(limits["max_bytes"]), int(limits["max_gas"])))
 
 
-def tx_result(found: Json) -> TxResult:
+def tx_result(found: Json) -> ExecTxResult:
     """The parts of a result that the results hash covers."""
-    return TxResult(
+    return ExecTxResult(
         code=found["code"],
         data=text_bytes(found["data"]),
         gas_wanted=int(found["gas_wanted"]),

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import (
     ABSENT,
     NO_BLOCK,
@@ -174,17 +174,17 @@ def test_the_results_hash_of_no_transactions_is_the_hash_of_nothing() -> None:
 def test_the_results_hash_of_one_plain_success_is_an_empty_leaf() -> None:
     known = "6E340B9CFFB37A989CA544E6BB780A2C78901D3FB33738768511A30617AFA01D"
 
-    assert hashes.results_hash([TxResult()]).hex().upper() == known
+    assert hashes.results_hash([ExecTxResult()]).hex().upper() == known
 
 
 def test_the_results_hash_omits_nondeterministic_fields() -> None:
-    talkative = TxResult(log="done", info="more", codespace="app")
+    talkative = ExecTxResult(log="done", info="more", codespace="app")
 
-    assert hashes.results_hash([talkative]) == hashes.results_hash([TxResult()])
+    assert hashes.results_hash([talkative]) == hashes.results_hash([ExecTxResult()])
 
 
 def test_the_results_hash_covers_code_data_and_gas() -> None:
-    result = TxResult(code=1, data=b"\x02", gas_wanted=3, gas_used=4)
+    result = ExecTxResult(code=1, data=b"\x02", gas_wanted=3, gas_used=4)
 
     assert hashes.results_hash([result]) == merkle.root([bytes.fromhex("080112010228033004")])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask_noderpc.backends.base.application import AppState
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.abci import QueryResult, TxResult
+from flask_noderpc.domain.abci import ExecTxResult, QueryResult
 
 
 class KVStore037(KVStore):
@@ -13,8 +13,8 @@ class KVStore037(KVStore):
     def __init__(self, state: AppState, version: str = "0.37") -> None:
         super().__init__(state, version)
 
-    def check_tx(self, tx: bytes) -> TxResult:
-        return TxResult(gas_wanted=1) if tx else TxResult(code=6)
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        return ExecTxResult(gas_wanted=1) if tx else ExecTxResult(code=6)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         return super().query("", data, height, prove)
@@ -26,5 +26,5 @@ class KVStore034(KVStore037):
     def __init__(self, state: AppState) -> None:
         super().__init__(state, "0.34")
 
-    def check_tx(self, tx: bytes) -> TxResult:
-        return TxResult(gas_wanted=1)
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        return ExecTxResult(gas_wanted=1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import rlp
 
-from flask_noderpc.domain.abci import BlockResults, TxResult
+from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.ethereum import Block
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.time import SECOND, ZERO_TIME
@@ -109,10 +109,15 @@ def test_the_gas_limit_is_that_of_the_parameters(limit: int, shown: int) -> None
 
 def test_gas_counts_other_transactions_until_one_does_not_fit() -> None:
     made = ChainMaker().block(b"a=1", b"b=2", b"c=3", b"d=4")
-    full = TxResult(code=11, log="no block gas left to run tx: out of gas", gas_used=70)
+    full = ExecTxResult(code=11, log="no block gas left to run tx: out of gas", gas_used=70)
     results = BlockResults(
         made.results.height,
-        (TxResult(gas_used=5), TxResult(code=1, gas_used=6), full, TxResult(gas_used=1)),
+        (
+            ExecTxResult(gas_used=5),
+            ExecTxResult(code=1, gas_used=6),
+            full,
+            ExecTxResult(gas_used=1),
+        ),
     )
     header = ethereum_block(b"\1" * 32, made.block, results, ConsensusParams()).header
     assert header.gas_used == 11

@@ -12,7 +12,7 @@ import pytest
 from flask_noderpc.backends.base.application import Application, AppState, BlockLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.domain.abci import Event, TxResult
+from flask_noderpc.domain.abci import Event, ExecTxResult
 from flask_noderpc.domain.genesis import ConsensusParams
 from flask_noderpc.protocol.ethereum.blocks import ethereum_block
 from flask_noderpc.protocol.ethereum.ethermint import Layout
@@ -45,7 +45,7 @@ class _Chain:
         assert self.app
         return self.app
 
-    def block(self, *txs: bytes) -> tuple[TxResult, ...]:
+    def block(self, *txs: bytes) -> tuple[ExecTxResult, ...]:
         return self.maker.block(*txs).results.tx_results
 
 

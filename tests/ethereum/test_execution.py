@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc import jsoncodec
-from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, TxResult
+from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.ethereum import EMPTY_BLOOM, Receipt
 from flask_noderpc.protocol.ethereum.ethermint import Layout, event, tx_events
 from flask_noderpc.protocol.ethereum.execution import created_address, receipts
@@ -49,26 +49,30 @@ def emitting(nonce: int, *logs: EmittedLog, contract: int = 0) -> bytes:
 
 def result_of(
     raws: Sequence[bytes], layout: Layout = Layout.SPLIT, tx: bytes = b"", **changes: Any
-) -> TxResult:
+) -> ExecTxResult:
     """What a chain says of these transactions in one of its own; its numbers are wrong."""
     runs = [run(decode(raw)) for raw in raws]
     events = tx_events(runs, layout, sha256(tx).digest(), 77, 99)
     gas = sum(each.gas_used for each in runs)
-    return replace(TxResult(gas_used=gas, events=events), **changes)
+    return replace(ExecTxResult(gas_used=gas, events=events), **changes)
 
 
-def read(*txs: tuple[bytes, TxResult], events: tuple[Event, ...] = ()) -> tuple[Receipt, ...]:
+def read(
+    *txs: tuple[bytes, ExecTxResult], events: tuple[Event, ...] = ()
+) -> tuple[Receipt, ...]:
     results = BlockResults(5, tuple(result for _, result in txs), begin_block_events=events)
     return receipts([tx for tx, _ in txs], results, HASH, 1_700_000_000)
 
 
-def bare(raw: bytes, layout: Layout = Layout.SPLIT, **changes: Any) -> tuple[bytes, TxResult]:
+def bare(
+    raw: bytes, layout: Layout = Layout.SPLIT, **changes: Any
+) -> tuple[bytes, ExecTxResult]:
     return raw, result_of([raw], layout, raw, **changes)
 
 
 def batch(
     *raws: bytes, layout: Layout = Layout.SPLIT, **changes: Any
-) -> tuple[bytes, TxResult]:
+) -> tuple[bytes, ExecTxResult]:
     tx = wrapped(*map(cosmos_evm_message, raws))
     return tx, result_of(raws, layout, tx, **changes)
 
@@ -111,9 +115,9 @@ def test_the_base_fee_is_that_of_the_fee_market(kind: str, fee: str, price: int)
 def test_indices_count_the_blocks_ethereum_transactions_and_logs_alone(layout: Layout) -> None:
     two = (EmittedLog((TOPIC,), b"a"), EmittedLog((), b"b"))
     found = read(
-        (b"key=value", TxResult(gas_used=5)),
+        (b"key=value", ExecTxResult(gas_used=5)),
         bare(emitting(0, *two), layout),
-        (wrapped(bank_message()), TxResult(gas_used=5)),
+        (wrapped(bank_message()), ExecTxResult(gas_used=5)),
         batch(transfer(1), emitting(2, *two), emitting(3, *two, contract=9), layout=layout),
         bare(transfer(4), layout, code=5),
         bare(emitting(5, two[0]), layout),
@@ -170,10 +174,10 @@ def test_a_transaction_that_paid_without_running_failed_with_its_gas_limit_used(
 
 def test_without_gas_in_its_event_a_lone_transaction_has_the_nodes() -> None:
     raw = transfer(0)
-    (receipt,) = read((raw, TxResult(gas_used=12_345)))
+    (receipt,) = read((raw, ExecTxResult(gas_used=12_345)))
     assert (receipt.succeeded, receipt.gas_used) == (True, 12_345)
     alone, beside = read(
-        (wrapped(*map(ethermint_message, (raw, transfer(1)))), TxResult(gas_used=9))
+        (wrapped(*map(ethermint_message, (raw, transfer(1)))), ExecTxResult(gas_used=9))
     )
     assert (alone.gas_used, beside.gas_used) == (0, 0)
 
@@ -228,7 +232,7 @@ _GOOD = {"address": "0x" + "ab" * 20, "topics": ["0x" + "11" * 32], "data": "YQ=
 )
 def test_a_log_that_cannot_be_read_is_passed_over(bad: object) -> None:
     raw = transfer(0)
-    (receipt,) = read((raw, TxResult(events=(_log_event(bad, _GOOD, bad),))))
+    (receipt,) = read((raw, ExecTxResult(events=(_log_event(bad, _GOOD, bad),))))
     (log,) = receipt.logs
     assert (log.address, log.topics, log.data) == (b"\xab" * 20, (TOPIC,), b"a")
     assert log.index == 0
@@ -237,7 +241,7 @@ def test_a_log_that_cannot_be_read_is_passed_over(bad: object) -> None:
 def test_a_log_without_topics_and_data_is_one() -> None:
     raw = transfer(0)
     text = {"address": _GOOD["address"], "topics": None}
-    (receipt,) = read((raw, TxResult(events=(_log_event(text),))))
+    (receipt,) = read((raw, ExecTxResult(events=(_log_event(text),))))
     assert [(log.topics, log.data) for log in receipt.logs] == [((), b"")]
 
 

@@ -15,7 +15,7 @@ import pytest
 from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.domain.abci import BlockResults, TxResult
+from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.evm import reader
@@ -242,7 +242,7 @@ class Full(EthermintDouble):
         (tx,) = ethereum_transactions(block.txs[0])
         told = event("ethereum_tx", ethereumTxHash=f"0x{tx.hash.hex()}", txIndex="0")
         log = "out of gas in location: block gas meter; gasWanted: 100000"
-        unfit = TxResult(code=11, log=log, events=(told,))
+        unfit = ExecTxResult(code=11, log=log, events=(told,))
         return replace(super().finalize_block(replace(block, txs=())), tx_results=(unfit,))
 
 

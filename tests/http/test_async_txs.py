@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.capabilities import MempoolLimits, Submission
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
@@ -122,7 +122,7 @@ class BlockedLog(logging.Handler):
 def test_the_queue_is_read_again_after_refusals_are_logged(
     tmp_path: Path,
 ) -> None:
-    def refuse() -> TxResult:
+    def refuse() -> ExecTxResult:
         raise ValueError("no")
 
     handler = BlockedLog()
@@ -130,7 +130,7 @@ def test_the_queue_is_read_again_after_refusals_are_logged(
     logger.addHandler(handler)
     with closing(made(tmp_path / "chain.db")) as chain:
         txs = AsyncTxs(chain)
-        result = TxResult()
+        result = ExecTxResult()
         taken = threading.Semaphore(0)
         try:
             for _ in range(2):

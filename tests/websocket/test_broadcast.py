@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.domain.abci import TxResult
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.testing import Node
 from tests.helpers.until import PATIENCE, until
 
@@ -45,7 +45,7 @@ def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     found: list[bytes] = []
     check = node.chain.application.check_tx
 
-    def listed(tx: bytes) -> TxResult:
+    def listed(tx: bytes) -> ExecTxResult:
         found.append(tx)
         if len(found) == MANY:
             all_are_checked.set()

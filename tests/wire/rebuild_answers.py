@@ -55,7 +55,7 @@ def events(found: Json) -> tuple[abci.Event, ...]:
     return tuple(map(event, found or ()))
 
 
-def tx_result(found: Json) -> abci.TxResult:
+def tx_result(found: Json) -> abci.ExecTxResult:
     """A whole result."""
     return replace(
         rebuild.tx_result(found),
@@ -66,7 +66,7 @@ def tx_result(found: Json) -> abci.TxResult:
     )
 
 
-def bare_tx_result(found: Json) -> abci.TxResult:
+def bare_tx_result(found: Json) -> abci.ExecTxResult:
     """A result without what is empty."""
     whole: Json = {
         "code": 0,

@@ -124,7 +124,7 @@ def test_an_update_has_the_groups_that_change(
 
 def test_an_event_without_attributes_is_whole_only_in_a_whole_result() -> None:
     bare = abci.Event("bare")
-    results = abci.BlockResults(1, (abci.TxResult(events=(bare,)),), (bare,))
+    results = abci.BlockResults(1, (abci.ExecTxResult(events=(bare,)),), (bare,))
 
     encoded = shown(results)
 
@@ -135,7 +135,7 @@ def test_an_event_without_attributes_is_whole_only_in_a_whole_result() -> None:
 def test_invalid_utf_8_becomes_replacement_characters() -> None:
     event = abci.Event("a", (abci.EventAttribute(b"\xff", b"\xfe"),))
 
-    attributes = shown(abci.TxResult(events=(event,)))["events"][0]["attributes"]
+    attributes = shown(abci.ExecTxResult(events=(event,)))["events"][0]["attributes"]
 
     assert attributes == [{"key": "\ufffd", "value": "\ufffd", "index": True}]
 
@@ -167,7 +167,7 @@ def test_a_node_that_knows_no_listener_names_the_usual_one() -> None:
 
 
 def test_a_tx_event_has_index_and_code_of_a_failed_transaction() -> None:
-    result = abci.TxResult(code=2, data=b"d", log="no", gas_wanted=1, codespace="app")
+    result = abci.ExecTxResult(code=2, data=b"d", log="no", gas_wanted=1, codespace="app")
 
     assert value_of(event_data.TxCommitted(1, 3, b"t", result)) == {
         "TxResult": {

@@ -109,7 +109,7 @@ def test_a_block_has_two_ends_before_0_38(
     ids=["0.34", "0.37", "1.0"],
 )
 def test_attributes_are_bytes_only_in_0_34(dialect: Dialect, attributes: Any) -> None:
-    result = abci.TxResult(events=EVENTS)
+    result = abci.ExecTxResult(events=EVENTS)
     whole = [{"type": "bare", "attributes": []}, {"type": "t", "attributes": attributes}]
 
     assert shown(dialect, result)["events"] == whole

@@ -160,7 +160,11 @@ GENESIS = genesis.Genesis("chain", 0)
 
 RESULTS = abci.BlockResults(
     3,
-    (abci.TxResult(5, b"d", "log", events=(abci.Event("t", (EventAttribute(b"k", b""),)),)),),
+    (
+        abci.ExecTxResult(
+            5, b"d", "log", events=(abci.Event("t", (EventAttribute(b"k", b""),)),)
+        ),
+    ),
     validator_updates=(ValidatorUpdate(PublicKey(SECP256K1, b"k"), 0),),
     consensus_param_updates=ConsensusParamsUpdate(
         BlockParams(5, 0), EvidenceParams(0, 2, 0), ValidatorParams(()), 0

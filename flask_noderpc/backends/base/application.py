@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ...domain.abci import AppInfo, Event, QueryResult, TxResult
+from ...domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ...domain.block import Commit, Evidence
 from ...domain.genesis import ConsensusParamsUpdate, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
@@ -58,7 +58,7 @@ class BlockRequest:
 class BlockExecution:
     """Results of a block's execution, and its writes to the state."""
 
-    tx_results: tuple[TxResult, ...]
+    tx_results: tuple[ExecTxResult, ...]
     app_hash: bytes
     begin_events: tuple[Event, ...] = ()
     end_events: tuple[Event, ...] = ()
@@ -108,7 +108,7 @@ class ApplicationAccess:
         """Return the application's info."""
         raise NotSupported(self.refusal)
 
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         """Return the application's check of a transaction, without the mempool's."""
         raise NotSupported(self.refusal)
 
@@ -163,10 +163,10 @@ class Application(ApplicationAccess, ABC):
         """The state before the first block."""
 
     @abstractmethod
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction for the mempool; code 0 accepts it."""
 
-    def recheck_tx(self, tx: bytes) -> TxResult:
+    def recheck_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction that is pending already, or that this node made."""
         return self.check_tx(tx)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...domain.abci import TxResult
+from ...domain.abci import ExecTxResult
 from ...domain.ethereum import LogSearch
 from ...domain.evm import Overrides
 from ...domain.network import NetInfo, NodeInfo
@@ -24,9 +24,9 @@ from .reads import SearchedChain
 class Submission:
     """A transaction on its way to where it waits for a block."""
 
-    check: TxResult
+    check: ExecTxResult
     """The result of the application's check."""
-    wait: Callable[[], TxResult]
+    wait: Callable[[], ExecTxResult]
     """Returns the check once the transaction is pending; raises if it can't be. To be called
     once."""
     is_stored: Callable[[float], bool] = lambda seconds: True
@@ -46,7 +46,7 @@ class MempoolLimits:
 class Mempool:
     """Pending transactions. The default is empty and accepts none."""
 
-    def submit(self, tx: bytes) -> TxResult:
+    def submit(self, tx: bytes) -> ExecTxResult:
         """The application's check; when its code is 0 the transaction now waits.
 
         Raise :exc:`~flask_noderpc.errors.TxRejected` or
@@ -60,7 +60,7 @@ class Mempool:
         check = self.submit(tx)
         return Submission(check, lambda: check)
 
-    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
+    def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
         """Submit a transaction that this node made, which its application may accept unsigned
         and as large as fits a block.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
 from ...domain.genesis import ConsensusParams, Genesis
-from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from ...errors import SearchTooCostly, TxNotFound
 from ...protocol.comet.hashes import tx_hash, tx_proof
@@ -109,13 +109,13 @@ class ChainReads(ABC):
     # Transactions.
 
     @abstractmethod
-    def tx(self, tx_hash: bytes) -> TxRecord:
+    def tx(self, tx_hash: bytes) -> TxResult:
         """The transaction; raise :exc:`~flask_noderpc.errors.TxNotFound`.
 
         A hash committed more than once gives the latest that succeeded, or the latest.
         """
 
-    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+    def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         """The newest transactions, newest first; the default knows none."""
         return ()
 
@@ -213,8 +213,8 @@ def _is_repeat(blocks: ChainReads, height: int, index: int) -> bool:
     return best.result.code == 0 and (best.height, best.index) < (height, index)
 
 
-def _record(blocks: ChainReads, height: int, index: int, prove: bool) -> TxRecord:
+def _record(blocks: ChainReads, height: int, index: int, prove: bool) -> TxResult:
     of_block = blocks.block(height)[1].txs
     proof = tx_proof(of_block, index) if prove else None
     result = blocks.results(height).tx_results[index]
-    return TxRecord(height, index, of_block[index], result, proof)
+    return TxResult(height, index, of_block[index], result, proof)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
 from ...domain.genesis import ConsensusParams, Genesis
-from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from .application import ApplicationAccess
 from .backend import ChainBackend
@@ -108,10 +108,10 @@ class StoreBackend(ChainBackend):
 
     # Transactions.
 
-    def tx(self, tx_hash: bytes) -> TxRecord:
+    def tx(self, tx_hash: bytes) -> TxResult:
         return self.store.tx(tx_hash)
 
-    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+    def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         return self.store.latest_txs(limit)
 
     def search_txs(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...domain.abci import BlockResults
 from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta
-from ...domain.search import TxRecord
+from ...domain.search import TxResult
 from . import rows, state
 
 Connection = sqlite3.Connection
@@ -67,17 +67,17 @@ def results(at: Connection, height: int) -> BlockResults | None:
 _TX = f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs"
 
 
-def tx(at: Connection, tx_hash: bytes) -> TxRecord | None:
+def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
     """The transaction of this hash."""
     row = at.execute(
         # CometBFT: a later failure does not hide an earlier success.
         f"{_TX} WHERE hash = ? ORDER BY code = 0 DESC, height DESC, position DESC LIMIT 1",
         (tx_hash,),
     ).fetchone()
-    return None if row is None else rows.tx_record_from(row)
+    return None if row is None else rows.tx_result_from(row)
 
 
-def latest_txs(at: Connection, limit: int) -> tuple[TxRecord, ...]:
+def latest_txs(at: Connection, limit: int) -> tuple[TxResult, ...]:
     """The newest transactions, newest first."""
     found = at.execute(f"{_TX} ORDER BY height DESC, position DESC LIMIT ?", (limit,))
-    return tuple(rows.tx_record_from(row) for row in found)
+    return tuple(rows.tx_result_from(row) for row in found)

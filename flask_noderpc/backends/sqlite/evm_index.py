@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from types import ModuleType
 
-from ...domain.abci import BlockResults, TxResult
+from ...domain.abci import BlockResults, ExecTxResult
 from . import state
 
 log = logging.getLogger("flask_noderpc.store")
@@ -98,7 +98,9 @@ def forget(at: Connection, height: int) -> None:
     at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", hits)
 
 
-def _of_ethereum(txs: Sequence[bytes], results: BlockResults) -> list[tuple[bytes, TxResult]]:
+def _of_ethereum(
+    txs: Sequence[bytes], results: BlockResults
+) -> list[tuple[bytes, ExecTxResult]]:
     return [
         (tx, result)
         for tx, result in zip(txs, results.tx_results, strict=False)
@@ -107,13 +109,13 @@ def _of_ethereum(txs: Sequence[bytes], results: BlockResults) -> list[tuple[byte
 
 
 def _hits(
-    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, ExecTxResult]]
 ) -> list[_Hit]:
     return sorted({*_tx_hits(execution, height, found), *_log_hits(execution, height, found)})
 
 
 def _tx_hits(
-    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, ExecTxResult]]
 ) -> Iterator[_Hit]:
     for tx, _ in found:
         for own in execution.transaction_hashes(tx):
@@ -121,7 +123,7 @@ def _tx_hits(
 
 
 def _log_hits(
-    execution: ModuleType, height: int, found: Sequence[tuple[bytes, TxResult]]
+    execution: ModuleType, height: int, found: Sequence[tuple[bytes, ExecTxResult]]
 ) -> Iterator[_Hit]:
     logs = [log for _, result in found for logs in execution.emitted(result) for log in logs]
     if logs:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
 from ...domain.genesis import ConsensusParams, Genesis
-from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxRecord
+from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from ...errors import (
     BlockNotFound,
@@ -100,14 +100,14 @@ class SQLiteReads(OpenedStore):
             raise self._missing(height)
         return found
 
-    def tx(self, tx_hash: bytes) -> TxRecord:
+    def tx(self, tx_hash: bytes) -> TxResult:
         with self._open().readers.snapshot() as at:
             found = blocks.tx(at, tx_hash)
         if found is None:
             raise TxNotFound(tx_hash)
         return found
 
-    def latest_txs(self, limit: int) -> tuple[TxRecord, ...]:
+    def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         with self._open().readers.snapshot() as at:
             return blocks.latest_txs(at, limit)
 

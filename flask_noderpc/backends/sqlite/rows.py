@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event, EventAttribute, TxResult
+from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from ...domain.block import (
     Block,
     BlockID,
@@ -21,7 +21,7 @@ from ...domain.block import (
     Version,
 )
 from ...domain.genesis import ConsensusParams, ConsensusParamsUpdate
-from ...domain.search import TxRecord
+from ...domain.search import TxResult
 from ...domain.time import ZERO_TIME
 from ...domain.validator import PublicKey, Validator, ValidatorUpdate
 
@@ -105,7 +105,7 @@ def meta_from(row: Sequence[Any], chain_id: str) -> BlockMeta:
 
 
 def results_from(
-    height: int, row: Sequence[Any], tx_results: tuple[TxResult, ...]
+    height: int, row: Sequence[Any], tx_results: tuple[ExecTxResult, ...]
 ) -> BlockResults:
     """Block results from the values of ``RESULT_COLUMNS``."""
     begin, end, updates, params, app_hash = row
@@ -140,7 +140,7 @@ def commit_from(height: int, row: Sequence[Any], signatures: Iterable[Sequence[A
     )
 
 
-def tx_result_row(result: TxResult) -> tuple[object, ...]:
+def exec_tx_result_row(result: ExecTxResult) -> tuple[object, ...]:
     """The values of ``TX_RESULT_COLUMNS``."""
     return (
         result.code,
@@ -154,16 +154,18 @@ def tx_result_row(result: TxResult) -> tuple[object, ...]:
     )
 
 
-def tx_result_from(row: Sequence[Any]) -> TxResult:
+def exec_tx_result_from(row: Sequence[Any]) -> ExecTxResult:
     """A result from the values of ``TX_RESULT_COLUMNS``."""
     code, data, log, info, gas_wanted, gas_used, codespace, events = row
-    return TxResult(code, data, log, info, gas_wanted, gas_used, events_from(events), codespace)
+    return ExecTxResult(
+        code, data, log, info, gas_wanted, gas_used, events_from(events), codespace
+    )
 
 
-def tx_record_from(row: Sequence[Any]) -> TxRecord:
+def tx_result_from(row: Sequence[Any]) -> TxResult:
     """A transaction from (height, position, tx) and the values of ``TX_RESULT_COLUMNS``."""
     height, position, tx, *result = row
-    return TxRecord(height, position, tx, tx_result_from(result))
+    return TxResult(height, position, tx, exec_tx_result_from(result))
 
 
 # Texts stand as they are, so that SQL can search them; other bytes stand in base64,

@@ -21,7 +21,7 @@ from ...domain.search import (
     Search,
     SearchLimits,
     Term,
-    TxRecord,
+    TxResult,
 )
 from ...errors import SearchTooCostly
 from ...protocol.comet import merkle
@@ -233,7 +233,7 @@ def _run(
     return total, places
 
 
-def _records(at: Connection, numbers: Sequence[int], size: int) -> list[TxRecord]:
+def _records(at: Connection, numbers: Sequence[int], size: int) -> list[TxResult]:
     records = []
     remaining_bytes = size
     for number in numbers:
@@ -244,11 +244,11 @@ def _records(at: Connection, numbers: Sequence[int], size: int) -> list[TxRecord
         remaining_bytes -= sum(len(cell) for cell in row if isinstance(cell, bytes | str))
         if remaining_bytes < 0:
             raise SearchTooCostly.by_size(size)
-        records.append(rows.tx_record_from(row))
+        records.append(rows.tx_result_from(row))
     return records
 
 
-def _proven(at: Connection, records: list[TxRecord]) -> list[TxRecord]:
+def _proven(at: Connection, records: list[TxResult]) -> list[TxResult]:
     trees: dict[int, merkle.Tree] = {}
     proven = []
     for record in records:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 
 from ... import jsoncodec
-from ...domain.abci import TxResult
+from ...domain.abci import ExecTxResult
 from ...domain.block import Commit
 from ...domain.genesis import ConsensusParams
 from ...domain.validator import ValidatorSet
@@ -122,10 +122,10 @@ def commit(connection: Connection, height: int) -> Commit | None:
     return rows.commit_from(height, row, signatures)
 
 
-def tx_results(connection: Connection, height: int) -> tuple[TxResult, ...]:
+def tx_results(connection: Connection, height: int) -> tuple[ExecTxResult, ...]:
     """The results of the transactions of this block."""
     found = connection.execute(
         f"SELECT {rows.TX_RESULT_COLUMNS} FROM txs WHERE height = ? ORDER BY position",
         (height,),
     )
-    return tuple(rows.tx_result_from(row) for row in found)
+    return tuple(rows.exec_tx_result_from(row) for row in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ...domain.abci import TxResult
+from ...domain.abci import ExecTxResult
 from ...domain.rpc_results import PendingCount, PendingTxs
 from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
@@ -26,7 +26,7 @@ class SQLiteMempool(Mempool):
     ) -> None:
         self._open, self._app, self._limits = open_store, application, limits
 
-    def submit(self, tx: bytes) -> TxResult:
+    def submit(self, tx: bytes) -> ExecTxResult:
         return self._submit(tx, self._app().check_tx, self._limits).wait()
 
     def begin_submit(self, tx: bytes) -> Submission:
@@ -35,7 +35,7 @@ class SQLiteMempool(Mempool):
             return super().begin_submit(tx)
         return self._submit(tx, self._app().check_tx, self._limits)
 
-    def submit_local(self, tx: bytes, *, replaces: bool) -> TxResult:
+    def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
         # A loaded state is one transaction, limited by the size of a block.
         limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
         return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
@@ -43,7 +43,7 @@ class SQLiteMempool(Mempool):
     def _submit(
         self,
         tx: bytes,
-        check: Callable[[bytes], TxResult],
+        check: Callable[[bytes], ExecTxResult],
         limits: MempoolLimits,
         *,
         replaces: bool = True,
@@ -62,7 +62,7 @@ class SQLiteMempool(Mempool):
         )
         forget = files.incoming.add(tx, write.result)
 
-        def wait() -> TxResult:
+        def wait() -> ExecTxResult:
             try:
                 write.result()
             except TxRejected:

@@ -17,7 +17,7 @@ from ...backends.base.application import (
     Changes,
     InitChain,
 )
-from ...domain.abci import AppInfo, Event, EventAttribute, QueryResult, TxResult
+from ...domain.abci import AppInfo, Event, EventAttribute, ExecTxResult, QueryResult
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorUpdate
 from ...errors import ConfigurationError, StoreError
@@ -62,12 +62,12 @@ class KeyValueApplication(Application):
             app_hash=app_hash, changes={**changes, **self._validator_records(updates)}
         )
 
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         if tx.startswith(validator_txs.PREFIX):
             valid = validator_txs.parse(tx) is not None
         else:
             valid = _is_pair(tx)
-        return TxResult(gas_wanted=1) if valid else TxResult(code=CODE_INVALID_FORMAT)
+        return ExecTxResult(gas_wanted=1) if valid else ExecTxResult(code=CODE_INVALID_FORMAT)
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
         return tuple(tx.replace(b":", b"=", 1) for tx in txs if self.check_tx(tx).code == 0)
@@ -80,7 +80,7 @@ class KeyValueApplication(Application):
         results = []
         for tx in block.txs:
             code, log = _deliver(tx, powers, pairs)
-            results.append(TxResult(code=code, log=log, events=_events(tx)))
+            results.append(ExecTxResult(code=code, log=log, events=_events(tx)))
         app_hash, changes = self._write(block, pairs)
         updates = tuple(powers.updates.values())
         return BlockExecution(

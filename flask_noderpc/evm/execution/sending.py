@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...domain.abci import TxResult
+from ...domain.abci import ExecTxResult
 from ...domain.ethereum import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Receipt, Transaction
 from ...domain.evm import CallArgs
 from ...errors import NotSupported, PlaceTaken, TxInCache, TxRejected
@@ -161,7 +161,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     return tx_hash
 
 
-def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], TxResult]) -> bytes:
+def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> bytes:
     """Hand a transaction to the mempool by a way of its own; its Ethereum hash.
 
     Raise :exc:`~flask_noderpc.errors.PlaceTaken` where ``submit`` does.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from ...domain.abci import TxResult
+from ...domain.abci import ExecTxResult
 from ...domain.block import (
     Block,
     BlockID,
@@ -88,7 +88,7 @@ def consensus_hash(params: ConsensusParams) -> bytes:
     return sha256(integer(1, block.max_bytes) + integer(2, block.max_gas)).digest()
 
 
-def results_hash(results: Iterable[TxResult]) -> bytes:
+def results_hash(results: Iterable[ExecTxResult]) -> bytes:
     """Merkle root over the deterministic part of each result."""
     return merkle.root(
         [

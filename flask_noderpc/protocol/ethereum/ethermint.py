@@ -16,7 +16,7 @@ from enum import Enum
 from itertools import zip_longest
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event, EventAttribute, TxResult
+from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from ...domain.ethereum import Transaction
 from ...domain.evm import EmittedLog
 from .. import protobuf
@@ -67,7 +67,7 @@ class _LogText(jsoncodec.Struct):
     transactionHash: str = ""  # noqa: N815 - Ethermint's name
 
 
-def was_charged(result: TxResult) -> bool:
+def was_charged(result: ExecTxResult) -> bool:
     """True if a node transaction counts: it ran, or it paid its fee without running."""
     # Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
     return result.code == 0 or _BLOCK_FULL in result.log or _NOT_WRITTEN in result.log

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...domain.abci import BlockResults, TxResult
+from ...domain.abci import BlockResults, ExecTxResult
 from ...domain.ethereum import Log, Place, Receipt, Transaction
 from ...domain.evm import EmittedLog
 from ...errors import InvalidTransaction
@@ -58,7 +58,7 @@ def _raw_transactions(tx: bytes) -> tuple[bytes, ...]:
     return cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)
 
 
-def emitted(result: TxResult) -> Sequence[list[RawLog]]:
+def emitted(result: ExecTxResult) -> Sequence[list[RawLog]]:
     """The logs of each Ethereum transaction in a node's, from wherever the chain put them."""
     return list(ethermint.logs(result.events)) or list(ethermint.response_logs(result.data))
 
@@ -105,7 +105,7 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]
 
 
 def _executed_in_one(
-    transactions: Sequence[Transaction], result: TxResult
+    transactions: Sequence[Transaction], result: ExecTxResult
 ) -> Iterator[Executed]:
     """The transactions of one node transaction beside what its events say of each."""
     found = _by_transaction(transactions, ethermint.outcomes(result.events))
@@ -136,7 +136,7 @@ def _by_transaction(
 
 
 def _logs_by_transaction(
-    transactions: Sequence[Transaction], result: TxResult
+    transactions: Sequence[Transaction], result: ExecTxResult
 ) -> dict[int, list[RawLog]]:
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
     found: dict[int, list[RawLog]] = {}

@@ -141,7 +141,7 @@ COMET_037 = replace(
     node_version="0.37.16",
     schemas={
         **REPLACED.results(COMET_038.schemas),
-        abci.TxResult: CheckTx,
+        abci.ExecTxResult: CheckTx,
         rpc_results.ConsensusDump: consensus_dump(ValidatorSet, short_vote_repr),
         rpc_results.EventPage: event_page(EVENT_SCHEMAS),
     },

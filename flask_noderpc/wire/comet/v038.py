@@ -185,7 +185,7 @@ COMET_038 = Dialect(
         rpc_results.ResultBroadcastTxCommit: BroadcastCommit,
         rpc_results.ResultBroadcastEvidence: EvidenceAnswer,
         rpc_results.ResultDial: common.DialAnswer,
-        abci.TxResult: ExecTxResult,
+        abci.ExecTxResult: ExecTxResult,
         rpc_results.EventPage: event_page(EVENT_SCHEMAS),
         rpc_results.ResultABCIInfo: InfoAnswer,
         rpc_results.ResultABCIQuery: QueryAnswer,

@@ -99,7 +99,7 @@ class BareEvent(WireSchema):
 class ExecTxResult(WireSchema):
     """Result of CheckTx or an execution, with all fields."""
 
-    domain = abci.TxResult
+    domain = abci.ExecTxResult
     code = Number()
     data = Base64OrNull()
     log = Text()

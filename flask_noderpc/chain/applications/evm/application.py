@@ -19,7 +19,7 @@ from ....backends.base.application import (
     SenderNonce,
 )
 from ....backends.base.capabilities import EvmState
-from ....domain.abci import AppInfo, Event, QueryResult, TxResult
+from ....domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
 from ....domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
@@ -119,7 +119,7 @@ class EvmApplication(Application):
             changes={**change.written, **head_records(first)},
         )
 
-    def check_tx(self, tx: bytes) -> TxResult:
+    def check_tx(self, tx: bytes) -> ExecTxResult:
         result = self._check(tx, unsigned=False)
         if result.code:
             return result
@@ -130,12 +130,12 @@ class EvmApplication(Application):
             return _rejected(str(error))
         return result
 
-    def recheck_tx(self, tx: bytes) -> TxResult:
+    def recheck_tx(self, tx: bytes) -> ExecTxResult:
         if self._dev and is_patch(tx):
-            return TxResult()
+            return ExecTxResult()
         return self._check(tx, unsigned=self._dev)
 
-    def _check(self, tx: bytes, *, unsigned: bool) -> TxResult:
+    def _check(self, tx: bytes, *, unsigned: bool) -> ExecTxResult:
         if self._backoff.is_poison(tx):
             return _rejected("the transaction takes longer than a block may")
         try:
@@ -149,7 +149,7 @@ class EvmApplication(Application):
             validity.check_funds(decoded, account)
         except InvalidTransaction as error:
             return _rejected(str(error))
-        return TxResult(gas_wanted=decoded.gas)
+        return ExecTxResult(gas_wanted=decoded.gas)
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
         if is_patch(tx):
@@ -265,11 +265,11 @@ class EvmApplication(Application):
         return decoded
 
 
-def _results(block: BlockRequest, executed: Executed) -> Iterator[TxResult]:
+def _results(block: BlockRequest, executed: Executed) -> Iterator[ExecTxResult]:
     count = 0
     for tx, outcome in zip(block.txs, executed.outcomes, strict=True):
         if outcome is None:
-            yield TxResult()
+            yield ExecTxResult()
         elif isinstance(outcome, Refused):
             yield _rejected(outcome.reason)
         else:
@@ -289,13 +289,15 @@ def _weight(tx: Transaction) -> int:
     return _TX_OBJECT_BYTES + 4 * len(tx.raw)
 
 
-def _rejected(reason: str) -> TxResult:
-    return TxResult(code=CODE_REFUSED, log=reason, codespace=CODESPACE)
+def _rejected(reason: str) -> ExecTxResult:
+    return ExecTxResult(code=CODE_REFUSED, log=reason, codespace=CODESPACE)
 
 
-def _result(raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int) -> TxResult:
+def _result(
+    raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int
+) -> ExecTxResult:
     run = Run(tx, outcome.gas_used, outcome.error, outcome.logs)
-    return TxResult(
+    return ExecTxResult(
         gas_wanted=tx.gas,
         gas_used=outcome.gas_used,
         events=_events(raw, run, index, height),
