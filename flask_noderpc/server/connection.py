@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 import gevent
+from gevent import GreenletExit
 
 from ..concurrency import next_turn
 from ..web.rules.origin import client_key
@@ -161,7 +162,7 @@ class Connection:
 
     def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
         """Answer a request; return true if another may follow."""
-        response = WSGIResponse(self._send, head.version, head.closes)
+        response = WSGIResponse(self._send, head)
         environ = self._environ(head)
         body: Body = environ["wsgi.input"]
         try:
@@ -169,7 +170,9 @@ class Connection:
                 self._respond(head, response, environ, raw_request)
             finally:
                 body.discard()
-        except Exception as error:
+        except BaseException as error:
+            # Others than Exception too, as gevent.Timeout: they would end the process or leave
+            # the client without a response.
             return self._fail(error, head, response)
         # Where the body was not read, what comes now is no request.
         return not response.close and self._has_whole_body()
@@ -192,20 +195,23 @@ class Connection:
         response.send_all((found.body,))
         self._store(head, response, raw_request, answer)
 
-    def _fail(self, error: Exception, head: RequestHead, response: WSGIResponse) -> bool:
+    def _fail(self, error: BaseException, head: RequestHead, response: WSGIResponse) -> bool:
         """Send the response to an error, if none has begun; return false."""
         if isinstance(error, InvalidBody):
             status = "400 Bad Request"
         elif isinstance(error, OSError) and error.args and error.args[0] in _GONE:
             return False
         else:
-            log.exception("%s %.200s failed", head.method, head.path)
+            # The server ends its greenlets in this way when it stops.
+            if not isinstance(error, GreenletExit):
+                log.exception("%s %.200s failed", head.method, head.path)
             status = "500 Internal Server Error"
         if not response.begun:
             body = _ERRORS[status]
             fields = [("Content-Type", "text/plain"), ("Connection", "close")]
-            response.start_response(status, [*fields, ("Content-Length", str(len(body)))])
-            response.write(body)
+            failed = WSGIResponse(self._send, head)
+            failed.start_response(status, [*fields, ("Content-Length", str(len(body)))])
+            failed.write(body)
         return False
 
     def _environ(self, head: RequestHead) -> dict[str, Any]:

@@ -191,6 +191,9 @@ class Body(BufferedReader):
         """True if the connection was read to the body's end."""
         return self._framing.is_read
 
+    def close(self) -> None:
+        """Do nothing: a wrapper, as TextIOWrapper, may be closed before the body is read."""
+
     def discard(self) -> None:
         """Read the rest and leave it, unless the client is gone; raise :exc:`InvalidBody`."""
         self._framing.continue_to = None
@@ -216,6 +219,11 @@ class _BodyBytes(RawIOBase):
         self._excess = 0
         self.is_read = not (self._in_chunks or self._left)
         self.is_broken = False
+
+    @property
+    def _sock(self) -> Any:
+        # Where simple_websocket looks for it under gevent.
+        return self._rfile.raw._sock
 
     def readable(self) -> bool:
         """Always."""

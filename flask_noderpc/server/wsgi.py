@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from werkzeug.http import HTTP_STATUS_CODES
+
+if TYPE_CHECKING:
+    from .http import RequestHead
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -18,16 +21,19 @@ _LARGE = 32 * 1024
 
 
 class WSGIResponse:
-    """One response: ``send`` writes bytes, ``version`` is the request's, and ``close`` is
-    true if the connection ends behind it."""
+    """Response to the request with ``head``; ``send`` writes bytes, and ``close`` is true if
+    the connection ends behind it."""
 
-    def __init__(self, send: Callable[[bytes], None], version: str, close: bool) -> None:
-        self._send, self._version, self.close = send, version, close
+    def __init__(self, send: Callable[[bytes], None], head: RequestHead) -> None:
+        self._send, self._request, self.close = send, head, head.closes
         self.status = ""
         self.begun = False
+        """True if a part of it was sent."""
         self._headers: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}
         self._chunked = False
+        self._left: int | None = None
+        """Bytes left of the body; none if its length is unknown."""
         self._result: Iterable[bytes] | None = None
         """Returned by the application; none while it calls write()."""
 
@@ -46,10 +52,19 @@ class WSGIResponse:
         for data in result:
             if data:
                 self.write(data)
+            if self.begun and self._request.method == "HEAD":
+                break
+        if not self.status and "upgrade" in self._request.fields:
+            # Flask-Sock under gevent: its websocket, on the connection's own socket, has ended.
+            self.close = True
+            return
         if not self.begun:
             self.write(b"")
         if self._chunked:
             self._send(b"0\r\n\r\n")
+        if self._left:
+            # Go: net/http closes where less was written than the length says.
+            self.close = True
 
     def start_response(
         self, status: str, headers: Iterable[tuple[str, str]], exc_info: Any = None
@@ -57,16 +72,15 @@ class WSGIResponse:
         """Begin a response; its head is sent with the first byte of the body."""
         if exc_info and self.begun:
             raise exc_info[1].with_traceback(exc_info[2])
+        if self.status and not exc_info:
+            raise AssertionError("start_response() was called before, and exc_info is missing")
         self._headers = list(headers)
         if any(_breaks_line(part) for field in self._headers for part in field):
             raise ValueError("carriage return or newline in a header")
         if _breaks_line(status):
             raise ValueError("carriage return or newline in status")
         self.status, self._names = status, {k.lower(): v for k, v in self._headers}
-        connection = self._names.get("connection")
-        if self._version == "HTTP/1.0" and connection is None:
-            self._headers.append(("Connection", "close" if self.close else "keep-alive"))
-        elif connection == "close":
+        if self._names.get("connection", "").lower() == "close":
             self.close = True
         if self._code in _NO_BODY and self._names.get("content-length", "0") != "0":
             raise AssertionError(f"a {self._code} response has no Content-Length")
@@ -82,32 +96,57 @@ class WSGIResponse:
             raise AssertionError("The application did not call start_response()")
         if self._code in _NO_BODY and data:
             raise AssertionError(f"The {self._code} response must have no body")
-        head = b"" if self.begun else self._begin()
-        if self._chunked and data:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        if head and len(data) > _LARGE:
-            self._send(head)
-            head = b""
-        if head or data:
-            self._send(head + data)
-
-    def _begin(self) -> bytes:
-        """Return the head, with the end of the body in it if it is known."""
+        head = b"" if self.begun else self._head()
+        data = self._framed(data)
+        parts = (head, data) if head and len(data) > _LARGE else (head + data,)
+        # Behind an error before this, another response can be sent.
         self.begun = True
-        headers = self._headers
+        for part in parts:
+            if part:
+                self._send(part)
+
+    def _framed(self, data: bytes) -> bytes:
+        """Return what is sent of a part of the body."""
+        if self._request.method == "HEAD":
+            return b""
+        if self._left is not None:
+            # Go: what is more than the length says is left out.
+            data = data[: self._left]
+            self._left -= len(data)
+        elif self._chunked and data:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        return data
+
+    def _head(self) -> bytes:
+        """Return the head, with the end of the body in it if it is known."""
+        headers, version = self._headers, self._request.version
         if "date" not in self._names:
             headers.append(("Date", _date(int(time.time()))))
-        if self._code not in _NO_BODY and "content-length" not in self._names:
-            if isinstance(self._result, (list, tuple)):
-                headers.append(("Content-Length", str(sum(map(len, self._result)))))
-            elif self._version == "HTTP/1.0":
-                self.close = True
-            else:
-                headers.append(("Transfer-Encoding", "chunked"))
-                self._chunked = True
-        lines = [f"{self._version} {canonical_status(self.status)}"]
+        if self._code not in _NO_BODY:
+            self._add_length()
+        if version == "HTTP/1.0" and "connection" not in self._names:
+            headers.append(("Connection", "close" if self.close else "keep-alive"))
+        lines = [f"{version} {canonical_status(self.status)}"]
         lines += [f"{name}: {value}" for name, value in headers]
         return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+    def _add_length(self) -> None:
+        """Decide how the end of the body is known."""
+        length, is_head = self._names.get("content-length"), self._request.method == "HEAD"
+        if length is None and isinstance(self._result, (list, tuple)):
+            length = str(sum(map(len, self._result)))
+            # An application may leave out the body of a HEAD.
+            if length != "0" or not is_head:
+                self._headers.append(("Content-Length", length))
+        if is_head:
+            return
+        if length is not None:
+            self._left = int(length)
+        elif self._request.version == "HTTP/1.0":
+            self.close = True
+        else:
+            self._headers.append(("Transfer-Encoding", "chunked"))
+            self._chunked = True
 
 
 def _breaks_line(text: str) -> bool:

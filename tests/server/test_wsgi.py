@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ..helpers.raw_http import exchange
 from ..helpers.until import until
+from ..helpers.websocket import WebSocketClient
 from .node_process import Node, started
 
 APP = """
+import io
 import pathlib
 import sys
 
-from flask import Flask
+import gevent
+from flask import Flask, request
 from flask_noderpc import NodeRPC
+from flask_sock import Sock
 
 app = Flask(__name__)
 NodeRPC(app, database={folder!r} + "/chain.db", rpc_laddr="tcp://127.0.0.1:0")
+
+
+@Sock(app).route("/views/websocket")
+def own_websocket(websocket):
+    websocket.send(websocket.receive().upper())
+
+
+@app.post("/views/wrapped")
+def wrapped():
+    return io.TextIOWrapper(request.stream).read(1)
+
+
 flask_app = app.wsgi_app
 TEXT = [("Content-Type", "text/plain")]
 
@@ -84,6 +101,50 @@ def empty(environ, start_response):
 
 def raised(environ, start_response):
     raise LookupError
+
+
+def timed_out(environ, start_response):
+    raise gevent.Timeout(1)
+
+
+def exited(environ, start_response):
+    sys.exit(1)
+
+
+def header_in_japanese(environ, start_response):
+    start_response("200 OK", [("X-Text", "日本")])
+    return [b""]
+
+
+def status_in_japanese(environ, start_response):
+    start_response("200 日本", list(TEXT))
+    return [b""]
+
+
+def text_for_bytes(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    return ["text"]
+
+
+def started_twice(environ, start_response):
+    start_response("200 OK", list(TEXT))
+    start_response("404 NOT FOUND", list(TEXT))
+    return []
+
+
+def too_long(environ, start_response):
+    start_response("200 OK", [*TEXT, ("Content-Length", "3")])
+    return [b"ab", b"cd"]
+
+
+def too_short(environ, start_response):
+    start_response("200 OK", [*TEXT, ("Content-Length", "5")])
+    return [b"ab", b"cd"]
+
+
+def closing(environ, start_response):
+    start_response("200 OK", [*TEXT, ("Connection", "Close")])
+    return []
 
 
 def echoed(environ, start_response):
@@ -163,7 +224,20 @@ def test_an_error_after_the_first_byte_cuts_the_response(node: Node) -> None:
     assert body == "4\r\nsent\r\n"
 
 
-@pytest.mark.parametrize("path", ["/injected", "/unstarted", "/raised"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/injected",
+        "/unstarted",
+        "/started_twice",
+        "/raised",
+        "/timed_out",
+        "/exited",
+        "/header_in_japanese",
+        "/status_in_japanese",
+        "/text_for_bytes",
+    ],
+)
 def test_an_application_that_fails_is_answered_500(node: Node, path: str) -> None:
     processes = node.children()
     head, body = get(node, path)
@@ -194,3 +268,52 @@ def test_lines_of_a_body_end_where_the_body_ends(node: Node, framing: str, body:
     received = exchange(node, request + closing)
     assert received.split("\r\n\r\n")[1].startswith("line\nrest")
     assert received.endswith("fourfive")
+
+
+LAST = b"GET /listed HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def behind(node: Node, path: str, method: str = "GET") -> tuple[str, str]:
+    """Return the head of a response, and what follows it where /listed is asked next."""
+    request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    head, _, rest = exchange(node, request + LAST).partition("\r\n\r\n")
+    return head, rest
+
+
+@pytest.mark.parametrize("path", ["/listed", "/generated", "/written", "/too_short"])
+def test_a_response_to_head_has_no_body(node: Node, path: str) -> None:
+    head, rest = behind(node, path, "HEAD")
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    assert rest.startswith("HTTP/1.1 200 OK\r\n")
+
+
+def test_no_more_is_sent_than_the_content_length_says(node: Node) -> None:
+    assert behind(node, "/too_long")[1].startswith("abcHTTP/1.1 200 OK\r\n")
+
+
+def test_the_connection_ends_behind_a_body_that_is_too_short(node: Node) -> None:
+    assert behind(node, "/too_short")[1] == "abcd"
+
+
+def test_an_application_may_close_the_connection(node: Node) -> None:
+    assert behind(node, "/closing")[1] == ""
+
+
+def test_closing_a_wrapper_of_the_body_leaves_the_next_request(node: Node) -> None:
+    logged = len(node.log.read_text())
+    request = (
+        b"POST /views/wrapped HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40000\r\n\r\n"
+    )
+    received = exchange(node, request + b"x" * 40_000 + LAST)
+    assert received.count("HTTP/1.1 200 OK") == 2
+    assert "Traceback" not in node.log.read_text()[logged:]
+
+
+def test_a_websocket_of_the_application_is_served_and_closed(node: Node) -> None:
+    logged = len(node.log.read_text())
+    with closing(WebSocketClient(node.url(), "/views/websocket")) as client:
+        client.text("text")
+        assert client.read() == "TEXT"
+        assert client.read() is None
+        assert client.closed == 1000
+    assert "Traceback" not in node.log.read_text()[logged:]
