@@ -248,7 +248,7 @@ class EvmDialect(Dialect):
         return {name: self._any(value) for name, value in members.items()}
 
     def _any(self, value: Any) -> Json:
-        return None if value is None else self._dumps[type(value)](value)
+        return None if value is None else self._dump_of(type(value))(value)
 
 
 def _itself(value: Any) -> Json:

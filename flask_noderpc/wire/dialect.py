@@ -183,9 +183,12 @@ class Dialect:
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
-        shapes = {result: _dump(choice) for result, choice in self.schemas.items()}
+        """Functions that dump each class of results; those of schemas are added when used."""
         # A pre-encoded document, or JSON of a host application's route.
-        return dict.fromkeys((jsoncodec.Raw, *_JSON), _itself) | shapes
+        return dict.fromkeys((jsoncodec.Raw, *_JSON), _itself)
+
+    def _has_schema(self, result: type) -> bool:
+        return result in self.schemas or result in self._dumps
 
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
@@ -196,7 +199,7 @@ class Dialect:
         """Return the dialect with schemas of further classes of results; raise
         :exc:`ConfigurationError` for a class that it has a schema of already."""
         for result in more:
-            if result in self._dumps:
+            if self._has_schema(result):
                 raise ConfigurationError(
                     f"dialect {self.name} already has a shape for {_name(result)}:"
                     " answer with a class of your own"
@@ -206,7 +209,7 @@ class Dialect:
     def require(self, results: Mapping[str, type]) -> None:
         """Raise :exc:`ConfigurationError` unless the result of every route has a schema."""
         for route, result in results.items():
-            if result not in self._dumps:
+            if not self._has_schema(result):
                 raise ConfigurationError(
                     f"dialect {self.name} has no shape for {_name(result)} of {route}:"
                     f" a route of your own answers with {', '.join(map(_name, _JSON))},"
@@ -224,10 +227,16 @@ class Dialect:
         """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
-        dump = self._dumps.get(type(result))
+        return jsoncodec.encode(self._dump_of(type(result))(result))
+
+    def _dump_of(self, result: type) -> Dump:
+        """Return the function that dumps a class of results; raise :exc:`TypeError`."""
+        dump = self._dumps.get(result)
         if dump is None:
-            raise TypeError(f"dialect {self.name} has no shape for {_name(type(result))}")
-        return jsoncodec.encode(dump(result))
+            if result not in self.schemas:
+                raise TypeError(f"dialect {self.name} has no shape for {_name(result)}")
+            dump = self._dumps[result] = _dump(self.schemas[result])
+        return dump
 
     @cached_property
     def _loads(self) -> dict[type, Load]:
@@ -273,15 +282,7 @@ def _itself(value: Any) -> Any:
 def _dump(choice: SchemaChoice) -> Dump:
     if isinstance(choice, type):
         return compiled(choice)
-    made: dict[type[WireSchema], Dump] = {}
-
-    def dump(value: Any) -> Any:
-        schema = choice(value)
-        if schema not in made:
-            made[schema] = compiled(schema)
-        return made[schema](value)
-
-    return dump
+    return lambda value: compiled(choice(value))(value)
 
 
 def _load(choice: SchemaChoice) -> Load | None:

@@ -29,18 +29,12 @@ TYPES: dict[type, str] = {
 
 def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message], bytes]:
     """Return a function that encodes the part of a notification that all subscribers share."""
-    dumps = {
-        kind: (
-            f'{{"type":"{TYPES[kind]}","value":'.encode(),
-            compiled(schema),
-        )
-        for kind, schema in schemas.items()
-    }
+    heads = {kind: f'{{"type":"{TYPES[kind]}","value":'.encode() for kind in schemas}
 
     def encode(message: Message) -> bytes:
-        head, dump = dumps[type(message.value)]
-        value = jsoncodec.encode(dump(message.value))
-        return head + value + b'},"events":' + jsoncodec.encode(message.keys)
+        kind = type(message.value)
+        value = jsoncodec.encode(compiled(schemas[kind])(message.value))
+        return heads[kind] + value + b'},"events":' + jsoncodec.encode(message.keys)
 
     return encode
 
@@ -52,12 +46,12 @@ class EventData(WireField):
 
     def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
         super().__init__(**options)
-        self._dumps = {kind: compiled(schema) for kind, schema in schemas.items()}
+        self._schemas = schemas
 
     def encode(self, value: Any) -> Json:
         """Return the type name and the encoded value."""
         kind = type(value)
-        return {"type": TYPES[kind], "value": self._dumps[kind](value)}
+        return {"type": TYPES[kind], "value": compiled(self._schemas[kind])(value)}
 
 
 def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:

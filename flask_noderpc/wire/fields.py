@@ -1,24 +1,23 @@
 """Marshmallow fields, one class per encoding.
 
 ``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
-them to load and to document; the compiled dump and load of :mod:`.schema` call them
-directly.
+them to load and to document. The compiled load of :mod:`.schema` calls ``decode``; the
+compiled dump has the expression of each ``encoding`` in its source.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, missing
 
 from .. import jsoncodec
-from ..domain.time import ZERO_TIME, from_text, to_text
+from ..domain.time import ZERO_TIME, from_text
 from ..errors import short_repr
-from ..jsoncodec import text_of
+from .source import Scope, function, inline
 
 Json = Any
 """JSON value."""
@@ -41,6 +40,9 @@ class WireField(fields.Field[Any]):
     A ``dump_only`` member follows from others and is not loaded.
     """
 
+    encoding: ClassVar[str | None] = None
+    """Python expression of the JSON of ``value``, of which :meth:`encode` is made; ``None`` in
+    a class with an :meth:`encode` of its own."""
     json_type = "string"
     json_format: str | None = None
     zero: Any = None
@@ -63,9 +65,23 @@ class WireField(fields.Field[Any]):
         self.omit_empty = omit_empty
         self.omit_none = omit_none
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "encoding" in vars(cls):
+            encode = function([f"return {cls.encoding}"], cls.__name__, Scope())
+            cls.encode = staticmethod(encode)  # type: ignore[assignment]
+        elif "encode" in vars(cls):
+            cls.encoding = None
+
     def encode(self, value: Any) -> Json:
         """Return the value as JSON."""
         raise NotImplementedError
+
+    def encoded(self, value: str, scope: Scope) -> str:
+        """Return the source that encodes the value of an expression, which is not null."""
+        if self.encoding is None:
+            return f"{scope.bind(self.encode)}({value})"
+        return inline(self.encoding, value)
 
     def decode(self, value: Json) -> Any:
         """Decode a JSON value that is not null; raise :exc:`ValueError`, :exc:`TypeError` or
@@ -144,10 +160,9 @@ def _integer(value: int) -> int:
 class IntString(WireField):
     """An integer as decimal text: the form of every 64-bit integer."""
 
-    zero = 0
+    encoding = "str(value)"
 
-    def encode(self, value: int) -> Json:
-        return str(value)
+    zero = 0
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
@@ -172,11 +187,10 @@ class Cursor(WireField):
 class Number(WireField):
     """An integer as a JSON number."""
 
+    encoding = "int(value)"
+
     json_type = "integer"
     zero = 0
-
-    def encode(self, value: int) -> Json:
-        return int(value)
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -187,10 +201,9 @@ class Number(WireField):
 class Text(WireField):
     """Plain text."""
 
-    zero = ""
+    encoding = "value"
 
-    def encode(self, value: str) -> Json:
-        return value
+    zero = ""
 
     def decode(self, value: Json) -> str:
         if not isinstance(value, str):
@@ -204,10 +217,9 @@ class Text(WireField):
 class Utf8(WireField):
     """Bytes as UTF-8 text; each invalid byte becomes U+FFFD."""
 
-    zero = b""
+    encoding = "text_of(value)"
 
-    def encode(self, value: bytes) -> Json:
-        return text_of(value)
+    zero = b""
 
     def decode(self, value: Json) -> bytes:
         if not isinstance(value, str):
@@ -218,11 +230,10 @@ class Utf8(WireField):
 class Flag(WireField):
     """True or false."""
 
+    encoding = "value"
+
     json_type = "boolean"
     zero = False
-
-    def encode(self, value: bool) -> Json:
-        return value
 
     def decode(self, value: Json) -> bool:
         if not isinstance(value, bool):
@@ -233,10 +244,9 @@ class Flag(WireField):
 class Hex(WireField):
     """Bytes as upper-case hex, without a prefix."""
 
-    zero = b""
+    encoding = "value.hex().upper()"
 
-    def encode(self, value: bytes) -> Json:
-        return value.hex().upper()
+    zero = b""
 
     def decode(self, value: Json) -> bytes:
         return bytes.fromhex(value)
@@ -245,18 +255,16 @@ class Hex(WireField):
 class LowerHex(Hex):
     """Bytes as lower-case hex: the form of node ids."""
 
-    def encode(self, value: bytes) -> Json:
-        return value.hex()
+    encoding = "value.hex()"
 
 
 class Base64(WireField):
     """Bytes as padded base64."""
 
+    encoding = "b2a_base64(value, newline=False).decode()"
+
     json_format = "byte"
     zero = b""
-
-    def encode(self, value: bytes) -> Json:
-        return binascii.b2a_base64(value, newline=False).decode()
 
     def decode(self, value: Json) -> bytes:
         return base64.b64decode(value, validate=True)
@@ -265,11 +273,10 @@ class Base64(WireField):
 class Base64OrNull(Base64):
     """Bytes as base64, null if empty: Go's nil slice."""
 
+    encoding = "(b2a_base64(value, newline=False).decode() if value else None)"
+
     def __init__(self, **options: Any) -> None:
         super().__init__(nullable=True, **options)
-
-    def encode(self, value: bytes) -> Json:
-        return super().encode(value) if value else None
 
     def decode_null(self) -> bytes:
         return b""
@@ -278,11 +285,10 @@ class Base64OrNull(Base64):
 class Timestamp(WireField):
     """Nanoseconds as RFC 3339 text in UTC, trailing zeros trimmed."""
 
+    encoding = "to_text(value)"
+
     json_format = "date-time"
     zero = ZERO_TIME
-
-    def encode(self, value: int) -> Json:
-        return to_text(value)
 
     def decode(self, value: Json) -> int:
         return from_text(value)
@@ -291,11 +297,10 @@ class Timestamp(WireField):
 class RawJSON(WireField):
     """A JSON document that passes through byte for byte; an empty object when absent."""
 
+    encoding = 'Raw(value or b"{}")'
+
     json_type = "object"
     zero = b""
-
-    def encode(self, value: bytes) -> Json:
-        return jsoncodec.Raw(value or b"{}")
 
     def decode(self, value: Json) -> bytes:
         try:

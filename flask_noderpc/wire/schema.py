@@ -1,7 +1,7 @@
 """Marshmallow schemas of JSON objects, for loading, dumping and documentation.
 
 A :class:`WireSchema` is a marshmallow schema whose fields are those of :mod:`.fields`.
-:func:`compiled` turns it into closures that dump, once, and :func:`compiled_load` into
+:func:`compiled` turns it into a function that dumps, once, and :func:`compiled_load` into
 closures that load; tests check that both give the same result as marshmallow.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, Schema, ValidationError, post_load
 
 from ..errors import DecodeError, short_repr
 from .fields import NOT_DECODED, Json, WireField
+from .source import Scope, attribute, function, or_null
 
 Dump = Callable[[Any], Json]
 Load = Callable[[Json], Any]
@@ -73,11 +73,7 @@ class Nested(WireField):
 
     def __init__(self, schema: type[WireSchema], **options: Any) -> None:
         super().__init__(**options)
-        self._set_schema(schema)
-
-    def _set_schema(self, schema: type[WireSchema]) -> None:
         self.schema = schema
-        self._dump = compiled(schema)
 
     def replace_schemas(self, replace: Replace) -> Nested:
         """Return a copy with its schema replaced, or this field if nothing changes."""
@@ -85,7 +81,7 @@ class Nested(WireField):
         if schema is self.schema:
             return self
         other = copy(self)
-        other._set_schema(schema)
+        other.schema = schema
         return other
 
     @property
@@ -95,7 +91,10 @@ class Nested(WireField):
         return {field.data_key or name for name, field in fields if field.required}
 
     def encode(self, value: Any) -> Json:
-        return self._dump(value)
+        return compiled(self.schema)(value)
+
+    def encoded(self, value: str, scope: Scope) -> str:
+        return f"{scope.bind(compiled(self.schema))}({value})"
 
     def decode(self, value: Json) -> Any:
         return _instance(self.schema).load(value)
@@ -166,11 +165,7 @@ class ListOf(WireField):
     ) -> None:
         super().__init__(**options)
         self._null_when_empty = null_when_empty
-        self._set_item(item if isinstance(item, WireField) else Nested(item))
-
-    def _set_item(self, item: WireField) -> None:
-        self.item = item
-        self._encode_item = nullable_encode(item)
+        self.item = item if isinstance(item, WireField) else Nested(item)
 
     def replace_schemas(self, replace: Replace) -> ListOf:
         """Return a copy with its item replaced, or this field if nothing changes."""
@@ -178,14 +173,23 @@ class ListOf(WireField):
         if item is self.item:
             return self
         other = copy(self)
-        other._set_item(item)
+        other.item = item
         return other
 
     def encode(self, value: Any) -> Json:
         if not value and self._null_when_empty:
             return None
-        encode = self._encode_item
-        return [encode(item) for item in value]
+        return [
+            None if item is None and self.item.nullable else self.item.encode(item)
+            for item in value
+        ]
+
+    def encoded(self, value: str, scope: Scope) -> str:
+        item, found = scope.variable(), scope.variable()
+        each = _source(self.item, item, scope)
+        if not self._null_when_empty:
+            return f"[{each} for {item} in {value}]"
+        return f"([{each} for {item} in {found}] if ({found} := {value}) else None)"
 
     def decode(self, value: Json) -> Any:
         return tuple(self.item.deserialize(item) for item in _checked_list(value))
@@ -224,12 +228,11 @@ class ListOf(WireField):
         return [self.item._serialize(item, attr, obj) for item in value]
 
 
-def nullable_encode(field: WireField) -> Dump:
-    """Return the field's ``encode``; ``None`` becomes null if the field is nullable."""
-    encode = field.encode
+def _source(field: WireField, value: str, scope: Scope) -> str:
+    """Return the source that encodes an expression; null of a nullable field is ``None``."""
     if not field.nullable:
-        return encode
-    return lambda value: None if value is None else encode(value)
+        return field.encoded(value, scope)
+    return or_null(lambda name: field.encoded(name, scope), value, scope)
 
 
 def nullable_decode(field: WireField) -> Load:
@@ -259,28 +262,23 @@ def _instance(schema: type[WireSchema]) -> WireSchema:
 @cache
 def compiled(schema: type[WireSchema]) -> Dump:
     """Return a function that dumps an object exactly as ``schema().dump`` does."""
-    rows: list[tuple[str, Callable[[Any], Any], Dump]] = []
-    optional: dict[str, Callable[[Any], bool]] = {}
+    scope = Scope()
+    lines = ["members = {}"]
     for name, field in _instance(schema).dump_fields.items():
         assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
-        get = field.get or attrgetter(field.attribute or name)
-        key = field.data_key or name
-        rows.append((key, get, nullable_encode(field)))
-        if field.omit_empty or field.omit_none:
-            optional[key] = field.omits
+        value = attribute(field.attribute or name, field.get, scope)
+        lines += _member(field, field.data_key or name, value, scope)
+    return function([*lines, "return members"], schema.__name__, scope)
 
-    def dump(value: Any) -> Json:
-        return {key: encode(get(value)) for key, get, encode in rows}
 
-    def dump_without_omitted(value: Any) -> Json:
-        members = {}
-        for key, get, encode in rows:
-            item = get(value)
-            if key not in optional or not optional[key](item):
-                members[key] = encode(item)
-        return members
-
-    return dump_without_omitted if optional else dump
+def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
+    """Return the lines that add a member, unless it is omitted."""
+    if not (field.omit_empty or field.omit_none):
+        return [f"members[{key!r}] = {_source(field, value, scope)}"]
+    found = scope.variable()
+    condition = found if field.omit_empty else f"{found} is not None"
+    encoded = _source(field, found, scope)
+    return [f"{found} = {value}", f"if {condition}: members[{key!r}] = {encoded}"]
 
 
 @cache

@@ -68,9 +68,7 @@ def _unprefixed(text: str) -> str:
 class Quantity(WireField):
     """A number as hex without leading zeros."""
 
-    def encode(self, value: int) -> Json:
-        """The text."""
-        return quantity(value)
+    encoding = "hex(value)"
 
     def decode(self, value: Json) -> int:
         """The number."""
@@ -80,9 +78,7 @@ class Quantity(WireField):
 class Data(WireField):
     """Bytes as hex, two digits each."""
 
-    def encode(self, value: bytes) -> Json:
-        """The text."""
-        return data(value)
+    encoding = "'0x' + value.hex()"
 
     def decode(self, value: Json) -> bytes:
         """The bytes."""

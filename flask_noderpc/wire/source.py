@@ -1,0 +1,69 @@
+"""Python source of functions that dump objects, generated from the fields of their schemas.
+
+A function call per member took half the time of a dump; an expression takes a fifth of it.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable
+from keyword import iskeyword
+from operator import attrgetter
+from typing import Any
+
+from ..domain.time import to_text
+from ..jsoncodec import Raw, text_of
+
+_VALUE = re.compile(r"\bvalue\b")
+_NAMES = {"b2a_base64": b2a_base64, "to_text": to_text, "Raw": Raw, "text_of": text_of}
+"""Functions that the encodings of fields call."""
+
+
+class Scope:
+    """The names that generated source refers to."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = dict(_NAMES)
+        self._count = 0
+
+    def bind(self, value: object) -> str:
+        """Return a new name of a value."""
+        name = self.variable()
+        self.names[name] = value
+        return name
+
+    def variable(self) -> str:
+        """Return a new name for a local variable."""
+        self._count += 1
+        return f"_{self._count}"
+
+
+def inline(encoding: str, value: str) -> str:
+    """Return an encoding with an expression in the place of its ``value``."""
+    return _VALUE.sub(lambda _: value, encoding)
+
+
+def or_null(encoded: Callable[[str], str], value: str, scope: Scope) -> str:
+    """Return the encoded expression, or ``None`` where its value is ``None``."""
+    name = scope.variable()
+    return f"(None if ({name} := {value}) is None else {encoded(name)})"
+
+
+def attribute(path: str, get: Callable[[Any], Any] | None, scope: Scope) -> str:
+    """Return the expression of an object's attribute, or of what ``get`` reads from it."""
+    if get is None and _is_plain(path):
+        return f"value.{path}"
+    return f"{scope.bind(get or attrgetter(path))}(value)"
+
+
+def _is_plain(path: str) -> bool:
+    return all(name.isidentifier() and not iskeyword(name) for name in path.split("."))
+
+
+def function(lines: Iterable[str], name: str, scope: Scope) -> Callable[[Any], Any]:
+    """Return the function of one argument, ``value``, whose body has these lines."""
+    source = "\n    ".join(["def dump(value):", *lines])
+    exec(compile(source, f"<dump of {name}>", "exec"), scope.names)
+    made: Callable[[Any], Any] = scope.names["dump"]
+    return made
