@@ -79,11 +79,8 @@ class Location:
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
         self.folder = self.file.parent
         self.options = dict(parse_qsl(uri.query)) if uri else {}
-
-    @property
-    def shown(self) -> str:
+        self.shown = str(self.file) if uri else self.path
         """The file's name for errors: as it was given, or that of the URI."""
-        return str(self.file) if self.path.startswith("file:") else self.path
 
     @property
     def read_only_uri(self) -> str:

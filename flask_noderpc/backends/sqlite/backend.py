@@ -107,8 +107,15 @@ class SQLiteBackend(SQLiteReads):
     # Events.
 
     def wait_for_height(self, after: int, timeout: float) -> int:
-        self._open().changes.wait_until(lambda: self.latest_height() > after, timeout)
-        return self.latest_height()
+        latest = after
+
+        def is_higher() -> bool:
+            nonlocal latest
+            latest = self.latest_height()
+            return latest > after
+
+        self._open().changes.wait_until(is_higher, timeout)
+        return latest
 
     def wait_for_pending(self, timeout: float) -> bool:
         return self._open().changes.wait_until(self._has_pending, timeout)

@@ -74,14 +74,22 @@ class ChangeWatcher:
                 self._changed.wait(min(remaining, self._poll_s))
 
     def _is_new(self) -> bool:
-        with self._asking, sqlite_errors(self._store.shown):
-            if self._connection is None:
-                self._connection = self._store.open_reader()
-                # Versions can only be compared on one connection.
-                self._version = -1
-            before = self._version
-            self._version = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            return self._version != before
+        with self._asking:
+            try:
+                version = self._data_version()
+            except (sqlite3.Error, OSError):
+                with sqlite_errors(self._store.shown):
+                    raise
+            before, self._version = self._version, version
+            return version != before
+
+    def _data_version(self) -> int:
+        if self._connection is None:
+            self._connection = self._store.open_reader()
+            # Versions can only be compared on one connection.
+            self._version = -1
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
 
     def suspend(self) -> None:
         """Close the file, and do not ask meanwhile."""
