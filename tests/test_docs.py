@@ -84,3 +84,22 @@ def test_the_readme_shows_the_speeds_that_the_docs_show() -> None:
         assert ratios.split(" | ") == [
             row[f"/ {peer}"] for peer in ("pywsgi", "Flask view", "CometBFT")
         ]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.rst")), ids=lambda page: page.stem)
+def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
+    root, text = DOCS.parent, page.read_text()
+    paths = re.findall(r"``([\w./]+/[\w.]*\w/?)``", text)
+    files = [path for path in paths if path.endswith(".py") or path.startswith("tests/")]
+    files += re.findall(r"^   (\w[\w/]*/[\w.]+\.py) ", text, re.MULTILINE)
+    files += [
+        "/".join(["benchmarks", *name.split(".")[1:]]) + (".py" if "." in name else "/")
+        for name in re.findall(r"python -m\s+(benchmarks[\w.]*\b)", text)
+    ]
+
+    missing = [
+        file
+        for file in files
+        if not ((root / file).exists() or (root / "flask_noderpc" / file).exists())
+    ]
+    assert missing == []
