@@ -1,4 +1,4 @@
-"""The pages of docs/ that tell of tables are made from them, so they can't be stale."""
+"""Pages of docs/: their tables come from the code, and the files that they name exist."""
 
 from __future__ import annotations
 
