@@ -162,9 +162,9 @@ class Connection:
 
     def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
         """Answer a request; return true if another may follow."""
-        response = WSGIResponse(self._send, head)
         environ = self._environ(head)
         body: Body = environ["wsgi.input"]
+        response = WSGIResponse(self._send, head, body)
         try:
             try:
                 self._respond(head, response, environ, raw_request)
@@ -173,7 +173,7 @@ class Connection:
         except BaseException as error:
             # Others than Exception too, as gevent.Timeout: they would end the process or leave
             # the client without a response.
-            return self._fail(error, head, response)
+            return self._fail(error, head, response, body)
         # Where the body was not read, what comes now is no request.
         return not response.close and self._has_whole_body()
 
@@ -195,7 +195,9 @@ class Connection:
         response.send_all((found.body,))
         self._store(head, response, raw_request, answer)
 
-    def _fail(self, error: BaseException, head: RequestHead, response: WSGIResponse) -> bool:
+    def _fail(
+        self, error: BaseException, head: RequestHead, response: WSGIResponse, body: Body
+    ) -> bool:
         """Send the response to an error, if none has begun; return false."""
         if isinstance(error, InvalidBody):
             status = "400 Bad Request"
@@ -207,11 +209,11 @@ class Connection:
                 log.exception("%s %.200s failed", head.method, head.path)
             status = "500 Internal Server Error"
         if not response.begun:
-            body = _ERRORS[status]
+            text = _ERRORS[status]
             fields = [("Content-Type", "text/plain"), ("Connection", "close")]
-            failed = WSGIResponse(self._send, head)
-            failed.start_response(status, [*fields, ("Content-Length", str(len(body)))])
-            failed.write(body)
+            failed = WSGIResponse(self._send, head, body)
+            failed.start_response(status, [*fields, ("Content-Length", str(len(text)))])
+            failed.write(text)
         return False
 
     def _environ(self, head: RequestHead) -> dict[str, Any]:
@@ -238,7 +240,7 @@ class Connection:
             self.server.proxy_fix(environ, lambda *_: lambda _: None)
         # Also where an upgrade is asked for: what an app would read past the body's end is
         # the next request.
-        sock = self._sock if environ.get("HTTP_EXPECT") == "100-continue" else None
+        sock = self._sock if head.expects_continue else None
         self._body = environ["wsgi.input"] = Body(self._rfile, head, sock)
         environ["wsgi.input_terminated"] = True
         return environ

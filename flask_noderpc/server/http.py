@@ -43,9 +43,20 @@ class RequestHead(NamedTuple):
     @property
     def closes(self) -> bool:
         """True if the client wants the connection closed behind the response."""
-        if self.version == "HTTP/1.1":
-            return self.first("connection").lower() == "close"
-        return self.first("connection", "close").lower() != "keep-alive"
+        options = {
+            option.strip().lower()
+            for value in self.fields.get("connection", ())
+            for option in value.split(",")
+        }
+        return "close" in options or (
+            self.version == "HTTP/1.0" and "keep-alive" not in options
+        )
+
+    @property
+    def expects_continue(self) -> bool:
+        """True if the client may wait for 100 Continue before it sends the body."""
+        # Other expectations were refused. RFC 9110, 10.1.1: HTTP/1.0 has none.
+        return self.version == "HTTP/1.1" and bool(self.first("expect"))
 
     @property
     def content_length(self) -> int | None:
@@ -191,12 +202,24 @@ class Body(BufferedReader):
         """True if the connection was read to the body's end."""
         return self._framing.is_read
 
+    @property
+    def is_awaited(self) -> bool:
+        """True if the client was not sent the ``100 Continue`` that it may wait for."""
+        return self._framing.continue_to is not None and not self.is_read
+
+    def abandon(self) -> None:
+        """Send no ``100 Continue`` any more, and do not wait for the body at the end."""
+        self._framing.continue_to = None
+        self._framing.is_broken = True
+
     def close(self) -> None:
         """Do nothing: a wrapper, as TextIOWrapper, may be closed before the body is read."""
 
     def discard(self) -> None:
         """Read the rest and leave it, unless the client is gone; raise :exc:`InvalidBody`."""
-        self._framing.continue_to = None
+        if self.is_awaited:
+            # It may never come.
+            return
         try:
             while not self._framing.is_broken and self.read1():
                 pass

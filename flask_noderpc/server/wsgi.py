@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.http import HTTP_STATUS_CODES
 
 if TYPE_CHECKING:
-    from .http import RequestHead
+    from .http import Body, RequestHead
 
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -21,11 +21,12 @@ _LARGE = 32 * 1024
 
 
 class WSGIResponse:
-    """Response to the request with ``head``; ``send`` writes bytes, and ``close`` is true if
-    the connection ends behind it."""
+    """Response to the request with ``head`` and ``body``; ``send`` writes bytes, and ``close``
+    is true if the connection ends behind it."""
 
-    def __init__(self, send: Callable[[bytes], None], head: RequestHead) -> None:
-        self._send, self._request, self.close = send, head, head.closes
+    def __init__(self, send: Callable[[bytes], None], head: RequestHead, body: Body) -> None:
+        self._send, self._request, self._body = send, head, body
+        self.close = head.closes
         self.status = ""
         self.begun = False
         """True if a part of it was sent."""
@@ -124,7 +125,12 @@ class WSGIResponse:
             headers.append(("Date", _date(int(time.time()))))
         if self._code not in _NO_BODY:
             self._add_length()
-        if version == "HTTP/1.0" and "connection" not in self._names:
+        is_awaited = self._body.is_awaited
+        if is_awaited:
+            # Go: what comes next may be the body or another request, which looks the same.
+            self._body.abandon()
+            self.close = True
+        if (is_awaited or version == "HTTP/1.0") and "connection" not in self._names:
             headers.append(("Connection", "close" if self.close else "keep-alive"))
         lines = [f"{version} {canonical_status(self.status)}"]
         lines += [f"{name}: {value}" for name, value in headers]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..helpers.raw_http import CLOSING, GET, answers, exchange, post
+from ..helpers.raw_http import CLOSING, GET, HEALTH, answers, exchange, post
 from .node_process import Node, started
 
 OLD = GET.replace(b"1.1", b"1.0")
@@ -74,3 +74,45 @@ def test_an_expectation_that_the_server_does_not_know_fails(
     request = CLOSING.replace(b"\r\n\r\n", header)
 
     assert answers(node, request + GET) == statuses
+
+
+def test_100_continue_may_be_expected_in_any_case_of_letters(node: Node) -> None:
+    request = post(
+        "Expect: 100-Continue", "Content-Length: 42", "Connection: close", body=HEALTH
+    )
+    answer = exchange(node, request)
+
+    assert answer.startswith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+    # RFC 9110, 10.1.1: an expectation in HTTP/1.0 is ignored.
+    assert exchange(node, request.replace(b"1.1", b"1.0")).startswith("HTTP/1.0 200 OK\r\n")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        post("Content-Length: 50000000"),
+        GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 42\r\n\r\n"),
+    ],
+    ids=["too large", "not read"],
+)
+def test_a_response_instead_of_100_continue_ends_the_connection(
+    node: Node, request_: bytes
+) -> None:
+    request_ = request_.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+    answer = exchange(node, request_ + GET)
+
+    assert answer.count("HTTP/1.1") == 1
+    assert "\r\nConnection: close\r\n" in answer
+
+
+@pytest.mark.parametrize(
+    "lines", [b"Connection: TE, Close", b"Connection: te\r\nConnection: close"]
+)
+def test_close_may_be_one_of_several_connection_options(node: Node, lines: bytes) -> None:
+    assert answers(node, CLOSING.replace(b"Connection: close", lines) + GET) == [200]
+
+
+def test_keep_alive_may_be_one_of_several_connection_options(node: Node) -> None:
+    kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: TE, Keep-Alive\r\n\r\n")
+
+    assert exchange(node, kept + OLD).count("HTTP/1.0 200 OK\r\n") == 2
