@@ -268,7 +268,11 @@ class Connection:
     def _send(self, data: bytes) -> None:
         before = self.phase, self.deadline, self.since
         self._await(Phase.READER, self.server.limits.write_s)
-        self._sock.sendall(data)
+        try:
+            self._sock.sendall(data)
+        except OSError as error:
+            # Those of TLS have numbers of their own.
+            raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
         # Who was answered before all was read has as long as before for the rest.
         self.phase, self.deadline, self.since = before
 

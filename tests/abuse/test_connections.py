@@ -150,6 +150,19 @@ def test_an_unfinished_tls_handshake_times_out(
         until(lambda: open_files(node) <= before + 5, "their end")
 
 
+def test_clients_over_tls_that_leave_before_their_responses_are_not_logged(
+    secure: tuple[Node, Callable[[], bool]],
+) -> None:
+    # The fixture finds no traceback in the log.
+    node, _ = secure
+    before = open_files(node)
+    context = ssl.create_default_context(cafile=str(node.log.parent / "certificate.pem"))
+    for _ in range(20):
+        with context.wrap_socket(connect(node.url()), server_hostname="127.0.0.1") as sock:
+            sock.sendall(GET.replace(b"/health", b"/openapi.json") * 20)
+    until(lambda: open_files(node) <= before, "their end")
+
+
 def test_tls_at_a_plain_port_is_answered_once(node: Node) -> None:
     context = ssl.create_default_context()
     with connect(node.url()) as sock, pytest.raises(ssl.SSLError):
