@@ -43,7 +43,7 @@ _IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
-    """Let other threads run, or other greenlets and those whose socket is ready.
+    """Yield to other threads, or to other greenlets and those whose socket is ready.
 
     gevent's ``sleep(0)`` returns before sockets are polled, up to fifty times.
     """

@@ -34,7 +34,7 @@ from .wire.dialect import Dialect
 
 
 class Mount:
-    """One place of an app where the node RPC is served."""
+    """One mount: the node RPC at one prefix of an app."""
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
         self,

@@ -20,7 +20,7 @@ MAX_PER_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class AtHeight(Params):
-    """For routes about one block."""
+    """Parameters of routes about one block."""
 
     height: int | None = param(
         Int64(), default=None, doc="Height to read; the latest when omitted."
@@ -111,7 +111,7 @@ def blockchain(ctx: Context, params: HeightRange) -> BlockList:
 
 @dataclass(frozen=True, slots=True)
 class ByHash(Params):
-    """For routes about a block by its hash."""
+    """Parameters of routes about a block by its hash."""
 
     hash: bytes = param(Hash(), default=b"", doc="Hash of the block.")
 

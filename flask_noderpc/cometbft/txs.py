@@ -83,7 +83,7 @@ def tx_answer(found: TxResult) -> ResultTx:
 
 @dataclass(frozen=True, slots=True)
 class TxParams(Params):
-    """For routes that take a transaction."""
+    """Parameters of routes that take a transaction."""
 
     tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
 

@@ -140,7 +140,7 @@ class EvmEngine(ABC):
 
 
 class Job(ABC, Generic[T_co]):
-    """Something to be done with an engine, maybe in another process."""
+    """A job for an engine, possibly in another process."""
 
     @abstractmethod
     def __call__(self, engine: EvmEngine) -> T_co:

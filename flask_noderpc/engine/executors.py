@@ -230,7 +230,7 @@ class WorkerPool:
             ticket.called.set()
 
     def _free(self) -> Executor | None:
-        """One that has nothing to do; each may have been killed meanwhile."""
+        """Return an idle executor; each may have been killed meanwhile."""
         while self.idle:
             executor = self.idle.pop()
             if executor.lives():

@@ -159,7 +159,7 @@ class Estimate(Call):
         return high
 
     def _affordable(self, world: World) -> Message:
-        """With no more gas than the sender can pay."""
+        """Return the message with no more gas than the sender can pay."""
         message = self.message
         if not message.gas_price:
             return message

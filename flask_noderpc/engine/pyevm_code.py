@@ -64,7 +64,7 @@ class Computation(PragueComputation):
 
     @property
     def precompiles(self) -> dict[Any, Any]:
-        """By address; some may have been moved."""
+        """Precompiled contracts by address; overrides may have moved some."""
         moved: dict[Any, Any] | None = self.state.precompiles  # type: ignore[attr-defined]
         return self.get_precompiles() if moved is None else moved
 

@@ -94,7 +94,7 @@ _FIELD_BYTES = 64
 
 
 def precompiles() -> dict[Address, Precompile]:
-    """By their addresses."""
+    """Return the precompiled contracts by address."""
     own = {**_PYEVM, Address(_MODEXP.to_bytes(20)): _modexp}
     return {address: _explained(address, run) for address, run in own.items()}
 

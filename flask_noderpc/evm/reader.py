@@ -49,7 +49,7 @@ _MEMO = "evm reader"
 _CACHED_BLOCKS = 128
 # Blocks of thousands of logs are large, and so a hundred of them are not cached.
 _CACHED_BYTES = 64 << 20
-# What waits is shown again and again, and finding out who signed it is dear.
+# Pending transactions are read often, and recovering their senders is slow.
 _CACHED_PENDING = 8192
 _CACHED_PENDING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
@@ -134,7 +134,7 @@ class Reader:
             return None
 
     def block(self, wanted: Height | ByHash) -> Block | None:
-        """The block that is meant; a pending one is made of what waits.
+        """Return the block; a pending one is built from the pending transactions.
 
         Raise :exc:`.errors.PrunedHistory` for one that was pruned.
         """
@@ -162,7 +162,7 @@ class Reader:
         )
 
     def waiting(self) -> list[Transaction]:
-        """The Ethereum transactions that wait for a block, oldest first."""
+        """Return the pending Ethereum transactions, oldest first."""
         small = self._backend.mempool.pending_count().total_bytes <= _SMALL_POOL
         raws = self._backend.mempool.pending(_MOST_SMALL if small else _MOST_PENDING).txs
         return [tx for raw in raws for tx in self.decoded(raw)]

@@ -66,7 +66,7 @@ def param(
 
 @dataclass(frozen=True, slots=True)
 class NoParams(Params):
-    """For routes that take none."""
+    """Parameters of routes that have none."""
 
 
 @dataclass(frozen=True, slots=True)

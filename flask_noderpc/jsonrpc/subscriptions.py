@@ -255,7 +255,7 @@ class ClientSubscriptions(Generic[K]):
         emit(subscription_opened, self._sender)
 
     def begin(self) -> None:
-        """Let all subscriptions deliver their events."""
+        """Start delivery for all subscriptions."""
         fresh = [each for each in tuple(self._subscriptions.values()) if not each.has_begun]
         for each in fresh:
             each.has_begun = True

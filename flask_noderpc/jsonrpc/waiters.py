@@ -14,7 +14,7 @@ from ..signals import emit, wait_began, wait_ended
 
 
 class Waiter:
-    """One call that waits."""
+    """A waiting call."""
 
     def __init__(self, client: str) -> None:
         self.client = client

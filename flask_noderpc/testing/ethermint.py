@@ -90,7 +90,7 @@ class EthermintDouble(Application):
         return ExecTxResult(gas_wanted=sum(each.gas for each in transactions))
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
-        """Those whose turn it is, each sender's in the order of its nonces; others wait."""
+        """Return each sender's next transactions by nonce; others stay pending."""
         known = [
             (found, tx) for tx in txs if (found := ethereum_transactions(tx, unsigned=False))
         ]
@@ -120,7 +120,7 @@ class EthermintDouble(Application):
         return self._execution(block.height, tuple(results), accounts)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Nothing can be asked here."""
+        """Refuse every query."""
         return QueryResult(log="does not exist", key=data)
 
     def account(self, address: bytes) -> Account:

@@ -57,7 +57,7 @@ class EvmNode:
         return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
-        """Let time pass for the blocks to come."""
+        """Advance the clock for later blocks."""
         self.chain.control.shift(seconds)
 
     @contextmanager

@@ -29,7 +29,7 @@ class Node:
     clock: ManualClock
 
     def produce(self, seconds: float = 1.0) -> int:
-        """Let time pass and make a block; its height."""
+        """Advance the clock and produce a block; return its height."""
         self.clock.advance(seconds)
         return self.chain.produce()
 

@@ -1,6 +1,6 @@
 """Log of calls: one line for each, with its client, method and outcome.
 
-Parameters are never in it: they may be transactions, and what somebody looks for.
+Parameters are never logged: they may be transactions or private queries.
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ class Connection:
                 self._written.notify_all()
 
     def _write_waiting(self) -> bool:
-        """Write what waits, if anything does."""
+        """Write the queued messages, if there are any."""
         anything = False
         for piece in _pieces(self._waiting()):
             anything = True

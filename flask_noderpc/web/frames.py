@@ -42,7 +42,7 @@ class SizeLimit(Extension):
         return True
 
     def offer(self) -> bool:
-        """Nothing is offered to the peer."""
+        """Offer no extension to the peer."""
         return False
 
     def frame_inbound_header(
@@ -104,7 +104,7 @@ def reserve_send_buffer(sock: socket.socket) -> None:
 
 
 def release_send_buffer(sock: socket.socket) -> None:
-    """Let the kernel take all that it can; a blocked writer is woken."""
+    """Restore the full send buffer, which wakes a blocked writer."""
     _set(sock, _UNLIMITED, _LARGE)
 
 

@@ -182,7 +182,7 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
 
 
 class _Ended(Response):
-    """Nothing: the connection was answered on its own socket, which is shut."""
+    """Response of a connection that was answered on its own socket, which is shut down."""
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:

@@ -107,7 +107,7 @@ class Mempool:
         return False
 
     def flush(self) -> None:
-        """Forget all that waits, and what was seen before."""
+        """Remove all pending transactions, and the cache of those seen before."""
         raise NotSupported("this backend has no mempool")
 
 
@@ -177,20 +177,20 @@ class Control(ABC):
 
     @abstractmethod
     def shift(self, seconds: int) -> int:
-        """Let time pass; how far the clock is ahead of the machine's by now."""
+        """Advance the clock; return how far it is ahead of the machine's."""
 
     @abstractmethod
     def set_time(self, time: int) -> int:
-        """Let it be some time; how far the clock is ahead then."""
+        """Set the clock; return how far it is ahead of the machine's."""
 
     @abstractmethod
     def set_next_time(self, time: int) -> None:
-        """Give the next block a time, and let time go on from there; raise
+        """Set the next block's time, from which the clock continues; raise
         :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
 
     @abstractmethod
     def set_step(self, seconds: int | None) -> None:
-        """Let each block be so long after the last; ``None`` goes by the clock."""
+        """Set a fixed step between blocks; ``None`` follows the clock."""
 
     @abstractmethod
     def set_interval(self, seconds: float | None) -> None:
@@ -211,15 +211,15 @@ class Control(ABC):
 
     @abstractmethod
     def set_base_fee(self, fee: int) -> None:
-        """Give the block after the next a base fee; the next is made for it, and empty."""
+        """Set the base fee of the block after the next; the next one is empty, to set it."""
 
     @abstractmethod
     def set_coinbase(self, address: bytes) -> None:
-        """Let an account have the tips of later blocks, in the same way."""
+        """Set the recipient of the tips of later blocks, in the same way."""
 
     @abstractmethod
     def set_gas_limit(self, limit: int) -> None:
-        """Let later blocks have a gas limit, in the same way."""
+        """Set the gas limit of later blocks, in the same way."""
 
     @abstractmethod
     def load_state(self, dump: bytes) -> None:
@@ -227,7 +227,7 @@ class Control(ABC):
 
     @abstractmethod
     def drop(self, txs: tuple[bytes, ...]) -> None:
-        """Forget waiting transactions."""
+        """Remove pending transactions."""
 
 
 def no_control() -> NotSupported:

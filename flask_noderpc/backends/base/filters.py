@@ -44,7 +44,7 @@ class Filters(ABC):
 
     @abstractmethod
     def drop(self, filter_id: str) -> bool:
-        """Forget a filter; whether it was there."""
+        """Remove a filter; return true if it existed."""
 
 
 class MemoryFilters(Filters):

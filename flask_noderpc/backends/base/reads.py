@@ -82,7 +82,7 @@ class ChainReads(ABC):
         return None
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        """Give all reads of this thread one snapshot, where the store can; yield its version.
+        """Let all reads of this thread use one snapshot, if possible; yield its version.
         Hold it briefly; :meth:`version` still returns the current version."""
         return nullcontext(self.version())
 

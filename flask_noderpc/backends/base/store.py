@@ -141,12 +141,12 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
-        """Forget the blocks above a height; ``changes`` undo what they wrote into the
+        """Remove the blocks above a height; ``changes`` undo what they wrote into the
         application's state. Raise :exc:`~flask_noderpc.errors.LeaseLost`."""
 
     @abstractmethod
     def prune_some(self, base: int) -> int:
-        """Forget a few of the oldest blocks below a height, and never the latest; how many.
+        """Remove a few of the oldest blocks below a height, never the latest; return how many.
 
         Bounded, so that other writers wait briefly.
         """
@@ -169,7 +169,7 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def drop_pending(self, txs: Sequence[bytes]) -> None:
-        """Forget waiting transactions, so that they may be sent again."""
+        """Remove pending transactions, so that they may be sent again."""
 
     @abstractmethod
     def wait_for_pending(self, timeout: float) -> bool:
@@ -186,7 +186,7 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def release_lease(self, lease: Lease, last_error: str = "") -> None:
-        """Give the lease back; ``last_error`` is why no block could be made."""
+        """Release the lease; ``last_error`` is the reason why no block could be produced."""
 
     @abstractmethod
     def lease_state(self) -> LeaseState:

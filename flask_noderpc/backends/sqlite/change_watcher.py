@@ -101,7 +101,7 @@ class ChangeWatcher:
         self._asking.release()
 
     def close(self) -> None:
-        """Close the file; it is opened again when somebody waits."""
+        """Close the file; the next wait opens it again."""
         with self._asking:
             self._close()
 

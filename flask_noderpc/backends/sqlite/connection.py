@@ -335,7 +335,7 @@ class Readers:
 
     @contextmanager
     def shared_read_view(self) -> Iterator[ChainVersion | None]:
-        """Give every query of this thread one snapshot; yield the chain's version in it."""
+        """Let every query of this thread use one snapshot; yield the chain's version in it."""
         around = self._read_view()
         # A batch begins with it: to nest the contexts takes longer than to read.
         with sqlite_errors(self._store.shown):
@@ -377,7 +377,7 @@ class Readers:
         return quiet
 
     def resume(self) -> None:
-        """Let reads begin again."""
+        """Resume reads."""
         with self._gate:
             self._suspended = False
             self._gate.notify_all()

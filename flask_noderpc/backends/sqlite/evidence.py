@@ -73,7 +73,7 @@ def waits(connection: Connection) -> bool:
 
 
 def add(connection: Connection, piece: Evidence) -> None:
-    """Let checked evidence wait, unless another process was first."""
+    """Add verified evidence, unless another process was first."""
     own = evidence_hash_of(piece)
     if is_known(connection, own):
         return
@@ -90,7 +90,7 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
     """Return pending evidence that fits a block, earliest offences first."""
-    # Sizes first: what waits may be a gigabyte, of which a block takes one thousandth.
+    # Sizes first: pending evidence may be a gigabyte, of which a block takes one thousandth.
     found = connection.execute(
         "SELECT hash, size FROM pending_evidence ORDER BY height, hash"
     ).fetchall()
@@ -108,7 +108,7 @@ def _waiting(connection: Connection, own: bytes) -> Evidence:
 
 
 def settle(connection: Connection, blocks: Sequence[Block]) -> None:
-    """Forget waiting evidence that is now in a block, or too old or too large for one."""
+    """Remove pending evidence that is now in a block, or too old or too large for one."""
     connection.executemany(
         "DELETE FROM pending_evidence WHERE hash = ?",
         ((evidence_hash_of(piece),) for block in blocks for piece in block.evidence),

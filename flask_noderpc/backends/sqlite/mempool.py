@@ -126,7 +126,7 @@ def add(
     *,
     replaces: bool = True,
 ) -> None:
-    """Let a checked transaction wait; raise as :func:`refuse_unfit` does.
+    """Add a checked transaction; raise as :func:`refuse_unfit` does.
 
     With ``replaces`` it replaces a transaction of the same sender and nonce if it pays enough
     more.
@@ -236,7 +236,7 @@ def _over(value: int, limit: int) -> bool:
 
 
 def drop_unfit(connection: Connection) -> None:
-    """Forget what the block limits, which have just changed, no longer let into a block."""
+    """Remove transactions that no longer fit the block limits, which have just changed."""
     max_bytes, max_gas = state.block_limits(connection)
     found = connection.execute("SELECT tx, gas_wanted FROM mempool")
     drop(
@@ -276,13 +276,13 @@ def latest(connection: Connection) -> int:
 
 
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
-    """Forget transactions, so that they may be sent again."""
+    """Remove transactions, so that they may be sent again."""
     gone = [(tx_hash(tx),) for tx in txs]
     connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
     connection.executemany("DELETE FROM tx_cache WHERE hash = ?", gone)
 
 
 def flush(connection: Connection) -> None:
-    """Forget all transactions, so that they may be sent again."""
+    """Remove all transactions, so that they may be sent again."""
     connection.execute("DELETE FROM mempool")
     connection.execute("DELETE FROM tx_cache")

@@ -28,7 +28,7 @@ class OpenFiles(Protocol):
         """Close everything, and let nothing begin."""
 
     def resume(self) -> None:
-        """Let reads and writes begin again."""
+        """Resume reads and writes."""
 
 
 _one_at_a_time = threading.Lock()
@@ -94,7 +94,7 @@ class ProcessHandles:
         self.quiet = self.readers.suspend(_FORK_PATIENCE_S) and searched
 
     def resume(self) -> None:
-        """Let reads and writes begin again; they open what they need."""
+        """Resume reads and writes, which open what they need."""
         self.readers.resume()
         self.search_pool.resume()
         self.changes.resume()

@@ -27,7 +27,7 @@ _BELOW = (
 
 
 def prune_some(at: Connection, base: int) -> int:
-    """Forget a few blocks below a height, the oldest first; how many.
+    """Remove a few blocks below a height, the oldest first; return how many.
 
     The last block stays, whatever the height.
     """
@@ -63,7 +63,7 @@ def _oldest(at: Connection, base: int) -> list[int]:
 
 
 def _forget_sets(at: Connection, below: int) -> None:
-    """Forget the validators of the heights below one.
+    """Remove the validators of the heights below one.
 
     Those whom the evidence in a block accuses are looked up where they offended.
     """
@@ -82,7 +82,7 @@ def _forget_sets(at: Connection, below: int) -> None:
 
 
 def _forget_params(at: Connection, base: int) -> None:
-    """Forget the parameters that held before a height, except those of the genesis: block 0
+    """Remove the parameters that held before a height, except those of the genesis: block 0
     of the EVM layer is made with them."""
     at.execute(
         "DELETE FROM consensus_params"
@@ -108,7 +108,7 @@ _BEYOND = (
 
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
-    """Forget the blocks above a height; ``changes`` undo what they wrote into the state."""
+    """Remove the blocks above a height; ``changes`` undo what they wrote into the state."""
     _refuse_pruned(at, height)
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE height > ?)", (height,)

@@ -61,7 +61,7 @@ class SearchPool:
         return True
 
     def resume(self) -> None:
-        """Let searches begin again."""
+        """Resume searches."""
         while self._suspended:
             self._queue.release(self._suspended.pop())
 
@@ -99,7 +99,7 @@ class _ThreadQueue:
         return ticket.thread
 
     def release(self, thread: _SearchThread) -> None:
-        """Hand a thread to the search that has waited longest."""
+        """Give a thread to the search that has waited longest."""
         with self._lock:
             if self._waiting:
                 ticket = self._waiting.popleft()
@@ -109,13 +109,13 @@ class _ThreadQueue:
                 self._idle.append(thread)
 
     def idle(self) -> tuple[_SearchThread, ...]:
-        """Those that nobody uses."""
+        """Idle threads."""
         with self._lock:
             return tuple(self._idle)
 
 
 class _Ticket:
-    """One who waits, and what it is given."""
+    """A waiting search, and the thread that it gets."""
 
     def __init__(self) -> None:
         self.ready = threading.Event()

@@ -219,7 +219,7 @@ class Writer:
             connection.close()
 
     def close(self) -> None:
-        """Finish what waits, and close the file."""
+        """Finish the queued writes, and close the file."""
         if self._waiting:
             self._thread.run(self._drain)
         connection, self._connection = self._connection, None

@@ -62,7 +62,7 @@ class TracerConfig(ABC):
 
     @abstractmethod
     def recorder(self, output_limit: OutputLimit) -> Recorder:
-        """One for a single message."""
+        """Return a recorder for one message."""
 
 
 class Deadline(Tracer):

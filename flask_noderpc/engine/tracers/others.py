@@ -44,7 +44,7 @@ class _FourByte(Recorder):
 
 @dataclass(frozen=True, slots=True)
 class Noop(TracerConfig):
-    """Nothing."""
+    """``noopTracer``."""
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _Noop()
@@ -52,13 +52,13 @@ class Noop(TracerConfig):
 
 class _Noop(Recorder):
     def result(self, outcome: Outcome) -> Any:
-        """Nothing."""
+        """Return an empty object."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Mux(TracerConfig):
-    """Several at once, by their names."""
+    """``muxTracer``: several tracers by their names."""
 
     tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
 

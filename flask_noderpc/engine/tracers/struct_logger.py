@@ -69,7 +69,7 @@ class _StructLogger(Recorder):
         self._open = log
 
     def _add_storage(self, log: dict[str, Any], step: Step, stack: list[int]) -> None:
-        """All that the contract has touched of its storage so far."""
+        """Add the slots that the contract has accessed so far."""
         address = step.frame.to
         touched = self._touched.setdefault(address, {})
         if step.op == base.SLOAD and stack:
@@ -106,7 +106,7 @@ class _StructLogger(Recorder):
             self._logs.append(jsoncodec.Raw(written))
 
     def result(self, outcome: Outcome) -> Any:
-        """All steps, and what came of them."""
+        """Return all steps, and the outcome."""
         self._flush()
         returned = b"" if outcome.error and not outcome.reverted else outcome.output
         self._output_limit.take(2 * len(returned))

@@ -191,7 +191,7 @@ class Members:
         self._names = {name.lower(): name for name in names}
 
     def of(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Those that are known, by their own names."""
+        """Return the known members, by their canonical names."""
         return {
             self._names[name]: each
             for key, each in value.items()

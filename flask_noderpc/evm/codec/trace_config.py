@@ -67,7 +67,7 @@ class Config(ParamField):
 
 
 class CallConfig(ParamField):
-    """The options of a call's trace, and what is to be otherwise for it."""
+    """Options of a call's trace, with overrides of state and block."""
 
     json_type = "object"
 

@@ -105,7 +105,7 @@ class Reset(Params):
 
 @dataclass(frozen=True, slots=True)
 class SecondsParams(Params):
-    """For methods about a time."""
+    """Parameters of methods about a time."""
 
     seconds: int = param(Number(), doc="Seconds.")
 

@@ -56,11 +56,11 @@ class Wallet:
         return self._keys[address]
 
     def impersonate(self, address: bytes) -> None:
-        """Let transactions be sent in this name."""
+        """Let transactions be sent from this account without its key."""
         self._names.add(address)
 
     def stop_impersonating(self, address: bytes) -> None:
-        """Let no more be sent in this name."""
+        """Stop the impersonation of this account."""
         self._names.discard(address)
 
     def check(self, sender: bytes) -> None:
@@ -195,7 +195,7 @@ def sign_typed_data(ctx: Context, params: Typed) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Name(Params):
-    """For methods about who is impersonated."""
+    """Parameters of methods about an impersonated account."""
 
     address: bytes = param(Address(), doc="Address of the account.")
 

@@ -52,7 +52,7 @@ def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BlockNumberParams(Params):
-    """For methods that take a block's height as a plain number."""
+    """Parameters of methods that take a block's height as a plain number."""
 
     height: int = param(Uint64(), doc="Height of the block.")
 

@@ -56,7 +56,7 @@ def _at_once(ctx: Context) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FillParams(Params):
-    """For methods that make a transaction."""
+    """Parameters of methods that fill in a transaction."""
 
     args: CallArgs = param(TransactionObject(), doc="Transaction to fill in.")
 
@@ -162,7 +162,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> bytes:
-    """Hand a transaction to the mempool by a way of its own; its Ethereum hash.
+    """Add a transaction to the mempool by a given function; return its Ethereum hash.
 
     Raise :exc:`~flask_noderpc.errors.PlaceTaken` where ``submit`` does.
     """

@@ -136,7 +136,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     wanted = params.payload
     if not wanted.blocks:
         raise EvmError("empty input", code=_INVALID)
-    # What waits has changed nothing yet.
+    # Pending transactions have not changed the state yet.
     place = Tag.LATEST if params.block is Tag.PENDING else params.block
     base, root = header_and_root(ctx, place)
     settings = ctx.settings

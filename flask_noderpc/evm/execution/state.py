@@ -44,7 +44,7 @@ def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
 
 
 def root_of(ctx: Context, wanted: Height | ByHash) -> bytes:
-    """The root of the state after a block; what waits has changed nothing yet."""
+    """Return the state root after a block; pending transactions are not applied."""
     evm = machine(ctx)
     if isinstance(wanted, ByHash):
         return _root_at(evm, block_of(ctx, wanted).header.number)
@@ -67,7 +67,7 @@ def _root_at(evm: EvmState, height: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AccountParams(Params):
-    """For methods about an account at a block."""
+    """Parameters of methods about an account at a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     block: Height | ByHash = param(
@@ -293,7 +293,7 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UnreadParams(Params):
-    """As many parameters as any such method has."""
+    """Ignored parameters, as many as any such method has."""
 
     first: Any = param(Anything(), default=None, doc="Ignored.")
     second: Any = param(Anything(), default=None, doc="Ignored.")

@@ -15,7 +15,7 @@ from ..reader import SearchBudget, reader
 
 @dataclass(frozen=True, slots=True)
 class AtNumberParams(Params):
-    """For methods about a block by its number."""
+    """Parameters of methods about a block by its number."""
 
     block: Height = param(BlockNumber(), doc="Height or tag of the block.")
 
@@ -31,7 +31,7 @@ class BlockByNumberParams(AtNumberParams):
 
 @dataclass(frozen=True, slots=True)
 class BlockHashParams(Params):
-    """For methods about a block by its hash."""
+    """Parameters of methods about a block by its hash."""
 
     hash: bytes = param(Hash(), doc="Hash of the block.")
 
@@ -47,21 +47,21 @@ class BlockByHashParams(BlockHashParams):
 
 @dataclass(frozen=True, slots=True)
 class BlockParams(Params):
-    """For methods about a block by whatever names it."""
+    """Parameters of methods about a block by number, tag or hash."""
 
     block: Height | ByHash = param(BlockId(), doc="Height, tag or hash of the block.")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberAndIndexParams(AtNumberParams):
-    """For methods about something in a block."""
+    """Parameters of methods about an index in a block."""
 
     index: int = param(Index(), doc="Index in the block, counted from 0.")
 
 
 @dataclass(frozen=True, slots=True)
 class HashAndIndexParams(BlockHashParams):
-    """For methods about something in a block."""
+    """Parameters of methods about an index in a block."""
 
     index: int = param(Index(), doc="Index in the block, counted from 0.")
 
@@ -143,7 +143,7 @@ _MOST_PENDING = 100
 
 @dataclass(frozen=True, slots=True)
 class TransactionParams(Params):
-    """For methods about a transaction by its hash."""
+    """Parameters of methods about a transaction by its hash."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 

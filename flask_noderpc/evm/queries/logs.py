@@ -32,7 +32,7 @@ def get_logs(ctx: Context, params: LogFilterParams) -> tuple[Log, ...]:
 
 
 def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
-    """All logs of a filter; raise where there are more than one answer may have."""
+    """Return all logs of a filter; raise if there are more than the limit."""
     chain = reader(ctx)
     if wanted.block_hash is not None:
         block = chain.by_hash(wanted.block_hash)

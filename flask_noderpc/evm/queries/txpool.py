@@ -56,7 +56,7 @@ _Senders = dict[bytes, list[PlacedTransaction]]
 
 
 def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
-    """Those that can come next, one after the other, and those behind a gap."""
+    """Return the transactions that can be next, in order, and those behind a nonce gap."""
     next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
     for tx in reader(ctx).waiting():

@@ -43,18 +43,18 @@ class EncodedBlock:
         self._receipts: dict[int, bytes] = {}
 
     def head(self) -> bytes:
-        """Its header."""
+        """Return its encoded header."""
         self._head = self._head or self._encode(HeadView(self.block.header))
         return self._head
 
     def log(self, log: Log) -> bytes:
-        """One of its logs."""
+        """Return one of its logs, encoded."""
         if log.index not in self._logs:
             self._logs[log.index] = self._encode(log)
         return self._logs[log.index]
 
     def receipt(self, receipt: Receipt) -> bytes:
-        """One of its receipts."""
+        """Return one of its receipts, encoded."""
         index = receipt.place.index
         if index not in self._receipts:
             self._receipts[index] = self._encode(receipt)
@@ -89,7 +89,7 @@ class Logs(BlockTopic):
     last: int | None = None
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Those of the logs that are wanted."""
+        """Return the logs that match."""
         header, wanted = encoded.block.header, self.wanted
         if header.number < self.first or (self.last is not None and header.number > self.last):
             return
@@ -120,7 +120,7 @@ class Syncing(BlockTopic):
     """Sync state of the node: sent at once, and when it changes."""
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Nothing: it is the node that is asked."""
+        """Return nothing: the state is read from the node."""
         return iter(())
 
 
@@ -169,7 +169,8 @@ class LogsSubscriptionParams(SubscriptionParams):
     filter: LogFilter = param(FilterObject(), doc="Addresses, topics, and blocks.")
 
     def topic(self) -> Topic:
-        """By the filter; raise :exc:`~flask_noderpc.errors.InvalidParams` for a past range."""
+        """Return the filter's topic; raise :exc:`~flask_noderpc.errors.InvalidParams` for a
+        past range."""
         return Logs(self.filter, *_heights(self.filter))
 
 
@@ -184,7 +185,7 @@ class ReceiptsSubscriptionParams(SubscriptionParams):
     )
 
     def topic(self) -> Topic:
-        """By the transactions."""
+        """Return the topic of these transactions."""
         return Receipts(self.hashes)
 
 

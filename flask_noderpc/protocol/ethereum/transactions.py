@@ -106,7 +106,7 @@ def has_blobs(body: bytes) -> bool:
 
 
 def _refuse_beyond_words(values: dict[str, Any]) -> None:
-    """Nothing in the EVM has more than 256 bits; geth refuses such numbers later."""
+    """Refuse numbers of more than 256 bits; geth refuses them later."""
     for name, value in values.items():
         if isinstance(value, int) and value.bit_length() > 8 * WORD:
             raise InvalidTransaction(f"{name} has more than 256 bits")
