@@ -60,7 +60,7 @@ class FairLimit(Generic[E]):
         return evicted
 
     def release(self, entry: E) -> None:
-        """Remove an entry, if it is there."""
+        """Remove an entry, if it exists."""
         client = self._owners.pop(entry, None)
         if client is not None:
             self._owned[client] -= 1

@@ -111,7 +111,7 @@ class World(ABC):
 
     @abstractmethod
     def patch(self, overrides: Overrides) -> None:
-        """Change accounts by hand."""
+        """Set accounts to given values, without a transaction."""
 
     @abstractmethod
     def run(

@@ -28,7 +28,7 @@ from .tracers.prestate import AccessListTracer
 
 @dataclass(frozen=True, slots=True)
 class Patch(Job[StateChange]):
-    """Change accounts by hand, as a genesis does."""
+    """Set accounts to given values, as a genesis does."""
 
     root: bytes
     overrides: Overrides

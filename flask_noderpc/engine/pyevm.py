@@ -273,7 +273,7 @@ class _PyEvmWorld(World):
         )
 
     def _ancestors(self, environment: Environment) -> Iterator[Hash32]:
-        """The hashes of the blocks before one, the nearest first; read as they are asked."""
+        """Yield the hashes of the blocks before one, nearest first, read on demand."""
         number, simulated = environment.number, environment.hashes
         for height in range(number - 1, max(-1, number - 1 - _ANCESTORS), -1):
             found = simulated.get(height) or self._records.block_hash(height)

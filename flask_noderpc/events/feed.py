@@ -28,7 +28,7 @@ class Source(Protocol):
         """Return the cursor of the newest item."""
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Deliver the next items if any arrive in time, and return the new cursor."""
+        """Deliver the next items that arrive before the timeout; return the new cursor."""
 
 
 class HeightSource:

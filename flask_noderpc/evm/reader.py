@@ -97,7 +97,7 @@ class Reader:
         return self._genesis
 
     def height(self, wanted: Height) -> int:
-        """The height that is meant; that of the latest block for a pending one."""
+        """Return the height; that of the latest block for a pending one."""
         match wanted:
             case int():
                 return wanted

@@ -95,7 +95,7 @@ class RouteTable(tuple[Route[Any], ...]):
     __slots__ = ()
 
     def __new__(cls, routes: Iterable[Route[Any]]) -> RouteTable:
-        """Build a table; raise :exc:`ConfigurationError` for a name that is there twice."""
+        """Build a table; raise :exc:`ConfigurationError` for a name that occurs twice."""
         table = super().__new__(cls, routes)
         seen: set[str] = set()
         for route in table:

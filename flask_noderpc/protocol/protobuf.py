@@ -114,7 +114,7 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 class Message:
-    """A message whose fields are asked for by number; the last of several counts."""
+    """A message with fields by number; the last of several counts."""
 
     __slots__ = ("_values",)
 

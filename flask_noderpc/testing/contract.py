@@ -195,7 +195,7 @@ class ChainBackendContract(ABC):
             assert backend.latest_height() == latest
 
     def test_a_wait_ends_at_once_when_there_is_news(self, backend: ChainBackend) -> None:
-        """Waiting for a height that is there does not wait."""
+        """Waiting for an existing height returns at once."""
         latest = backend.latest_height()
         assert backend.wait_for_height(latest - 1, timeout=60) == latest
 

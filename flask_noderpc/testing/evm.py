@@ -40,7 +40,7 @@ ACCOUNTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class EvmNode:
-    """A running node: where Ethereum's clients find it, and its chain to drive by hand."""
+    """A running node: its URLs for Ethereum clients, and control of its chain."""
 
     url: str
     """For Ethereum's clients."""
@@ -72,7 +72,7 @@ class EvmNode:
 
 @contextmanager
 def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
-    """A node that makes a block as soon as a transaction waits.
+    """Run a node that mines each transaction at once.
 
     ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
     give blocks a pace.

@@ -22,7 +22,7 @@ from ..extension import NodeRPC, hang_up
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A running node: its address, and its chain to drive by hand."""
+    """A running node: its URL, and control of its chain."""
 
     url: str
     chain: EmbeddedChain
@@ -52,7 +52,7 @@ def serve(app: Flask, port: int = 0) -> Iterator[str]:
 
 @contextmanager
 def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
-    """A node with a manual clock and no producer thread: blocks are made by hand.
+    """Run a node with a manual clock and no producer thread: the test produces blocks.
 
     ``settings`` are those of the mount, such as ``dialect``.
     """

@@ -34,7 +34,7 @@ def noderpc_node(noderpc_settings: dict[str, Any]) -> Iterator[Node]:
 
 @pytest.fixture
 def noderpc_chain(noderpc_node: Node) -> EmbeddedChain:
-    """The chain of this test's node; ``produce()`` makes a block."""
+    """The chain of this test's node; ``produce()`` produces a block."""
     return noderpc_node.chain
 
 

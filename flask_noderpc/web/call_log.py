@@ -13,7 +13,7 @@ log = logging.getLogger("flask_noderpc.calls")
 
 
 def log_call(*, method: str, seconds: float, outcome: int, transport: str) -> None:
-    """Log what :data:`~flask_noderpc.signals.rpc_called` says of a call."""
+    """Log a call with the values of :data:`~flask_noderpc.signals.rpc_called`."""
     record = {
         "method": method,
         "outcome": outcome,

@@ -130,7 +130,7 @@ def index_page(
     left_out: tuple[str, ...],
     trouble: str = "",
 ) -> str:
-    """The page; ``trouble`` says why there is no backend to take examples from."""
+    """Return the page; ``trouble`` is the reason why there is no backend for examples."""
     examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
     return render_template("noderpc/index.html", links=links, trouble=trouble)

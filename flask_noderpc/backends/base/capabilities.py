@@ -160,7 +160,7 @@ class Control(ABC):
 
     @abstractmethod
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
-        """Make blocks now, the first at a time, the others ``step`` apart; the last height."""
+        """Produce blocks ``step`` apart, the first at ``time``; return the last height."""
 
     @abstractmethod
     def snapshot(self) -> int:

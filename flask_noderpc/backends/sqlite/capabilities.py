@@ -120,7 +120,7 @@ def _terms(wanted: LogSearch) -> list[_Term]:
 def _rarest_first(
     at: Connection, terms: Sequence[_Term], between: tuple[int, int]
 ) -> tuple[int, _Term, Sequence[_Term]]:
-    """The demand with the fewest hits, how many these are, and the others."""
+    """Return the number of hits of the rarest term, that term, and the others."""
     most = _FIRST_COUNT
     counts = [0]
     while len(terms) > 1:

@@ -172,7 +172,7 @@ class Store(Location):
         return connection
 
     def open_writer(self) -> Connection:
-        """The connection that writes; the tables are there when it returns."""
+        """Return a write connection to a store with all tables."""
         if not self.read_only:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(self.file)
@@ -213,8 +213,7 @@ class Store(Location):
                 draft.unlink(missing_ok=True)
 
     def _snapshot_reader(self) -> Reader:
-        """A reader of what is there now: of another a copy begins anew whenever somebody
-        writes."""
+        """Return a reader of one snapshot: without it each write would restart a backup."""
         with sqlite_errors(self.shown):
             reader = self.open_reader()
             try:

@@ -73,7 +73,7 @@ class SearchPool:
 
 
 class _ThreadQueue:
-    """Hands the search_pool on in the order in which they were asked for.
+    """Queue of searches for free threads, first come, first served.
 
     ``queue.Queue`` would let the last user of a thread take it again before those that wait.
     """
@@ -85,7 +85,7 @@ class _ThreadQueue:
         self._lock = threading.Lock()
 
     def acquire(self, timeout: float) -> _SearchThread | None:
-        """A thread; ``None`` when there is none in time."""
+        """Return a thread; ``None`` after the timeout."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()

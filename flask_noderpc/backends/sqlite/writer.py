@@ -121,7 +121,7 @@ class Write(Generic[T]):
         self._begun: PendingResult[None] | None = None
 
     def is_done(self, seconds: float) -> bool:
-        """Return true as soon as it is on disk or never will be, or false so long on."""
+        """Return true when it is on disk or has failed, false after the timeout."""
         if not self._job.is_done:
             self._wait(seconds)
         return self._job.is_done

@@ -172,7 +172,7 @@ def _words(slots: dict[int, int]) -> dict[str, str]:
 
 
 class AccessListTracer(Tracer):
-    """Gathers what is touched; ``excluded`` are there anyway, but for their slots."""
+    """Collects accessed accounts and slots; of ``excluded`` accounts only the slots."""
 
     def __init__(self, excluded: frozenset[bytes], known: Iterable[AccessListEntry]) -> None:
         self._excluded = excluded

@@ -163,7 +163,7 @@ def _height_text(height: Height) -> str:
 
 
 def criteria_of(text: str) -> LogFilter:
-    """The filter that a text says."""
+    """Return the filter of its stored JSON."""
     return FilterObject().from_json(jsoncodec.decode(text))
 
 

@@ -34,7 +34,7 @@ def machine(ctx: Context) -> EvmState:
 
 
 def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
-    """The block that is meant; raise :exc:`.errors.EvmError` for none."""
+    """Return the block; raise :exc:`.errors.EvmError` if it does not exist."""
     found = reader(ctx).block(wanted)
     if found is None:
         # geth: eth/api_backend.go.
@@ -192,7 +192,7 @@ def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
 
 
 class StorageKeys(ParamField):
-    """Storage slots, each written as it was asked for."""
+    """Storage slots, each echoed as the client wrote it."""
 
     json_type = "array"
 

@@ -68,7 +68,7 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
 
 
 def _page(ctx: Context, wanted: LogFilter, span: range, cursor: int) -> Changes:
-    """Logs until there are enough, and how far that is."""
+    """Return logs up to the limit, and the cursor behind them."""
     found: list[Log] = []
     delivered = cursor
     try:

@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """A log without its numbers, and the transaction that it says it is of."""
+    """A log without its indexes, and the transaction hash that it names."""
 
     address: bytes
     topics: tuple[bytes, ...]
