@@ -13,9 +13,13 @@ from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.ethereum.blocks import ethereum_block
 from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
 from flask_noderpc.protocol.ethereum.trie import ordered_root
-from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    log_calldata,
+    log_contract,
+)
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer
 

@@ -15,7 +15,7 @@ from .dev import signing
 from .dev.routes import DEV_ROUTES
 from .execution import calls, debug, sending, simulate, state
 from .execution.state import UnreadParams, needs_state
-from .queries import blocks, fees, logs, node, txpool
+from .queries import blocks, fees, logs, node
 from .subscriptions import filters
 
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
@@ -228,10 +228,10 @@ _STATE = (
 )
 
 _TXPOOL = (
-    Route("txpool_status", txpool.status, NoParams, dict),
-    Route("txpool_content", txpool.content, NoParams, dict),
-    Route("txpool_contentFrom", txpool.content_from, txpool.SenderParams, dict),
-    Route("txpool_inspect", txpool.inspect, NoParams, dict),
+    Route("txpool_status", node.status, NoParams, dict),
+    Route("txpool_content", node.content, NoParams, dict),
+    Route("txpool_contentFrom", node.content_from, node.SenderParams, dict),
+    Route("txpool_inspect", node.inspect, NoParams, dict),
 )
 
 _DEBUG = (

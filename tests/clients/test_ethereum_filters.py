@@ -16,7 +16,7 @@ from web3.exceptions import Web3RPCError
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import EmittedLog
 from flask_noderpc.testing.node import app_for, serve
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
 from tests.helpers.until import PATIENCE

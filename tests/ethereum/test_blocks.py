@@ -22,9 +22,8 @@ from flask_noderpc.protocol.ethereum.consensus import encode_header
 from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.protocol.ethereum.trie import EMPTY_ROOT, ordered_root
-from flask_noderpc.testing.calls import EmittedLog
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import BASE_FEE, EthermintDouble
+from flask_noderpc.testing.ethermint import BASE_FEE, EmittedLog, EthermintDouble
 
 from .signing import OTHER, sample, transfer
 from .test_execution import TOPIC, emitting

@@ -17,9 +17,15 @@ from flask_noderpc.domain.genesis import ConsensusParams
 from flask_noderpc.protocol.ethereum.blocks import ethereum_block
 from flask_noderpc.protocol.ethereum.ethermint import Layout
 from flask_noderpc.protocol.ethereum.execution import created_address
-from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker, DictState
-from flask_noderpc.testing.ethermint import FUNDS, EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    FUNDS,
+    EmittedLog,
+    EthermintDouble,
+    failing_contract,
+    log_calldata,
+    log_contract,
+)
 
 from .cosmos_txs import cosmos_evm_message, ethermint_message, wrapped
 from .signing import OTHER, TO, sample, sender, transfer

@@ -19,7 +19,7 @@ from flask_noderpc.protocol.ethereum.ethermint import Layout, event, tx_events
 from flask_noderpc.protocol.ethereum.execution import created_address, receipts
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
-from flask_noderpc.testing.calls import (
+from flask_noderpc.testing.ethermint import (
     EmittedLog,
     failing_contract,
     log_calldata,

@@ -6,8 +6,12 @@ from pathlib import Path
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
-from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    log_calldata,
+    log_contract,
+)
 from tests.ethereum.signing import CHAIN_ID, TO, signed
 
 CONTRACT = log_contract(1)

@@ -21,9 +21,14 @@ from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
 from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.protocol.ethereum.execution import transaction_hashes
-from flask_noderpc.testing.calls import EmittedLog, failing_contract, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    failing_contract,
+    log_calldata,
+    log_contract,
+)
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer

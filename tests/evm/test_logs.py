@@ -17,9 +17,13 @@ from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.protocol.ethereum.crypto import to_checksum
 from flask_noderpc.testing import SampleChain
-from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    log_calldata,
+    log_contract,
+)
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 

@@ -15,7 +15,7 @@ from flask_noderpc.evm.subscriptions import session as evm_hub
 from flask_noderpc.extension import mounts
 from flask_noderpc.jsonrpc.context import ANONYMOUS
 from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import EmittedLog
 from flask_noderpc.testing.node import app_for
 from tests.helpers.websocket import WebSocketClient
 

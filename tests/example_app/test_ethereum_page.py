@@ -12,8 +12,12 @@ import pytest
 from example_app import create_app
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.extension import NodeRPC, mounts
-from flask_noderpc.testing.calls import EmittedLog, log_calldata, log_contract
-from flask_noderpc.testing.ethermint import EthermintDouble
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    log_calldata,
+    log_contract,
+)
 from flask_noderpc.testing.node import serve
 
 from ..ethereum.signing import sender, transfer

@@ -14,7 +14,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.calls import EmittedLog
+from flask_noderpc.testing.ethermint import EmittedLog
 
 from ..evm.chain import TOPIC_A, emitting, ethereum_chain
 from ..helpers.until import PATIENCE

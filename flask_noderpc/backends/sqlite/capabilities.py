@@ -19,7 +19,7 @@ from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
 from ..base.reads import ChainReads, SearchedChain
 from . import evidence
 from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
-from .process_handles import ProcessHandles
+from .opened_store import ProcessHandles
 
 
 class SQLiteEvidencePool(EvidencePool):

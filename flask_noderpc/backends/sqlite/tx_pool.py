@@ -12,7 +12,7 @@ from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
 from ..base.capabilities import Mempool, MempoolLimits, Submission
 from . import mempool
-from .process_handles import ProcessHandles
+from .opened_store import ProcessHandles
 
 
 class SQLiteMempool(Mempool):
