@@ -87,7 +87,6 @@ class Connection:
         self._sock, self._address = sock, address
         self._bytes = InTurns(sock.makefile("rb", 0))
         self._rfile = BufferedReader(self._bytes)
-        self._body: Body | None = None
         self.client = client_of(address)
         self.greenlet = gevent.getcurrent()
         self.deadline = inf
@@ -175,7 +174,7 @@ class Connection:
             # the client without a response.
             return self._fail(error, head, response, body)
         # Where the body was not read, what comes now is no request.
-        return not response.close and self._has_whole_body()
+        return not response.close and body.is_read
 
     def _respond(
         self,
@@ -241,7 +240,7 @@ class Connection:
         # Also where an upgrade is asked for: what an app would read past the body's end is
         # the next request.
         sock = self._sock if head.expects_continue else None
-        self._body = environ["wsgi.input"] = Body(self._rfile, head, sock)
+        environ["wsgi.input"] = Body(self._rfile, head, sock)
         environ["wsgi.input_terminated"] = True
         return environ
 
@@ -293,12 +292,9 @@ class Connection:
     def _is_awaited(self) -> bool:
         """True if the server waits for the client."""
         if self.phase is Phase.BODY:
-            return not self._has_whole_body()
+            # Only while it is read: an application may leave it for later.
+            return self._bytes.is_waiting
         return self.phase is not Phase.NOTHING
-
-    def _has_whole_body(self) -> bool:
-        """True if the request was read to its end and the answer is being made."""
-        return self._body is None or self._body.is_read
 
     def drop(self) -> None:
         """Shut the connection down."""

@@ -162,6 +162,8 @@ class InTurns(RawIOBase):
         self._sock = raw._sock  # type: ignore[attr-defined]  # where websockets look for it
         self.has_read = False
         """True if a piece was read in this turn."""
+        self.is_waiting = False
+        """True while a piece is read, or others have their turn before it."""
 
     def readable(self) -> bool:
         """Always."""
@@ -169,10 +171,14 @@ class InTurns(RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         """Read into the buffer; how many bytes came."""
-        if self.has_read:
-            next_turn()
-        self.has_read = True
-        return self._raw.readinto(buffer)
+        self.is_waiting = True
+        try:
+            if self.has_read:
+                next_turn()
+            self.has_read = True
+            return self._raw.readinto(buffer)
+        finally:
+            self.is_waiting = False
 
     def close(self) -> None:
         """Close the socket's file."""

@@ -120,39 +120,46 @@ class WSGIResponse:
 
     def _head(self) -> bytes:
         """Return the head, with the end of the body in it if it is known."""
-        headers, version = self._headers, self._request.version
+        length = [] if self._code in _NO_BODY else self._length()
+        headers = [*self._headers, *self._connection()]
         if "date" not in self._names:
             headers.append(("Date", _date(int(time.time()))))
-        if self._code not in _NO_BODY:
-            self._add_length()
+        lines = [f"{self._request.version} {canonical_status(self.status)}"]
+        lines += [f"{name}: {value}" for name, value in (*headers, *length)]
+        return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+    def _connection(self) -> list[tuple[str, str]]:
+        """Return the header that says if the connection is kept, where the client must know."""
         is_awaited = self._body.is_awaited
         if is_awaited:
             # Go: what comes next may be the body or another request, which looks the same.
             self._body.abandon()
             self.close = True
-        if (is_awaited or version == "HTTP/1.0") and "connection" not in self._names:
-            headers.append(("Connection", "close" if self.close else "keep-alive"))
-        lines = [f"{version} {canonical_status(self.status)}"]
-        lines += [f"{name}: {value}" for name, value in headers]
-        return "\r\n".join((*lines, "", "")).encode("latin-1")
+        if "connection" in self._names:
+            return []
+        if not is_awaited and self._request.version != "HTTP/1.0":
+            return []
+        return [("Connection", "close" if self.close else "keep-alive")]
 
-    def _add_length(self) -> None:
-        """Decide how the end of the body is known."""
+    def _length(self) -> list[tuple[str, str]]:
+        """Decide how the end of the body is known; return the header for it."""
         length, is_head = self._names.get("content-length"), self._request.method == "HEAD"
+        added: list[tuple[str, str]] = []
         if length is None and isinstance(self._result, (list, tuple)):
             length = str(sum(map(len, self._result)))
             # An application may leave out the body of a HEAD.
             if length != "0" or not is_head:
-                self._headers.append(("Content-Length", length))
+                added = [("Content-Length", length)]
         if is_head:
-            return
+            return added
         if length is not None:
             self._left = int(length)
         elif self._request.version == "HTTP/1.0":
             self.close = True
         else:
-            self._headers.append(("Transfer-Encoding", "chunked"))
+            added = [("Transfer-Encoding", "chunked")]
             self._chunked = True
+        return added
 
 
 def _breaks_line(text: str) -> bool:

@@ -25,6 +25,7 @@ from flask_noderpc import NodeRPC
 from flask_sock import Sock
 
 app = Flask(__name__)
+app.config["NODERPC_CLIENT_TIMEOUT"] = {client_timeout}
 NodeRPC(app, database={folder!r} + "/chain.db", rpc_laddr="tcp://127.0.0.1:0")
 
 
@@ -147,6 +148,12 @@ def closing(environ, start_response):
     return []
 
 
+def patient(environ, start_response):
+    gevent.sleep(3)
+    start_response("200 OK", list(TEXT))
+    return [b"waited"]
+
+
 def echoed(environ, start_response):
     start_response("200 OK", list(TEXT))
     return [environ["wsgi.input"].readline(), environ["wsgi.input"].read()]
@@ -166,12 +173,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("wsgi")
 
 
+def command(folder: Path, client_timeout: float = 10.0) -> list[str]:
+    app = folder / "plain.py"
+    app.write_text(APP.format(folder=str(folder), client_timeout=client_timeout))
+    return [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
+
+
 @pytest.fixture(scope="module")
 def node(folder: Path) -> Iterator[Node]:
-    app = folder / "plain.py"
-    app.write_text(APP.format(folder=str(folder)))
-    command = [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
-    with started(folder, command=command) as found:
+    with started(folder, command=command(folder)) as found:
         found.until_up()
         yield found
 
@@ -317,3 +327,10 @@ def test_a_websocket_of_the_application_is_served_and_closed(node: Node) -> None
         assert client.read() is None
         assert client.closed == 1000
     assert "Traceback" not in node.log.read_text()[logged:]
+
+
+def test_an_application_may_take_longer_than_a_client_has_for_the_body(tmp_path: Path) -> None:
+    request = b"POST /patient HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
+    with started(tmp_path, command=command(tmp_path, 1.0)) as node:
+        node.until_up()
+        assert exchange(node, request + LAST).count("HTTP/1.1 200 OK") == 2
