@@ -1,4 +1,4 @@
-"""The thread that works for others: order, errors, and an end that strands nobody."""
+"""The native thread: order, errors, and a stop that strands no caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of growth itself: what it lets pass, and what it refuses."""
+"""The check of growth itself: what it accepts and refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that reads JSON, in whatever process it is."""
+"""The JSON codec: what it decodes and refuses, in any process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distributions of this repository, and the Pythons that take them."""
+"""The distributions of this repository, and the Python versions that they support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README's own lines, at addresses of the test's."""
+"""The README's commands and examples, at the test's addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of a backend over a node's REST API, in front of nodes and of what is none."""
+"""The example of a backend over a node's REST API, in front of nodes and of garbage."""
 
 from __future__ import annotations
 

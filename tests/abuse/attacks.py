@@ -1,4 +1,4 @@
-"""Attacks that go on until they are told to end, or have sent all that they may."""
+"""Attacks that run until they are stopped, or have sent their limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks that never end by themselves: others are answered before they do."""
+"""Endless attacks: other clients are answered meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host's backend that is at fault: each call is an error, and the node goes on."""
+"""Faulty backends of a host: each call gets an error, and the node continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that ask for too much, or in a way that nobody means."""
+"""Calls that ask for too much, or are malformed in unusual ways."""
 
 from __future__ import annotations
 

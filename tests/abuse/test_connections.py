@@ -1,4 +1,4 @@
-"""Clients that take connections and give nothing for them, at ``noderpc start``."""
+"""Idle and slow connections at ``noderpc start``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crowds and single clients that take all there is, at ``noderpc start``: others are served."""
+"""Many clients and greedy clients at ``noderpc start``: others are served."""
 
 from __future__ import annotations
 

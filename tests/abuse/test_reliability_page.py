@@ -1,4 +1,4 @@
-"""docs/reliability.rst: thirty rows, and tests that are there."""
+"""docs/reliability.rst: thirty rows, each with tests that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that are broken, or that two would read in two ways, at ``noderpc start``."""
+"""Broken and ambiguous requests at ``noderpc start``."""
 
 from __future__ import annotations
 

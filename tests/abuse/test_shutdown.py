@@ -1,4 +1,4 @@
-"""How ``noderpc start`` ends: with many clients, told twice, with one that hangs."""
+"""Shutdown of ``noderpc start``: with many clients, two signals, a process that hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Websockets at ``noderpc start``: handshakes that are none, and subscribing without end."""
+"""Websockets at ``noderpc start``: invalid handshakes, and endless subscriptions."""
 
 from __future__ import annotations
 

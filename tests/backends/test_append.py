@@ -1,4 +1,4 @@
-"""Blocks go in whole and in order, or not at all."""
+"""Blocks are appended completely and in order, or not at all."""
 
 from __future__ import annotations
 

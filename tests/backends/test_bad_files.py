@@ -1,4 +1,4 @@
-"""A file that is broken, locked, full, too new or gone: a clear error, and nothing is lost."""
+"""A file that is corrupt, locked, full, too new or missing: a clear error, no loss."""
 
 from __future__ import annotations
 

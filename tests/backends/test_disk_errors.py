@@ -1,4 +1,4 @@
-"""A file that is full or gone: a clear error, and nothing is lost."""
+"""A disk that is full or a file that is removed: a clear error, no loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions wait: limits, order, the cache, and several backends on one file."""
+"""Pending transactions: limits, order, the cache, and several backends on one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that forgets its oldest blocks answers for the others as before."""
+"""A pruned store answers for its remaining blocks as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend that only reads says to the rest, and what ``verify`` asks of any."""
+"""Defaults of a backend that only reads, and ``verify`` of any backend."""
 
 from __future__ import annotations
 

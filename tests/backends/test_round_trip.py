@@ -1,4 +1,4 @@
-"""What an application answers comes back to the byte."""
+"""An application's results are stored and read byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index finds what looking at every block finds."""
+"""The index finds what a scan of every block finds."""
 
 from __future__ import annotations
 

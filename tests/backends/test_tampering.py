@@ -1,4 +1,4 @@
-"""``verify`` notices a change of anything that a hash or a signature covers."""
+"""``verify`` notices every change that a hash or a signature covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of what was written stays small, and long readers are told of."""
+"""The WAL stays small, and long readers are logged."""
 
 from __future__ import annotations
 

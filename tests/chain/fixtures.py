@@ -1,4 +1,4 @@
-"""What several tests of the chain need: homes with chosen validators, small applications."""
+"""Fixtures of the chain tests: homes with chosen validators, small applications."""
 
 from __future__ import annotations
 

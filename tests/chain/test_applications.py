@@ -1,4 +1,4 @@
-"""Applications other than the kvstore: what the chain asks of them and takes from them."""
+"""Applications other than the kvstore: calls of the chain, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much goes into a block, and what happens to what does not fit."""
+"""Size limits of a block, and transactions that do not fit."""
 
 from __future__ import annotations
 

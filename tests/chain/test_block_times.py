@@ -1,4 +1,4 @@
-"""The first block is as old as the genesis; later ones are as old as the votes before."""
+"""The first block has the genesis time; later ones the median of the votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains of tests, driven by hand: time, past and accounts, on the chain itself."""
+"""Control of development chains: clock, snapshots and accounts."""
 
 from __future__ import annotations
 

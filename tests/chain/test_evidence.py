@@ -1,4 +1,4 @@
-"""Evidence: what is taken, what waits, and how it gets into a block."""
+"""Evidence: what is accepted, what is pending, and how it gets into a block."""
 
 from __future__ import annotations
 

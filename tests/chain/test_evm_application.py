@@ -1,4 +1,4 @@
-"""The application of a chain with an EVM, asked as its chain asks it."""
+"""The EVM application, called as its chain calls it."""
 
 from __future__ import annotations
 

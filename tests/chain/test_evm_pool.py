@@ -1,4 +1,4 @@
-"""Which waiting transactions go into a block."""
+"""Selection of pending transactions for a block."""
 
 from __future__ import annotations
 

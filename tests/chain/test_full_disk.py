@@ -1,4 +1,4 @@
-"""A call that waits for a block is told at once that the store has no room for it."""
+"""A call that waits for a block is answered at once on a full disk."""
 
 from __future__ import annotations
 

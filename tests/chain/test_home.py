@@ -1,4 +1,4 @@
-"""The folder of a node: its files are CometBFT's, appear once, and are never overwritten."""
+"""Home of a node: CometBFT's files, created once and never overwritten."""
 
 from __future__ import annotations
 

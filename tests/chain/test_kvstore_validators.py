@@ -1,4 +1,4 @@
-"""Validators come, change and go by transactions, and for voting twice."""
+"""Validators change by transactions, and by evidence of double votes."""
 
 from __future__ import annotations
 

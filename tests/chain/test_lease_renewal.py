@@ -1,4 +1,4 @@
-"""The lease beside blocks that take long, clocks that jump, and chains that close."""
+"""The lease during long blocks, clock jumps and shutdown."""
 
 from __future__ import annotations
 

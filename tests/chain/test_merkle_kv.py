@@ -1,4 +1,4 @@
-"""The key-value store whose values are proved: its app hash, its past, its proofs."""
+"""The key-value store with proofs: its app hash, past states, proofs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which validators' keys a home holds decides what its chain can do."""
+"""The keys in a home decide whether its chain produces blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The producer's thread: its pace, its faults, its end."""
+"""The producer's thread: its pace, errors and shutdown."""
 
 from __future__ import annotations
 

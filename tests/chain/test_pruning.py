@@ -1,4 +1,4 @@
-"""A chain that keeps its latest blocks: it forgets a few others after each that it makes."""
+"""A chain that retains its latest blocks prunes a few after each new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application with a store of its own is brought to where the chain stands."""
+"""An application with its own store is replayed to the chain's height."""
 
 from __future__ import annotations
 

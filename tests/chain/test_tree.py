@@ -1,4 +1,4 @@
-"""The tree that grows in a state: against the tree that is hashed in one piece."""
+"""The incremental Merkle tree, compared with hashing all leaves."""
 
 from __future__ import annotations
 

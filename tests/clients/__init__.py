@@ -1,4 +1,4 @@
-"""Programs of others that tests drive."""
+"""Other programs that tests drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CometBFT's light client as a process: it asks our nodes, and we ask its proxy."""
+"""CometBFT's light client as a process: it queries our nodes, tests query its proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters as ethers, viem, web3.js and web3.py make and poll them."""
+"""Filters created and polled by ethers, viem, web3.js and web3.py."""
 
 from __future__ import annotations
 

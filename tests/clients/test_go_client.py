@@ -1,4 +1,4 @@
-"""CometBFT's own HTTP client, against a node of ours: what it asks is in go/rpc."""
+"""CometBFT's own HTTP client in Go against our node; its calls are in go/rpc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain to verify whose validators change, and what is asked of it."""
+"""A chain with changing validators, to be verified by light clients."""
 
 from __future__ import annotations
 

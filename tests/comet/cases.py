@@ -1,4 +1,4 @@
-"""Every checkable fact in the captured replies: what we compute beside what a node said."""
+"""Every checkable fact in the recorded replies: our value and the node's."""
 
 from __future__ import annotations
 

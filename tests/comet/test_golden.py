@@ -1,4 +1,4 @@
-"""What real nodes printed is what we compute, for all that the captured replies hold."""
+"""Values of real nodes equal those that we compute, for all recorded replies."""
 
 from __future__ import annotations
 

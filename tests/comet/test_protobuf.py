@@ -1,4 +1,4 @@
-"""The encoding rules hashed bytes rest on."""
+"""Protobuf encoding rules that hashed bytes depend on."""
 
 from __future__ import annotations
 

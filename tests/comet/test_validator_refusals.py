@@ -1,4 +1,4 @@
-"""Updates that no validator set takes."""
+"""Validator updates that are refused."""
 
 from __future__ import annotations
 

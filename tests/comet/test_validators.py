@@ -1,4 +1,4 @@
-"""Order of a set, updates of it, and whose turn it is to propose."""
+"""Validator sets: order, updates, and proposer rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes and hashes taken down from running CometBFT nodes."""
+"""Bytes and hashes recorded from running CometBFT nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example app, as one is deployed: behind a proxy, and with a line for each call."""
+"""The example app as deployed: behind a proxy, with a log line for each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of ``deploy/`` at work: each is used as it is, but for names of this machine."""
+"""Servers with the files of ``deploy/``, unchanged but for paths and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit of systemd and the container's file, as far as they work without either."""
+"""The systemd unit and the Containerfile, as far as they work without either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gunicorn with the configuration of ``deploy/``, and what its threads are kept for."""
+"""gunicorn with the configuration of ``deploy/``, and its reserved threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that ends while websockets come back as soon as they are closed."""
+"""Shutdown of a server whose websockets reconnect as soon as they are closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two times ``noderpc start`` on one home."""
+"""Two ``noderpc start`` on one home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kvstore as older nodes have it, as far as the scenario can tell the difference."""
+"""The kvstore of older nodes, as far as the scenario can show a difference."""
 
 from __future__ import annotations
 

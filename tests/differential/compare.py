@@ -1,4 +1,4 @@
-"""Where two answers differ, field by field."""
+"""Differences of two responses, field by field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent, byte for byte, and what comes back."""
+"""Requests and responses, byte for byte."""
 
 from __future__ import annotations
 

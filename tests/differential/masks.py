@@ -1,4 +1,4 @@
-"""What hangs on the clock, replaced by its meaning."""
+"""Values that depend on the clock, replaced by their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transactions that both nodes are sent, and the requests they are then asked."""
+"""The transactions that both nodes get, and the requests that follow."""
 
 from __future__ import annotations
 

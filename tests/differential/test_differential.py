@@ -1,4 +1,4 @@
-"""What our node answers, against what real nodes of each version said of the same chain."""
+"""Our responses, compared with recordings of real nodes of each version."""
 
 from __future__ import annotations
 

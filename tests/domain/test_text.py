@@ -1,4 +1,4 @@
-"""Bytes that are shown as a text."""
+"""Bytes shown as text."""
 
 from __future__ import annotations
 

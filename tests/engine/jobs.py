@@ -1,4 +1,4 @@
-"""Jobs for executors of tests, which know no chain; the process itself with ``-m``."""
+"""Jobs for executors of tests, without a chain; the process itself with ``-m``."""
 
 from __future__ import annotations
 

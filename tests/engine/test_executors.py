@@ -1,4 +1,4 @@
-"""Processes that run jobs: each job ends, and none harms the next."""
+"""Processes that run jobs: each job ends, and none affects the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What py-evm does otherwise than Ethereum, and we mend; ``tox -e oracle`` has the rest."""
+"""py-evm's differences from Ethereum that we correct; ``tox -e oracle`` has the rest."""
 
 from __future__ import annotations
 

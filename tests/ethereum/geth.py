@@ -1,4 +1,4 @@
-"""A chain that geth made, and what it answers of it; golden/README says where it is from."""
+"""A chain that geth made, and geth's responses; golden/README has their origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys under which Ethereum transactions are found."""
+"""Event keys under which Ethereum transactions are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction that travels with its blobs is taken without them, once they are checked."""
+"""A transaction with blobs is accepted without them, once they are verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What works without the extra ``evm``."""
+"""Imports and errors without the extra ``evm``."""
 
 from __future__ import annotations
 

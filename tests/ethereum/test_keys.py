@@ -1,4 +1,4 @@
-"""Keys sign what eth-account signs, and those of development chains are the field's."""
+"""Signatures equal eth-account's; development keys are those of the usual mnemonic."""
 
 from __future__ import annotations
 

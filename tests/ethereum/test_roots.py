@@ -1,4 +1,4 @@
-"""Roots, blooms and consensus bytes, beside those of geth's chain and of another library."""
+"""Roots, blooms and consensus bytes, compared with geth's chain and a library."""
 
 from __future__ import annotations
 

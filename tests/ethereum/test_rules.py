@@ -1,4 +1,4 @@
-"""Gas, fees, reverts and who may run: Ethereum's rules by vectors."""
+"""Gas, fees, reverts and validity: Ethereum's rules by vectors."""
 
 from __future__ import annotations
 

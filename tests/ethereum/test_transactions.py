@@ -1,4 +1,4 @@
-"""Signed transactions: what eth-account signs and what geth mined decode as theirs."""
+"""Signed transactions of eth-account and geth are decoded as theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading trees and accounts, beside py-trie."""
+"""Reads of tries and accounts, compared with py-trie."""
 
 from __future__ import annotations
 

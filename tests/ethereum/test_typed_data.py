@@ -1,4 +1,4 @@
-"""Structured data is hashed as eth-account hashes it, and what can't be is refused."""
+"""Structured data is hashed as by eth-account, and invalid data is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed hands on every height once and in order, whatever its backend does meanwhile."""
+"""The feed delivers every height once and in order, whatever its backend does."""
 
 from __future__ import annotations
 

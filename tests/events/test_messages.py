@@ -1,4 +1,4 @@
-"""What a committed block tells, and in which order."""
+"""Event messages of a committed block, in order."""
 
 from __future__ import annotations
 

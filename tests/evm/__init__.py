@@ -1,1 +1,1 @@
-"""The EVM layer, from the outside."""
+"""Tests of the EVM layer at its boundary."""

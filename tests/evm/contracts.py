@@ -1,4 +1,4 @@
-"""Contracts by hand, and accounts that can pay: the genesis of a chain that runs code."""
+"""Hand-assembled contracts, funded accounts, and the genesis of an EVM chain."""
 
 from __future__ import annotations
 

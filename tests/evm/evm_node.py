@@ -1,4 +1,4 @@
-"""A chain that runs code, asked over HTTP: blocks are made by hand."""
+"""An EVM chain behind HTTP, whose blocks the test produces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``eth_call`` and ``eth_estimateGas``, over HTTP, on contracts by hand."""
+"""``eth_call`` and ``eth_estimateGas``, over HTTP, on hand-assembled contracts."""
 
 from __future__ import annotations
 

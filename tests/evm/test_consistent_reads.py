@@ -1,4 +1,4 @@
-"""Answers are about one block, also where the next is made while they are worked out."""
+"""Each result is about one block, also while the next is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the authors of wallets and indexers get for their tests: a chain with an EVM."""
+"""The fixture ``noderpc_evm`` for authors of wallets and indexers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gas costs, from the base fees and tips of the latest blocks."""
+"""Gas prices, from the base fees and tips of the latest blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the index finds is what looking at every block finds."""
+"""The index finds the logs that a scan of every block finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filter objects, their ranges and what they match, as geth has them."""
+"""Filter objects, their ranges and matches, as in geth."""
 
 from __future__ import annotations
 

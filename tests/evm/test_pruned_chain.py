@@ -1,4 +1,4 @@
-"""The EVM layer in front of a chain that forgot its first blocks."""
+"""The EVM layer of a chain whose first blocks are pruned."""
 
 from __future__ import annotations
 

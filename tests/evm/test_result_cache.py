@@ -1,4 +1,4 @@
-"""Answers of the EVM layer that are kept are those that would be worked out."""
+"""Cached results of the EVM layer equal computed ones."""
 
 from __future__ import annotations
 

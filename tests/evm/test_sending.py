@@ -1,4 +1,4 @@
-"""What is taken to wait for a block, and what is not, in geth's words."""
+"""Transactions that the mempool accepts or refuses, with geth's errors."""
 
 from __future__ import annotations
 

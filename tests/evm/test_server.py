@@ -1,4 +1,4 @@
-"""Messages, batches and HTTP, as geth has them."""
+"""Messages, batches and HTTP, as in geth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every method and subscriptions over one websocket, as geth has them."""
+"""Every method and subscription over one websocket, as in geth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcripts: what is sent and what comes back, as files that can be read."""
+"""Transcripts: requests and responses as readable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The EVM layer's answers over each of its transports, from the same bytes."""
+"""Responses of the EVM layer over each transport, from the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explorer in a browser: what happens on the chain appears on the page."""
+"""The explorer in a browser: the page follows the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that follow a chain: by a subscription, by one that comes back, by asking alone."""
+"""Clients that follow a chain: by a subscription, after reconnects, by polling."""
 
 from __future__ import annotations
 

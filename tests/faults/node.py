@@ -1,4 +1,4 @@
-"""A node in a process of its own, to be stopped and killed: the tests start it with -m."""
+"""A node in a process of its own, to be stopped and killed; started with -m."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tests.faults.served`` where gevent has replaced what blocks, before anything is loaded."""
+"""``tests.faults.served`` after gevent has patched the standard library."""
 
 from __future__ import annotations
 

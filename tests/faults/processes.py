@@ -1,4 +1,4 @@
-"""Processes to kill and stop, and what to look at in the store they leave."""
+"""Processes to kill and stop, and checks of the store that they leave."""
 
 from __future__ import annotations
 

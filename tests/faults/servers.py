@@ -1,4 +1,4 @@
-"""The same node under each server that the websocket works under, in a process of its own."""
+"""The same node under each server with websockets, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty megabytes reach a reader that sleeps, and two that publish never interleave."""
+"""20 MB reach a client that reads late, and two writers never interleave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters and subscriptions of the EVM layer under gunicorn, whose workers come and go."""
+"""Filters and subscriptions of the EVM layer under gunicorn, with changing workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 of a node that runs code, and of what runs it: blocks, receipts and state agree."""
+"""kill -9 of an EVM node and of its executors: blocks, receipts and state agree."""
 
 from __future__ import annotations
 

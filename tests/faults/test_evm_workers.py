@@ -1,4 +1,4 @@
-"""One hash for each block, whoever is asked: three workers, by poll, by websocket, by call."""
+"""One hash for each block at three workers, by polls, websockets and calls."""
 
 from __future__ import annotations
 

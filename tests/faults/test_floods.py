@@ -1,4 +1,4 @@
-"""A client that floods: memory is bounded, others are answered, and nothing is lost."""
+"""A client that floods: memory is bounded, others are answered, nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same chain under gevent: writes wait on a native thread, the hub goes on."""
+"""A chain under gevent: writes wait on a native thread, the hub continues."""
 
 from __future__ import annotations
 

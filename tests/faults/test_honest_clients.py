@@ -1,4 +1,4 @@
-"""How long an honest client waits beside attacks; ``.ci/long`` shows the figures."""
+"""Latency of an honest client beside attacks; ``.ci/long`` prints the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 at random moments: what was answered as committed is there, and nothing is half."""
+"""kill -9 at random times: everything answered as committed is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One producer at a time, whoever is paused, killed or racing: the chain never forks."""
+"""One producer at a time, with pauses, kills and races: the chain never forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many clients gone, or one who is deaf: nobody else is late, and nothing is left of them."""
+"""Many clients killed, or one that never reads: no delay for others, no leaks."""
 
 from __future__ import annotations
 

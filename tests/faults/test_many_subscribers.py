@@ -1,4 +1,4 @@
-"""Blocks of any size, many subscribers, one of them stalled: nobody else is cancelled."""
+"""Blocks of any size, many subscribers, one stalled: no other is cancelled."""
 
 from __future__ import annotations
 

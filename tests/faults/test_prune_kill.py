@@ -1,4 +1,4 @@
-"""kill -9 in the middle of pruning: each block is there whole, or gone whole."""
+"""kill -9 during pruning: each block is there completely, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers on one store, one of them killed: each subscriber is told all, once, in order."""
+"""Workers on one store, one killed: each subscriber gets every event once, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One setting bounds the memory that the caches of an app take together."""
+"""One setting limits the memory of all caches of an app together."""
 
 from __future__ import annotations
 

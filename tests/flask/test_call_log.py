@@ -1,4 +1,4 @@
-"""``NODERPC_LOG_CALLS``: a line for each call, and nothing of what was asked."""
+"""``NODERPC_LOG_CALLS``: a line for each call, without its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client may have at once: the same by GET, POST, in batches and over websockets."""
+"""Limits of one client: the same by GET, POST, in batches and over websockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP as a node of CometBFT speaks it: methods, statuses, headers, the index page."""
+"""HTTP as of a CometBFT node: methods, statuses, headers, the index page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CORS: what browsers are told of pages of other sites."""
+"""CORS headers for pages of other sites."""
 
 from __future__ import annotations
 

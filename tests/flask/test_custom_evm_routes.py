@@ -1,4 +1,4 @@
-"""EVM methods of the host's own: on every transport, by namespace, and the refused rows."""
+"""EVM methods of a host: on every transport, by namespace, and refused rows."""
 
 from __future__ import annotations
 

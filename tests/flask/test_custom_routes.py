@@ -1,4 +1,4 @@
-"""Routes of a host's own: plain dataclasses and JSON, and what is said of mistakes."""
+"""Routes of a host: plain dataclasses and JSON, and errors for mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that Schemathesis makes up from ``/openapi.json``: every answer is as described."""
+"""Calls that Schemathesis generates from ``/openapi.json``: responses match it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every JSON-RPC method is called, and takes and gives what ``rpc.discover`` says."""
+"""Every JSON-RPC method is called, and matches ``rpc.discover``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/metrics``: what happened, in numbers, of all processes together."""
+"""``/metrics`` of all processes together."""
 
 from __future__ import annotations
 

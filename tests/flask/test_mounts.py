@@ -1,4 +1,4 @@
-"""Where the node can be mounted, and what mounts share."""
+"""Mounts: their places in an app, and what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/readyz``: whether calls are answered, and blocks made."""
+"""``/readyz``: 200 if calls are answered and blocks produced, else 503."""
 
 from __future__ import annotations
 

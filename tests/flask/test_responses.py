@@ -1,4 +1,4 @@
-"""Answers that depend on settings or on time: caching, genesis, broken stores."""
+"""Responses that depend on settings or time: caching, genesis, broken stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host hears of its node, by signals."""
+"""Signals that a host receives from its node."""
 
 from __future__ import annotations
 

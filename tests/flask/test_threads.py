@@ -1,4 +1,4 @@
-"""What is kept for requests on servers that have so many threads and no more."""
+"""Threads reserved for requests on servers with a fixed number of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check that work grows linearly, which no machine's speed decides."""
+"""A check of linear growth that does not depend on the machine's speed."""
 
 from __future__ import annotations
 

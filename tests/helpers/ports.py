@@ -1,4 +1,4 @@
-"""Ports for the servers of others, which can't be handed a socket that listens."""
+"""Free ports for other servers, which can't take a listening socket."""
 
 from __future__ import annotations
 

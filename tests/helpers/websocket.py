@@ -1,4 +1,4 @@
-"""A websocket client of raw frames, so that a test can send what no client would."""
+"""A websocket client of raw frames, for frames that no client would send."""
 
 from __future__ import annotations
 

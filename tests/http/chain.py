@@ -1,4 +1,4 @@
-"""A chain with everything that the routes can show, in a store that takes transactions."""
+"""A chain with everything that the routes can show, in a store with a mempool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``broadcast_tx_async`` answers what this process knows, and does not wait for the store."""
+"""``broadcast_tx_async`` answers from this process, without waiting for the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several calls in one body."""
+"""Batches: several calls in one body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST bodies that are no JSON-RPC, too large, or not what their headers say."""
+"""POST bodies that are not JSON-RPC, too large, or unlike their headers."""
 
 from __future__ import annotations
 

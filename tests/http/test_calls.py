@@ -1,4 +1,4 @@
-"""Ids, method names and parameters of a call, in every odd form."""
+"""Ids, method names and parameters of calls, in unusual forms."""
 
 from __future__ import annotations
 

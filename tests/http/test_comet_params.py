@@ -1,4 +1,4 @@
-"""With CometBFT's parameters a dialect says, over HTTP and the websocket, what nodes say."""
+"""Errors of CometBFT's parameters, over HTTP and the websocket."""
 
 from __future__ import annotations
 

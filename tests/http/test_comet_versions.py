@@ -1,4 +1,4 @@
-"""What an app serves in the dialects of CometBFT's versions."""
+"""An app in the dialects of CometBFT's versions."""
 
 from __future__ import annotations
 

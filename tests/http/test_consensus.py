@@ -1,4 +1,4 @@
-"""Where consensus stands, as a node shows it between two blocks."""
+"""Consensus state, as a node shows it between two blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever arrives, the answer is JSON-RPC, and the fault is the caller's."""
+"""Random input is answered with JSON-RPC, and never with an internal error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kvstore is that of the node whose dialect a chain began with, whoever serves it."""
+"""The kvstore has the version of the dialect that its chain began with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users of the test kit get: the plugin's fixtures, and light imports."""
+"""The test kit: fixtures of the pytest plugin, and light imports."""
 
 from __future__ import annotations
 

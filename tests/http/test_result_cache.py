@@ -1,4 +1,4 @@
-"""Answers that are kept are those that would be worked out, whoever makes the blocks."""
+"""Cached results equal computed ones, whichever process produces the blocks."""
 
 from __future__ import annotations
 

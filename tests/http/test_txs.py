@@ -1,4 +1,4 @@
-"""Transactions from the caller's side: sent, refused, waited for, found again."""
+"""Transactions from the client's side: sent, refused, awaited, found again."""
 
 from __future__ import annotations
 

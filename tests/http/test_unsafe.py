@@ -1,4 +1,4 @@
-"""Routes that change the node for everybody are there only where NODERPC_RPC_UNSAFE is set."""
+"""Routes that change the node exist only with NODERPC_RPC_UNSAFE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real nodes' answers to odd GETs: what they refuse is refused here, with their code."""
+"""Unusual GETs, compared with real nodes: the same are refused, with the same code."""
 
 from __future__ import annotations
 

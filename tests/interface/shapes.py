@@ -1,4 +1,4 @@
-"""Holds a JSON value against the types of ``document.json`` and says what is wrong."""
+"""Checks of a JSON value against the types of ``document.json``."""
 
 from __future__ import annotations
 

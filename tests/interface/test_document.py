@@ -1,4 +1,4 @@
-"""The document's tables are whole: every name in them leads somewhere."""
+"""The document's tables are complete: every name in them is defined."""
 
 from __future__ import annotations
 

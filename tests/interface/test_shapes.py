@@ -1,4 +1,4 @@
-"""The checker tells right answers from wrong ones."""
+"""The checker accepts right responses and refuses wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rings and the hub: who gets which events, and who has fallen behind."""
+"""Event buffers and the query hub: delivery, and subscribers that fall behind."""
 
 from __future__ import annotations
 

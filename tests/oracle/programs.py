@@ -1,4 +1,4 @@
-"""Random code that does something: pieces that leave the stack as they found it."""
+"""Random programs, made of pieces that leave the stack as they found it."""
 
 from __future__ import annotations
 

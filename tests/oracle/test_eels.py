@@ -1,4 +1,4 @@
-"""Our engine beside Ethereum's executable specification: the same, to the unit of gas."""
+"""Our engine compared with Ethereum's executable specification, to the unit of gas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate of our own."""
+"""A self-signed certificate."""
 
 from __future__ import annotations
 

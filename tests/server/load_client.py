@@ -1,4 +1,4 @@
-"""Many connections that read as fast as they are answered, from a thread of their own."""
+"""Many connections that send the next request after each response, in one thread."""
 
 from __future__ import annotations
 

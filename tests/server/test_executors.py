@@ -1,4 +1,4 @@
-"""The executors of ``noderpc start`` are there before the first call and the first block."""
+"""Executors of ``noderpc start`` run before the first call and the first block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders that a node makes are its owner's alone."""
+"""Files and folders of a node belong to its owner only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``noderpc start``: which folder has which chain, and chains that are another's."""
+"""``noderpc start``: the home of each chain, and homes of other chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node under load: no error and no lost event; a killed process takes only its own calls."""
+"""A node under load: no error, no lost event; a killed worker loses only its own calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``noderpc start`` makes blocks as a node does, unless it is told not to."""
+"""``noderpc start`` produces empty blocks as a node does, unless they are disabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered again before it is taken apart is what Flask would have answered."""
+"""Responses from the response cache equal those of Flask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``noderpc start``: addresses, processes, and how it ends."""
+"""``noderpc start``: addresses, processes, shutdown."""
 
 from __future__ import annotations
 

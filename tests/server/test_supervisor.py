@@ -1,4 +1,4 @@
-"""``noderpc start`` where its node can't start: at first, and once it was ready."""
+"""``noderpc start`` whose node can't start, at first or after it was ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node, and what web3.py's tests want to find on its chain."""
+"""The node, and the contracts and blocks that web3.py's tests expect."""
 
 from __future__ import annotations
 

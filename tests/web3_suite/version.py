@@ -1,4 +1,4 @@
-"""What web3.py's tests want to be told: what the node calls itself."""
+"""The client version that web3.py's tests expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that are sent over one websocket without waiting for the answers."""
+"""Transactions pipelined over one websocket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of a mount outlives a fault of one connection, and begins anew in a child."""
+"""A mount's clock survives an error of one connection, and restarts in a child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Once we have said goodbye a connection ends, whatever its peer does."""
+"""A connection ends after our Close, whatever its peer does."""
 
 from __future__ import annotations
 

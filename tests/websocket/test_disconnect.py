@@ -1,4 +1,4 @@
-"""A server that goes away closes its websockets, and takes no more."""
+"""A server that shuts down closes its websockets and refuses new ones."""
 
 from __future__ import annotations
 

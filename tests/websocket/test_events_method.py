@@ -1,4 +1,4 @@
-"""``events``: whoever was away asks for what it missed, and misses nothing."""
+"""``events``: a client that was disconnected gets all events it missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that floods gets a share of each turn of gevent's loop."""
+"""A connection that floods gets a share of each iteration of gevent's loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that have no websockets, or one thread: handshakes are refused with a remedy."""
+"""Servers without websockets or with one thread: handshakes are refused with a hint."""
 
 from __future__ import annotations
 

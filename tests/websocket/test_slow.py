@@ -1,4 +1,4 @@
-"""Whoever is slow is told; nobody else is delayed, and nothing is left behind."""
+"""Slow subscribers get an error; no other is delayed, and nothing leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever takes what it is sent gets all of it, at its own speed."""
+"""A client that reads gets everything, at its own speed."""
 
 from __future__ import annotations
 

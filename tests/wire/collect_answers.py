@@ -1,4 +1,4 @@
-"""What the handlers of all routes answer, for dialects to encode."""
+"""Results of the handlers of all routes, for dialects to encode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes of four versions sent, with the dialect that is to send the same."""
+"""Responses of nodes of four versions, with the dialect that must send the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schema has loaded, as JSON again: the way back without the domain's classes."""
+"""A loaded value as JSON again, without the domain's classes."""
 
 from __future__ import annotations
 

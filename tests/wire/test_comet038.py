@@ -1,4 +1,4 @@
-"""What the replies captured of CometBFT 0.38 don't show, from its source."""
+"""Encodings of CometBFT 0.38 that the recordings don't show, from its source."""
 
 from __future__ import annotations
 

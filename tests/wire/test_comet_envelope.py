@@ -1,4 +1,4 @@
-"""CometBFT's envelope: which bodies are calls, and what a real node says of the others."""
+"""CometBFT's envelope: which bodies are calls, and its errors for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters by CometBFT's rules: what it takes is taken, and its sentences are its own."""
+"""Parameters by CometBFT's rules, with its error texts."""
 
 from __future__ import annotations
 

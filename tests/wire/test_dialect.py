@@ -1,4 +1,4 @@
-"""A dialect's answers: compiled, they are what its marshmallow schemas say."""
+"""Compiled dumps of a dialect equal those of its marshmallow schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes to calls, and replies to bytes."""
+"""Envelopes: bytes to calls, and replies to bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields: what is encoded is decoded to the same, and nothing else is decoded."""
+"""Fields decode what they encode, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas within schemas, replaced."""
+"""Replacement of nested schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A development chain to talk to, and what is told of it."""
+"""A development chain as a fixture, and its notifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a development chain makes blocks by itself."""
+"""Interval mining of a development chain."""
 
 from __future__ import annotations
 

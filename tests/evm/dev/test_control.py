@@ -1,4 +1,4 @@
-"""Blocks, time and past of a development chain, driven by the methods of anvil and hardhat."""
+"""Blocks, clock and snapshots of a development chain, by anvil's and hardhat's methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions in the name of others, which only the node itself can bring in."""
+"""Transactions of impersonated accounts, which only the node can submit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has such accounts, and who may use them."""
+"""Access to development accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains with filters, a clock to turn, and asking them."""
+"""Chains with filters, a manual clock, and polls."""
 
 from __future__ import annotations
 

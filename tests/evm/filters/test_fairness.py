@@ -1,4 +1,4 @@
-"""Room for filters is shared out among clients: nobody locks the others out."""
+"""The limit of filters is divided fairly among clients."""
 
 from __future__ import annotations
 

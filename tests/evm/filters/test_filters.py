@@ -1,4 +1,4 @@
-"""Filters that are polled: what they tell, once, and how long they live."""
+"""Polled filters: their changes, each once, and their expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of one store, polled of several workers: what is told is told once, and kept."""
+"""Filters of one store, polled at several workers: each change is delivered once."""
 
 from __future__ import annotations
 
