@@ -131,7 +131,7 @@ class ChainBackendContract(ABC):
 
     @pytest.mark.parametrize("search", SEARCHES)
     @pytest.mark.parametrize("window", [Page(0, 100), Page(1, 2, newest_first=True)])
-    def test_a_search_finds_what_looking_at_every_block_finds(
+    def test_a_search_finds_what_a_scan_finds(
         self, backend: ChainBackend, search: Search, window: Page
     ) -> None:
         """An index of the backend's own finds neither more nor less, in the same order."""

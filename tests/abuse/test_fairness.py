@@ -166,7 +166,7 @@ def test_connections_of_proxies_and_of_this_system_are_not_counted(tmp_path: Pat
         assert answers(node, CLOSING) == [200]
 
 
-def test_behind_a_proxy_a_client_is_whom_the_proxy_names(tmp_path: Path) -> None:
+def test_behind_a_proxy_a_client_is_its_forwarded_address(tmp_path: Path) -> None:
     flags = ("--trusted-proxies", "1", "--max-connections-per-client", "1")
 
     def named(client: str) -> WebSocketClient:

@@ -251,7 +251,7 @@ def test_a_chain_that_begins_above_one_is_pruned_too(open_store: OpenStore) -> N
     assert store.verify() == 6
 
 
-def test_whom_old_evidence_accuses_is_still_known(
+def test_old_evidence_still_shows_the_accused_validator(
     full: SQLiteBackend, sample: SampleChain
 ) -> None:
     """The sample's evidence, in its last block but one, is about its second."""

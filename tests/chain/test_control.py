@@ -240,7 +240,7 @@ def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -
     assert not control.revert(10**6)
 
 
-def test_a_chain_goes_back_to_its_genesis_and_begins_anew(chain: EmbeddedChain) -> None:
+def test_a_reset_reverts_the_chain_to_its_genesis(chain: EmbeddedChain) -> None:
     chain.control.reset()
     assert chain.latest_height() == 0
     assert account(chain, sender()) == Account(balance=10**22)

@@ -67,7 +67,7 @@ def test_a_transaction_is_found_by_its_recipient(
     scanned.close()
 
 
-def test_a_store_that_was_indexed_before_is_indexed_anew(tmp_path: Path) -> None:
+def test_an_earlier_index_is_built_again(tmp_path: Path) -> None:
     chain = ethereum_chain(tmp_path)
     chain.close()
     at = sqlite3.connect(tmp_path / "noderpc.db")

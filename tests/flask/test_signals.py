@@ -170,7 +170,7 @@ def test_signals_are_sent_for_blocks_and_waiting_calls(node: Node) -> None:
     assert blocks.said == [{"height": 1}]
 
 
-def test_a_receiver_that_fails_takes_nothing_along(
+def test_a_failing_receiver_affects_nothing_else(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(sender: EmbeddedChain, **said: object) -> None:

@@ -45,7 +45,7 @@ def connected(node: Node) -> WebSocketClient:
     return made[0]
 
 
-def test_a_websocket_beyond_is_refused_with_the_cure_until_one_ends(node: Node) -> None:
+def test_a_websocket_above_the_limit_is_refused_with_the_setting(node: Node) -> None:
     with closing(connected(node)):
         refused = request(node.url + "/websocket", headers=HANDSHAKE)
         assert refused.status == 503

@@ -490,7 +490,7 @@ def test_subscribers_get_heads_after_a_revert(url: str, w3: Any) -> None:
     with_heads.close()
 
 
-def test_a_chain_begins_anew(w3: Any) -> None:
+def test_a_reset_reverts_to_the_genesis(w3: Any) -> None:
     begun = done(w3, "anvil_metadata")["instanceId"]
     assert done(w3, "hardhat_reset") is True
     assert w3.eth.block_number == 0
