@@ -7,6 +7,7 @@ peers is empty.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from ..domain.block import RoundState, Vote, VoteSet, VoteType
@@ -98,7 +99,7 @@ class VoteText(WireField):
 class Proposer(WireSchema):
     """Proposer of the round."""
 
-    address = Hex(get=lambda members: members.proposer)
+    address = Hex(get=attrgetter("proposer"))
     # CometBFT: types/validator_set.go, GetByAddress gives -1 for an unknown one.
     index = Number(get=lambda members: members.by_address.get(members.proposer, (-1,))[0])
 
@@ -111,9 +112,9 @@ class RoundVotes(WireSchema):
     """Vote sets of the round, still empty."""
 
     round = Number(get=lambda _: 0)
-    prevotes = ListOf(VoteText(vote_repr), get=lambda votes: votes.votes)
+    prevotes = ListOf(VoteText(vote_repr), get=attrgetter("votes"))
     prevotes_bit_array = Text(get=bit_array_text)
-    precommits = ListOf(VoteText(vote_repr), get=lambda votes: votes.votes)
+    precommits = ListOf(VoteText(vote_repr), get=attrgetter("votes"))
     precommits_bit_array = Text(get=bit_array_text)
 
 
@@ -126,7 +127,7 @@ class RoundStateInShort(WireSchema):
     locked_block_hash = Hex(get=lambda _: b"")
     valid_block_hash = Hex(get=lambda _: b"")
     height_vote_set = ListOf(RoundVotes, get=_rounds)
-    proposer = Nested(Proposer, get=lambda state: state.validators)
+    proposer = Nested(Proposer, get=attrgetter("validators"))
 
 
 class ConsensusState(WireSchema):

@@ -9,6 +9,7 @@ docs/dialects.rst lists the decisions with their reasons.
 from __future__ import annotations
 
 from http import HTTPStatus
+from operator import attrgetter
 
 from ..domain import abci, genesis, network, rpc_results
 from ..domain import events as event_data
@@ -118,9 +119,9 @@ class FinalizeBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Nested(Block, get=lambda event: event.answer)
-    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
-    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
+    block = Nested(Block, get=attrgetter("answer"))
+    block_id = Nested(common.BlockID, get=attrgetter("answer.block_id"))
+    result_finalize_block = Nested(FinalizeBlock, get=attrgetter("results"))
 
 
 class NewBlockHeader(WireSchema):

@@ -6,6 +6,8 @@ nodes; docs/dialects.rst lists them with their reasons.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ..domain import abci, block, genesis, rpc_results, validator
 from ..domain import genesis as params
 from ..domain.time import SECOND
@@ -56,7 +58,7 @@ class ValidatorSet(WireSchema):
 
     domain = builders.validator_set
     validators = ListOf(Validator, null_when_empty=True)
-    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
+    proposer = Nested(Validator, nullable=True, get=attrgetter("proposer_validator"))
 
 
 class Attribute(WireSchema):
@@ -184,13 +186,13 @@ class Block(WireSchema):
     """Block, from a result with the validators that its evidence accuses."""
 
     domain = builders.document_block
-    header = Nested(common.Header, get=lambda answer: answer.block.header)
-    data = ListOf(Base64(), get=lambda answer: answer.block.txs)
+    header = Nested(common.Header, get=attrgetter("block.header"))
+    data = ListOf(Base64(), get=attrgetter("block.txs"))
     evidence = ListOf(
         Evidence,
         get=_accusations,
     )
-    last_commit = Nested(LastCommit, get=lambda answer: answer.block.last_commit)
+    last_commit = Nested(LastCommit, get=attrgetter("block.last_commit"))
 
 
 class BlockAnswer(WireSchema):
@@ -351,7 +353,7 @@ class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``."""
 
     domain = rpc_results.PendingCount
-    n_txs = IntString(get=lambda answer: answer.total, dump_only=True)
+    n_txs = IntString(get=attrgetter("total"), dump_only=True)
     total = IntString()
     total_bytes = IntString()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from .. import jsoncodec
@@ -74,8 +75,8 @@ def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:
 class Proposer(WireSchema):
     """Proposer of a round."""
 
-    address = Hex(get=lambda event: event.proposer)
-    index = Number(get=lambda event: event.proposer_index)
+    address = Hex(get=attrgetter("proposer"))
+    index = Number(get=attrgetter("proposer_index"))
 
 
 class RoundState(WireSchema):

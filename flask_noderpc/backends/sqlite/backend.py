@@ -29,7 +29,7 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.store import CommittedBlock, Lease, LeaseState
-from . import evidence, ledger, mempool, prune
+from . import backup, evidence, ledger, mempool, prune
 from . import lease as leases
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
@@ -218,7 +218,7 @@ class SQLiteBackend(SQLiteReads):
         thread = NativeThread("noderpc-backup")
         try:
             # Not the writer's thread: blocks are made while a large store is copied.
-            thread.run(lambda: self._store.copy_to(Path(target), progress))
+            thread.run(lambda: backup.copy(self._store, Path(target), progress))
         finally:
             thread.stop()
 

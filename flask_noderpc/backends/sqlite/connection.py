@@ -8,8 +8,8 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -18,8 +18,6 @@ from ...errors import ConfigurationError, StoreError
 from ..base.reads import ChainVersion
 from ..base.store import FULL, Location
 from . import evm_index
-from . import lease as leases
-from .reader import Reader
 from .schema import migrate
 
 T = TypeVar("T")
@@ -33,8 +31,12 @@ _WRITE_PATIENCE_S = 5.0
 # How long a new reader waits for others to open or close the file; it waits where it is.
 _OPEN_PATIENCE_S = 0.2
 
-# How much of a backup is copied in one step, of 4 KB each.
-_COPIED_PAGES = 4_096
+
+_VERSION = (
+    "SELECT (SELECT max(number) FROM rewinds),"
+    " (SELECT hash FROM blocks ORDER BY height LIMIT 1),"
+    " (SELECT hash FROM blocks ORDER BY height DESC LIMIT 1)"
+)
 
 
 @contextmanager
@@ -107,7 +109,7 @@ def _cause(error: sqlite3.Error) -> str:
     return f"{advice} ({error})" if advice else str(error)
 
 
-def _make_private(file: Path) -> None:
+def make_private(file: Path) -> None:
     """Make a file that its owner alone reads, where there is none; SQLite's files beside it
     get the same mode."""
     # SQLite says better what is wrong with the file.
@@ -121,6 +123,23 @@ def _make_private(file: Path) -> None:
             os.link(draft, file)
         finally:
             os.unlink(draft)
+
+
+class Reader(Connection):
+    """A connection that remembers what the chain was when it last looked."""
+
+    seen: tuple[int, ChainVersion | None] = (-1, None)
+    """With SQLite's number for the content of the file, as this connection sees it."""
+
+    def version(self) -> ChainVersion | None:
+        """Return the chain's version; read again only after a write."""
+        (number,) = self.execute("PRAGMA data_version").fetchone()
+        if number != self.seen[0]:
+            rewinds, base, head = self.execute(_VERSION).fetchone()
+            # Two chains without a block can't be distinguished.
+            version = ChainVersion((rewinds, base), head) if head else None
+            self.seen = number, version
+        return self.seen[1]
 
 
 class Store(Location):
@@ -175,7 +194,7 @@ class Store(Location):
         """Return a write connection to a store with all tables."""
         if not self.read_only:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make_private(self.file)
+            make_private(self.file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
@@ -183,46 +202,6 @@ class Store(Location):
             connection.close()
             raise
         return connection
-
-    def copy_to(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copy a snapshot of the store to a new file while others read and write."""
-
-        def report(status: int, remaining: int, total: int) -> None:
-            # Nobody else has the copy, and the snapshot is open.
-            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise StoreError("the copy can't go on, the file is locked", str(target))
-            if progress is not None:
-                progress(remaining, total)
-
-        draft = target.with_name(target.name + ".part")
-        with sqlite_errors(str(target)):
-            draft.unlink(missing_ok=True)
-            _make_private(draft)
-            try:
-                with (
-                    closing(sqlite3.connect(draft)) as copy,
-                    closing(self._snapshot_reader()) as source,
-                ):
-                    source.backup(copy, pages=_COPIED_PAGES, progress=report)
-                    leases.free(copy)
-                    copy.commit()
-                    # One file, that can be read where nothing may be written.
-                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-                draft.rename(target)
-            finally:
-                draft.unlink(missing_ok=True)
-
-    def _snapshot_reader(self) -> Reader:
-        """Return a reader of one snapshot: without it each write would restart a backup."""
-        with sqlite_errors(self.shown):
-            reader = self.open_reader()
-            try:
-                reader.execute("BEGIN")
-                reader.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-            except BaseException:
-                reader.close()
-                raise
-            return reader
 
     def _prepare(self, connection: Connection) -> None:
         if self.read_only:

@@ -154,11 +154,11 @@ class Log(WireSchema):
     address = Data()
     topics = ListOf(Data())
     data = Data()
-    block_number = Quantity(data_key="blockNumber", get=lambda log: log.place.block_number)
+    block_number = Quantity(data_key="blockNumber", get=attrgetter("place.block_number"))
     transaction_hash = Data(data_key="transactionHash")
-    transaction_index = Quantity(data_key="transactionIndex", get=lambda log: log.place.index)
-    block_hash = Data(data_key="blockHash", get=lambda log: log.place.block_hash)
-    block_time = Quantity(data_key="blockTimestamp", get=lambda log: log.place.block_time)
+    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("place.index"))
+    block_hash = Data(data_key="blockHash", get=attrgetter("place.block_hash"))
+    block_time = Quantity(data_key="blockTimestamp", get=attrgetter("place.block_time"))
     index = Quantity(data_key="logIndex")
     removed = Flag(get=lambda _: False)
 
@@ -166,17 +166,17 @@ class Log(WireSchema):
 class Receipt(WireSchema):
     """Result of executing a transaction."""
 
-    block_hash = Data(data_key="blockHash", get=lambda r: r.place.block_hash)
-    block_number = Quantity(data_key="blockNumber", get=lambda r: r.place.block_number)
-    transaction_hash = Data(data_key="transactionHash", get=lambda r: r.transaction.hash)
-    transaction_index = Quantity(data_key="transactionIndex", get=lambda r: r.place.index)
-    sender = Data(data_key="from", get=lambda r: r.transaction.sender)
-    to = Data(nullable=True, get=lambda r: r.transaction.to)
+    block_hash = Data(data_key="blockHash", get=attrgetter("place.block_hash"))
+    block_number = Quantity(data_key="blockNumber", get=attrgetter("place.block_number"))
+    transaction_hash = Data(data_key="transactionHash", get=attrgetter("transaction.hash"))
+    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("place.index"))
+    sender = Data(data_key="from", get=attrgetter("transaction.sender"))
+    to = Data(nullable=True, get=attrgetter("transaction.to"))
     gas_used = Quantity(data_key="gasUsed")
     cumulative_gas_used = Quantity(data_key="cumulativeGasUsed")
     effective_gas_price = Quantity(data_key="effectiveGasPrice")
     blob_gas_used = Quantity(
-        data_key="blobGasUsed", get=lambda r: r.transaction.blob_gas, omit_none=True
+        data_key="blobGasUsed", get=attrgetter("transaction.blob_gas"), omit_none=True
     )
     # As eth_blobBaseFee: no header has an excess of blob gas, of which its price is made.
     blob_gas_price = Quantity(
@@ -187,7 +187,7 @@ class Receipt(WireSchema):
     contract_address = Data(data_key="contractAddress", nullable=True)
     logs = ListOf(Log)
     bloom = Data(data_key="logsBloom")
-    type = Quantity(get=lambda r: r.transaction.type)
+    type = Quantity(get=attrgetter("transaction.type"))
     status = Quantity(get=lambda r: int(r.succeeded))
 
 
@@ -246,7 +246,7 @@ class _Block(WireSchema):
 
     # Gone from the specification; older clients still read it.
     total_difficulty = Quantity(data_key="totalDifficulty", get=lambda _: 0)
-    size = Quantity(get=lambda view: view.block.size)
+    size = Quantity(get=attrgetter("block.size"))
     transactions = Transactions(get=lambda view: view)
     uncles = ListOf(Data(), get=lambda _: ())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from ...domain import abci, rpc_results
 from ...domain import events as event_data
@@ -80,9 +81,9 @@ class EndBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block and its results."""
 
-    block = Nested(Block, get=lambda event: event.answer.block)
-    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
-    result_end_block = Nested(EndBlock, get=lambda event: event.results)
+    block = Nested(Block, get=attrgetter("answer.block"))
+    result_begin_block = Nested(BeginBlock, get=attrgetter("results"))
+    result_end_block = Nested(EndBlock, get=attrgetter("results"))
 
 
 class NewBlockHeader(WireSchema):
@@ -90,8 +91,8 @@ class NewBlockHeader(WireSchema):
 
     header = Nested(Header)
     tx_count = IntString(data_key="num_txs")
-    result_begin_block = Nested(BeginBlock, get=lambda event: event.results)
-    result_end_block = Nested(EndBlock, get=lambda event: event.results)
+    result_begin_block = Nested(BeginBlock, get=attrgetter("results"))
+    result_end_block = Nested(EndBlock, get=attrgetter("results"))
 
 
 class NewEvidence(WireSchema):

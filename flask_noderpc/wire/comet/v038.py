@@ -7,6 +7,7 @@ their zero fields, except in lists of pointers.
 from __future__ import annotations
 
 from http import HTTPStatus
+from operator import attrgetter
 
 from ...domain import abci, genesis, network, rpc_results
 from ...domain import events as event_data
@@ -71,9 +72,9 @@ class FinalizeBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Nested(Block, get=lambda event: event.answer.block)
-    block_id = Nested(common.BlockID, get=lambda event: event.answer.block_id)
-    result_finalize_block = Nested(FinalizeBlock, get=lambda event: event.results)
+    block = Nested(Block, get=attrgetter("answer.block"))
+    block_id = Nested(common.BlockID, get=attrgetter("answer.block_id"))
+    result_finalize_block = Nested(FinalizeBlock, get=attrgetter("results"))
 
 
 class NewBlockHeader(WireSchema):

@@ -6,6 +6,8 @@ messages behind a pointer have all fields; elsewhere zero fields are omitted.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ...domain import abci, genesis, rpc_results
 from ...domain import block as blocks
 from ...domain import genesis as params
@@ -68,7 +70,7 @@ class ValidatorSet(WireSchema):
 
     domain = builders.validator_set
     validators = ListOf(Validator, null_when_empty=True)
-    proposer = Nested(Validator, nullable=True, get=lambda members: members.proposer_validator)
+    proposer = Nested(Validator, nullable=True, get=attrgetter("proposer_validator"))
 
 
 class EventAttribute(WireSchema):
@@ -446,7 +448,7 @@ class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``; CometBFT 0.38: the type of ``unconfirmed_txs``."""
 
     domain = rpc_results.PendingCount
-    n_txs = IntString(get=lambda answer: answer.total, dump_only=True)
+    n_txs = IntString(get=attrgetter("total"), dump_only=True)
     total = IntString()
     total_bytes = IntString()
     txs = ListOf(Base64(), get=lambda _: (), null_when_empty=True, dump_only=True)

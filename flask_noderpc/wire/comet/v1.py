@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from ...domain import rpc_results
 from ...domain.time import SECOND
@@ -66,8 +67,8 @@ class ValidatorUpdate(WireSchema):
 
     domain = builders.validator_update
     power = IntString(omit_empty=True)
-    pub_key_bytes = Base64(get=lambda update: update.pub_key.value, omit_empty=True)
-    pub_key_type = Text(get=lambda update: update.pub_key.type, omit_empty=True)
+    pub_key_bytes = Base64(get=attrgetter("pub_key.value"), omit_empty=True)
+    pub_key_type = Text(get=attrgetter("pub_key.type"), omit_empty=True)
 
 
 class SynchronyParams(WireSchema):
