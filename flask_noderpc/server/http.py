@@ -15,9 +15,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..concurrency import next_turn
 
-# Go: net/http serves the two versions 1, and a request line has three parts.
+# Go: net/http serves the two versions 1, and a request line has three parts. RFC 9112, 3.2.2:
+# a target may be a whole URL, whose host then counts.
 _REQUEST_LINE = re.compile(
-    r"([!-~]+) ([^\x00-\x20\x7f?]*)(?:\?([^\x00-\x20\x7f]*))? (HTTP/1\.[01])\r?\n"
+    r"([!-~]+) (?:(?i:https?)://([^\x00-\x20\x7f/?#]+))?([^\x00-\x20\x7f?]*)"
+    r"(?:\?([^\x00-\x20\x7f]*))? (HTTP/1\.[01])\r?\n"
 )
 # RFC 9112, 5.1: no blank before the colon; 5.2: no line is folded.
 _HEADER = re.compile(
@@ -88,11 +90,13 @@ def read_head(source: BinaryIO) -> RequestHead | None:
     found = _REQUEST_LINE.fullmatch(line.decode("latin-1"))
     if found is None or not found[0].split(" ")[1]:
         raise ValueError("a request begins with a method, a path, and HTTP/1.1")
-    method, path, query, version = found.groups()
+    method, host, path, query, version = found.groups()
     fields = read_fields(source)
     _check(fields, version)
     if method == "HEAD" and fields.get("content-length", ["0"]) != ["0"]:
         raise ValueError("HEAD has no body")
+    if host:
+        fields["host"], path = [host], path or "/"
     return RequestHead(method, path, query or "", version, fields)
 
 

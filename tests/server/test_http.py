@@ -116,3 +116,17 @@ def test_keep_alive_may_be_one_of_several_connection_options(node: Node) -> None
     kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: TE, Keep-Alive\r\n\r\n")
 
     assert exchange(node, kept + OLD).count("HTTP/1.0 200 OK\r\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        (b"http://localhost/health", "HTTP/1.1 200 OK"),
+        (b"HTTP://localhost/health?a=b", "HTTP/1.1 200 OK"),
+        (b"http://localhost", "HTTP/1.1 200 OK"),
+        # RFC 9112, 3.2.2: its host replaces that of the header.
+        (b"http://evil.example/health", "HTTP/1.1 403 Forbidden"),
+    ],
+)
+def test_a_target_may_be_a_whole_url(node: Node, target: bytes, line: str) -> None:
+    assert exchange(node, CLOSING.replace(b"/health", target)).startswith(line)
