@@ -152,12 +152,12 @@ def prune_store(retain: int | None) -> None:
 
     for backend, store in _backends():
         configured = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
-        wanted = configured if retain is None else retain
-        if wanted is None:
+        retained = configured if retain is None else retain
+        if retained is None:
             raise click.UsageError(
                 "set the number of blocks to retain: --retain, or NODERPC_RETAIN_BLOCKS"
             )
-        _prune(store, wanted)
+        _prune(store, retained)
 
 
 @cli.command("backup")

@@ -232,11 +232,11 @@ def _checked_prefix(prefix: object) -> str | None:
     return prefix
 
 
-def _cache_memory(app: Flask, wanted: int) -> CacheMemory:
+def _cache_memory(app: Flask, limit: int) -> CacheMemory:
     """The cache memory that all mounts of an app share: the largest of their settings."""
     found = [mount.memory for mount in mounts(app).values()]
-    memory = found[0] if found else CacheMemory(wanted)
-    memory.limit = max(memory.limit, wanted)
+    memory = found[0] if found else CacheMemory(limit)
+    memory.limit = max(memory.limit, limit)
     return memory
 
 

@@ -27,13 +27,13 @@ class AtHeight(Params):
     )
 
 
-def block_height(backend: ChainBackend, wanted: int | None) -> int:
+def block_height(backend: ChainBackend, height: int | None) -> int:
     """Return the height of a block; the latest if none is given.
 
     A given height may be missing: the backend raises when it is read.
     """
-    if wanted is not None:
-        return _positive(wanted)
+    if height is not None:
+        return _positive(height)
     latest = backend.latest_height()
     if latest == 0:
         raise ResultNotFound("the chain has no block yet")
@@ -45,16 +45,16 @@ def next_height(backend: ChainBackend) -> int:
     return (backend.latest_height() or backend.genesis().initial_height - 1) + 1
 
 
-def state_height(backend: ChainBackend, wanted: int | None) -> int:
+def state_height(backend: ChainBackend, height: int | None) -> int:
     """Return a height whose state is known: up to one above the latest, the default."""
     # CometBFT: while blocks are being fetched, the state above the latest is not known.
     known = next_height(backend) - (1 if backend.network.catching_up() else 0)
-    if wanted is None:
+    if height is None:
         return known
     base = backend.base_height()
-    if not base <= _positive(wanted) <= known:
-        raise HeightNotAvailable(wanted, base, known)
-    return wanted
+    if not base <= _positive(height) <= known:
+        raise HeightNotAvailable(height, base, known)
+    return height
 
 
 def _positive(height: int) -> int:
@@ -63,11 +63,11 @@ def _positive(height: int) -> int:
     return height
 
 
-def per_page(wanted: int | None) -> int:
+def per_page(size: int | None) -> int:
     """Return the page size. CometBFT: too little means the default, too much the maximum."""
-    if wanted is None or wanted < 1:
+    if size is None or size < 1:
         return DEFAULT_PER_PAGE
-    return min(wanted, MAX_PER_PAGE)
+    return min(size, MAX_PER_PAGE)
 
 
 def page_slice(total: int, page: int | None, size: int) -> slice:
@@ -128,11 +128,11 @@ class HeaderByHash(Params):
 NO_ANSWER = ResultBlock(NO_BLOCK, None)
 
 
-def _is_before_all(ctx: Context, wanted: int | None) -> bool:
+def _is_before_all(ctx: Context, height: int | None) -> bool:
     """Return true if the latest block is requested, there is none, and that is no error."""
     return (
         ctx.behaviours.unknown_block_is_null
-        and wanted is None
+        and height is None
         and ctx.backend.latest_height() == 0
     )
 

@@ -84,8 +84,12 @@ def _query(ctx: Context, text: str | None) -> Query | None:
     return parse(text)
 
 
-def _limit(wanted: int | None) -> int:
-    return DEFAULT_RESULTS if wanted is None or wanted < 1 else min(wanted, MAX_RESULTS)
+def _limit(max_results: int | None) -> int:
+    return (
+        DEFAULT_RESULTS
+        if max_results is None or max_results < 1
+        else min(max_results, MAX_RESULTS)
+    )
 
 
 def _wait_for_events(

@@ -53,7 +53,7 @@ class CometLayer:
         self._start = start
         self._hub = QueryHub(dialect.encode_event, settings.event_buffer)
         self._feed = Feed(
-            HeightSource(self._backend, self._publish), wanted=lambda: len(self._hub) > 0
+            HeightSource(self._backend, self._publish), is_followed=lambda: len(self._hub) > 0
         )
         self._limits = Limits(
             settings.max_subscription_clients, settings.max_subscriptions_per_client

@@ -60,10 +60,10 @@ def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
     if by_hash is not None:
         answer = _one(ctx, by_hash, params.prove)
     else:
-        wanted = search.tx_search(query)
+        criteria = search.tx_search(query)
         answer = FoundTxs(0, ())
-        if wanted is not None:
-            answer = ctx.backend.search_txs(wanted, page, _limits(ctx), params.prove)
+        if criteria is not None:
+            answer = ctx.backend.search_txs(criteria, page, _limits(ctx), params.prove)
     page_slice(answer.total, params.page, page.limit)
     return ResultTxSearch(answer.total, tuple(map(tx_answer, answer.txs)))
 
@@ -80,10 +80,10 @@ def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
     """The blocks whose indexed events match a query."""
     query = _query(ctx, params.query)
     page = _page(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
-    wanted = search.block_search(query)
+    criteria = search.block_search(query)
     answer = FoundHeights(0, ())
-    if wanted is not None:
-        answer = ctx.backend.search_blocks(wanted, page, _limits(ctx))
+    if criteria is not None:
+        answer = ctx.backend.search_blocks(criteria, page, _limits(ctx))
     page_slice(answer.total, params.page, page.limit)
     _require_size(ctx, answer.heights)
     blocks = _read_each(lambda height: block_answer(ctx.backend, height), answer.heights)

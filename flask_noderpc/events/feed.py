@@ -86,11 +86,11 @@ class MempoolSource:
 
 
 class Feed:
-    """Thread that polls a source, from :meth:`follow` until ``wanted`` returns False."""
+    """Thread that polls a source, from :meth:`follow` until ``is_followed`` returns False."""
 
-    def __init__(self, source: Source, wanted: Callable[[], bool]) -> None:
+    def __init__(self, source: Source, is_followed: Callable[[], bool]) -> None:
         self._source = source
-        self._wanted = wanted
+        self._is_followed = is_followed
         self._lock = threading.Lock()
         self._stopped = False
         self._pid = 0
@@ -133,6 +133,6 @@ class Feed:
     def _is_active(self, token: object) -> bool:
         # Decided under the lock: a later subscription starts a new thread.
         with self._lock:
-            if self._token is token and not self._wanted():
+            if self._token is token and not self._is_followed():
                 self._token = None
             return self._token is token

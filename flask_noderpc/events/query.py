@@ -193,9 +193,9 @@ def _require(token: _Token, *kinds: Kind) -> _Token:
         return token
     if token.kind is Kind.END:
         raise QuerySyntaxError("EOF", token.at)
-    wanted = ", ".join(kind.value for kind in kinds[:-1])
-    wanted = f"{wanted} or {kinds[-1].value}" if wanted else kinds[-1].value
-    raise QuerySyntaxError(f"got {token.kind.value}, wanted {wanted}", token.at)
+    names = ", ".join(kind.value for kind in kinds[:-1])
+    names = f"{names} or {kinds[-1].value}" if names else kinds[-1].value
+    raise QuerySyntaxError(f"got {token.kind.value}, wanted {names}", token.at)
 
 
 def _scan(text: str) -> Iterator[_Token]:

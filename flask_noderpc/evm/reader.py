@@ -96,11 +96,11 @@ class Reader:
             self._genesis = self._made_genesis()
         return self._genesis
 
-    def height(self, wanted: Height) -> int:
+    def height(self, number: Height) -> int:
         """Return the height; that of the latest block for a pending one."""
-        match wanted:
+        match number:
             case int():
-                return wanted
+                return number
             case Tag.EARLIEST:
                 # A node that forgot its first blocks begins at what it has.
                 base = self._backend.base_height()
@@ -133,21 +133,21 @@ class Reader:
         except BlockNotFound:
             return None
 
-    def block(self, wanted: Height | ByHash) -> Block | None:
+    def block(self, number_or_hash: Height | ByHash) -> Block | None:
         """Return the block; a pending one is built from the pending transactions.
 
         Raise :exc:`.errors.PrunedHistory` for one that was pruned.
         """
-        if isinstance(wanted, ByHash):
-            return self.by_hash(wanted.hash)
-        if wanted is Tag.PENDING:
+        if isinstance(number_or_hash, ByHash):
+            return self.by_hash(number_or_hash.hash)
+        if number_or_hash is Tag.PENDING:
             return self.pending()
-        height = self.height(wanted)
+        height = self.height(number_or_hash)
         found = self.at(height)
         if found is None and self.first <= height < self._backend.base_height():
-            if wanted is Tag.EARLIEST:
+            if number_or_hash is Tag.EARLIEST:
                 # Forgotten between two looks: the next one is.
-                return self.block(wanted)
+                return self.block(number_or_hash)
             raise PrunedHistory
         return found
 

@@ -307,6 +307,6 @@ def routes_of(namespaces: tuple[str, ...], own: RouteTable, *, dev: bool) -> Rou
 
     With ``dev`` those are among them that sign, and the namespaces of development nodes.
     """
-    wanted = {"rpc", *namespaces, *node.DEV_NAMESPACES}
+    served = {"rpc", *namespaces, *node.DEV_NAMESPACES}
     rows = (RESERVED if dev else EVM_ROUTES) + own
-    return RouteTable(row for row in rows if row.name.partition("_")[0] in wanted)
+    return RouteTable(row for row in rows if row.name.partition("_")[0] in served)

@@ -47,7 +47,7 @@ def test_follow_during_stop_starts_no_second_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = Numbers()
-    feed = Feed(source, wanted=lambda: True)
+    feed = Feed(source, is_followed=lambda: True)
     feed.follow()
     assert source.looking.wait(20)
     (first,) = [t for t in threading.enumerate() if t.ident == source.threads[0]]
@@ -88,7 +88,7 @@ def test_faults_lose_nothing_and_repeat_nothing(
         if len(told) == 6:
             enough.set()
 
-    feed = Feed(HeightSource(backend, publish), wanted=lambda: True)
+    feed = Feed(HeightSource(backend, publish), is_followed=lambda: True)
     feed.follow()
     backend.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
     assert enough.wait(20)

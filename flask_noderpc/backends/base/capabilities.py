@@ -260,9 +260,9 @@ class EvmIndex:
         found = self._chain.search_txs(Search((term,)), Page(0, _MAX_PLACES, True), limits)
         return tuple(dict.fromkeys(record.height for record in found.txs))
 
-    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
+    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
         """Return heights that may have such logs, lowest first; raise ``SearchTooCostly``."""
-        return range(wanted.low, wanted.high + 1)
+        return range(search.low, search.high + 1)
 
 
 T = TypeVar("T")

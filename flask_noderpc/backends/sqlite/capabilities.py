@@ -67,10 +67,10 @@ class SQLiteEvmIndex(EvmIndex):
             complete = is_complete(at)
         return found if complete else (*found, *super().tx_heights(tx_hash, limits))
 
-    def log_heights(self, wanted: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        if wanted.low == wanted.high:
-            return super().log_heights(wanted, limits)
-        return self._open().search_pool.run(lambda at: log_heights(at, wanted), limits)
+    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
+        if search.low == search.high:
+            return super().log_heights(search, limits)
+        return self._open().search_pool.run(lambda at: log_heights(at, search), limits)
 
 
 def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:
@@ -87,10 +87,10 @@ def is_complete(at: Connection) -> bool:
     return at.execute("SELECT 1 FROM evm_unindexed LIMIT 1").fetchone() is None
 
 
-def log_heights(at: Connection, wanted: LogSearch) -> tuple[int, ...]:
+def log_heights(at: Connection, search: LogSearch) -> tuple[int, ...]:
     """Return heights that may have such logs, lowest first."""
-    between = (place(wanted.low), last_place(wanted.high))
-    hits, first, rest = _rarest_first(at, _terms(wanted), between)
+    between = (place(search.low), last_place(search.high))
+    hits, first, rest = _rarest_first(at, _terms(search), between)
     also = [_also(at, term, hits, between) for term in rest]
     found = at.execute(
         f"SELECT {height_sql('d.place')} FROM evm_hits AS d"
@@ -100,8 +100,8 @@ def log_heights(at: Connection, wanted: LogSearch) -> tuple[int, ...]:
             _listed(first),
             *between,
             *(arg for _, args in also for arg in args),
-            wanted.low,
-            wanted.high,
+            search.low,
+            search.high,
         ),
     )
     return tuple(height for (height,) in found)
@@ -111,8 +111,8 @@ _Term = Sequence[int]
 """The keys of a demand, any of which meets it."""
 
 
-def _terms(wanted: LogSearch) -> list[_Term]:
-    kinds = ((ADDRESS, wanted.addresses), *zip(TOPICS, wanted.topics, strict=False))
+def _terms(search: LogSearch) -> list[_Term]:
+    kinds = ((ADDRESS, search.addresses), *zip(TOPICS, search.topics, strict=False))
     terms = [tuple(key(kind, value) for value in set(values)) for kind, values in kinds]
     return [term for term in terms if term] or [(key(ANY_LOG),)]
 

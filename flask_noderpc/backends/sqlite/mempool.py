@@ -219,12 +219,12 @@ def reap(connection: Connection, limits: BlockLimits) -> tuple[bytes, ...]:
     """The oldest transactions that fit a block."""
     taken: list[bytes] = []
     size = gas = 0
-    for tx, wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
-        if not limits.fits(tx_bytes(tx), wanted):
+    for tx, gas_wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
+        if not limits.fits(tx_bytes(tx), gas_wanted):
             # No block takes this one, since the limits sank: it must not hold up the rest.
             continue
         size += tx_bytes(tx)
-        gas += wanted
+        gas += gas_wanted
         if not limits.fits(size, gas):
             break
         taken.append(tx)

@@ -37,7 +37,7 @@ class LogFilter:
         if len(self.topics) > len(log.topics):
             return False
         pairs = zip(self.topics, log.topics, strict=False)
-        return all(not wanted or topic in wanted for wanted, topic in pairs)
+        return all(not alternatives or topic in alternatives for alternatives, topic in pairs)
 
 
 _MEMBERS = Members("fromBlock", "toBlock", "blockHash", "address", "topics")
@@ -142,18 +142,18 @@ def _sized(text: str, size: int, name: str) -> bytes:
     return value
 
 
-def criteria_text(wanted: LogFilter) -> str:
+def criteria_text(log_filter: LogFilter) -> str:
     """The filter as JSON."""
     members: dict[str, object] = {
-        "address": [hex.data(address) for address in wanted.addresses],
-        "topics": [[hex.data(topic) for topic in topics] for topics in wanted.topics],
+        "address": [hex.data(address) for address in log_filter.addresses],
+        "topics": [[hex.data(topic) for topic in topics] for topics in log_filter.topics],
     }
-    if wanted.block_hash is not None:
-        members["blockHash"] = hex.data(wanted.block_hash)
+    if log_filter.block_hash is not None:
+        members["blockHash"] = hex.data(log_filter.block_hash)
     else:
         members["fromBlock"], members["toBlock"] = (
-            _height_text(wanted.first),
-            _height_text(wanted.last),
+            _height_text(log_filter.first),
+            _height_text(log_filter.last),
         )
     return jsoncodec.encode(members).decode()
 

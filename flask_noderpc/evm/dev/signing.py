@@ -41,7 +41,7 @@ class Wallet:
         self._keys = {key.address: key for key in keys}
         self._names: set[bytes] = set()
         self.any_name = False
-        self.turn = threading.Lock()
+        self.lock = threading.Lock()
         """Held between the choice of a nonce and its use."""
 
     @property
@@ -93,14 +93,14 @@ def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
 
 def send(ctx: Context, params: FillParams) -> bytes:
     """Fill in, sign and send a transaction; return its hash."""
-    own, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
-    own.check(sender)
+    local_wallet, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
+    local_wallet.check(sender)
     tx = filled(ctx, params.args)
     check_tip(tx, fees.base_fee(ctx, NoParams()))
     if params.args.nonce is None:
         tx = _placed(ctx, tx)
     else:
-        tx = own.sealed(tx)
+        tx = local_wallet.sealed(tx)
         hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
     settle(ctx, tx)
     return tx.hash
@@ -108,10 +108,13 @@ def send(ctx: Context, params: FillParams) -> bytes:
 
 def _placed(ctx: Context, tx: Transaction) -> Transaction:
     """A transaction as it was handed in, with the next nonce that is free."""
-    own, submit = wallet(ctx), partial(ctx.backend.mempool.submit_local, replaces=False)
-    with own.turn:
+    local_wallet, submit = (
+        wallet(ctx),
+        partial(ctx.backend.mempool.submit_local, replaces=False),
+    )
+    with local_wallet.lock:
         for _ in range(_MOST_TRIES):
-            placed = own.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
+            placed = local_wallet.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
                 hand_in(ctx, placed, submit)
                 return placed

@@ -20,7 +20,7 @@ from ..codec.call_objects import Big
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..execution import state
-from ..execution.state import StorageKey, machine, root_of
+from ..execution.state import StorageKey, evm_state, root_of
 from ..reader import SearchBudget
 from .control import Number, control, driving
 
@@ -123,7 +123,7 @@ def dump(ctx: Context, params: NoParams) -> bytes:
 def _records(ctx: Context, root: bytes) -> Iterator[bytes]:
     budget = SearchBudget(ctx.settings)
     left = ctx.settings.max_response_bytes - dumps.FRAME_BYTES
-    for record in accounts.records(machine(ctx).record, root):
+    for record in accounts.records(evm_state(ctx).record, root):
         budget.spend(1)
         left -= len(record) + dumps.RECORD_FRAME_BYTES
         if left < 0:

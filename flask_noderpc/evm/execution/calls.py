@@ -29,7 +29,7 @@ from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
 from ..dialect import TIMED_OUT
 from ..errors import EvmError
-from .state import header_and_root, machine
+from .state import evm_state, header_and_root
 
 T = TypeVar("T")
 
@@ -66,9 +66,9 @@ def call(ctx: Context, params: CallParams) -> bytes:
 
 def estimate_gas(ctx: Context, params: CallParams) -> int:
     """The gas that a call needs, found by executing it."""
-    wanted = prepared(ctx, params, limit_by_block=True)
+    request = prepared(ctx, params, limit_by_block=True)
     outcome = run(
-        ctx, Estimate(wanted.root, wanted.environment, wanted.message, wanted.overrides)
+        ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
     if outcome.error == OUT_OF_GAS:
         # It had all that the sender can pay, and used it up.
@@ -107,9 +107,9 @@ def environment_of(ctx: Context, header: Header) -> Environment:
 
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
     """A call as it runs; raise :exc:`.errors.EvmError` for one that can't."""
-    own = ctx.settings.evm_chain_id
-    if args.chain_id is not None and args.chain_id != own:
-        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={own})")
+    chain_id = ctx.settings.evm_chain_id
+    if args.chain_id is not None and args.chain_id != chain_id:
+        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     price = args.price_at(environment.base_fee)
     if 0 < price < environment.base_fee:
         raise EvmError(
@@ -135,7 +135,7 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
 def executed(ctx: Context, job: Job[T]) -> T:
     """Run a job and return its result."""
     try:
-        return machine(ctx).run(job, ctx.client)
+        return evm_state(ctx).run(job, ctx.client)
     except ExecutorsBusy as error:
         raise EvmError(error.text_with_hint, code=TIMED_OUT) from None
 
@@ -184,20 +184,20 @@ class AccessListParams(Params):
 
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     """The accounts and slots that a call accesses."""
-    wanted = prepared(ctx, CallParams(params.call, params.block, params.overrides))
-    message = wanted.message
+    request = prepared(ctx, CallParams(params.call, params.block, params.overrides))
+    message = request.message
     nonce = params.call.nonce
     if nonce is None:
-        own = wanted.overrides.get(message.sender)
-        nonce = own.nonce if own else None
+        override = request.overrides.get(message.sender)
+        nonce = override.nonce if override else None
     if nonce is None:
-        nonce = account(machine(ctx).record, wanted.root, message.sender).nonce
+        nonce = account(evm_state(ctx).record, request.root, message.sender).nonce
     # geth: internal/ethapi, AccessList: these are there anyway.
     target = message.to or created_address(message.sender, nonce)
     authorities = filter(None, map(authority_of, message.authorizations))
     excluded = PRECOMPILES | {message.sender, target, *authorities}
     entries, outcome = run(
-        ctx, ListAccess(wanted.root, wanted.environment, message, excluded, wanted.overrides)
+        ctx, ListAccess(request.root, request.environment, message, excluded, request.overrides)
     )
     made: dict[str, Any] = {"accessList": tuple(map(_shown, entries))}
     if outcome.error:

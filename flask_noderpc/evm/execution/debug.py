@@ -27,7 +27,7 @@ from ..errors import EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
 from .calls import environment_of, executed, message_of
-from .state import machine, root_of
+from .state import evm_state, root_of
 
 
 def header_bytes(ctx: Context, params: BlockParams) -> bytes:
@@ -146,7 +146,7 @@ class TraceCallParams(Params):
 
 def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
     """A trace of a transaction that is in a block."""
-    machine(ctx)
+    evm_state(ctx)
     receipt = find(ctx, params.hash)
     if receipt is None:
         raise EvmError("transaction not found")
@@ -159,29 +159,29 @@ def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
 
 def block_by_number(ctx: Context, params: TraceNumberParams) -> tuple[dict[str, Any], ...]:
     """Traces of all of a block's transactions."""
-    machine(ctx)
+    evm_state(ctx)
     return _block(ctx, _numbered(ctx, params.block), params.config)
 
 
-def _numbered(ctx: Context, wanted: Height) -> Block:
-    if wanted is Tag.PENDING:
+def _numbered(ctx: Context, number: Height) -> Block:
+    if number is Tag.PENDING:
         raise EvmError(_ON_PENDING)
-    found = reader(ctx).block(wanted)
+    found = reader(ctx).block(number)
     if found is None:
-        raise EvmError(f"block #{wanted} not found")
+        raise EvmError(f"block #{number} not found")
     return found
 
 
 def block_by_hash(ctx: Context, params: TraceHashParams) -> tuple[dict[str, Any], ...]:
     """Traces of all of a block's transactions."""
-    machine(ctx)
+    evm_state(ctx)
     return _block(ctx, _hashed(ctx, params.hash), params.config)
 
 
-def _hashed(ctx: Context, wanted: bytes) -> Block:
-    found = reader(ctx).by_hash(wanted)
+def _hashed(ctx: Context, block_hash: bytes) -> Block:
+    found = reader(ctx).by_hash(block_hash)
     if found is None:
-        raise EvmError(f"block 0x{wanted.hex()} not found")
+        raise EvmError(f"block 0x{block_hash.hex()} not found")
     return found
 
 
@@ -191,7 +191,7 @@ def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, A
 
 def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, Any], ...]:
     """Traces of the transactions of an encoded block."""
-    machine(ctx)
+    evm_state(ctx)
     try:
         header, txs = decode_block(params.block)
     except Malformed as error:
@@ -240,9 +240,13 @@ def _root_before(ctx: Context, header: Header) -> bytes:
 
 def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     """A trace of a call, after a block or after some of its transactions."""
-    machine(ctx)
-    wanted, config = params.block, params.config
-    block = _hashed(ctx, wanted.hash) if isinstance(wanted, ByHash) else _numbered(ctx, wanted)
+    evm_state(ctx)
+    block_id, config = params.block, params.config
+    block = (
+        _hashed(ctx, block_id.hash)
+        if isinstance(block_id, ByHash)
+        else _numbered(ctx, block_id)
+    )
     around = environment_of(ctx, block.header)
     root, txs = root_of(ctx, block.header.number), _raws(block)
     if config.tx_index is None:

@@ -122,16 +122,16 @@ def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
         if not args.gas_price:
             raise EvmError("gasPrice must be non-zero after london fork")
         return args
-    most, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
+    max_fee, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
     if tip is None:
         tip = fees.priority_fee(ctx, NoParams())
-    if most is None:
-        most = 2 * fees.base_fee(ctx, NoParams()) + tip
-    if not most:
+    if max_fee is None:
+        max_fee = 2 * fees.base_fee(ctx, NoParams()) + tip
+    if not max_fee:
         raise EvmError("maxFeePerGas must be non-zero")
-    if most < tip:
-        raise EvmError(f"maxFeePerGas ({most:#x}) < maxPriorityFeePerGas ({tip:#x})")
-    return replace(args, max_fee_per_gas=most, max_priority_fee_per_gas=tip)
+    if max_fee < tip:
+        raise EvmError(f"maxFeePerGas ({max_fee:#x}) < maxPriorityFeePerGas ({tip:#x})")
+    return replace(args, max_fee_per_gas=max_fee, max_priority_fee_per_gas=tip)
 
 
 # geth: eth_sendRawTransactionSync, --rpc.txsync.
@@ -211,11 +211,11 @@ class RawTransactionSync(RawTransaction):
 
 def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
     """Add a signed transaction to the mempool, and wait for its receipt."""
-    wanted = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
-    with ctx.waiters.acquire(ctx.client) as seat:
+    timeout = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
+    with ctx.waiters.acquire(ctx.client) as waiter:
         seen = ctx.backend.latest_height()
         tx_hash = send_raw(ctx, params)
-        deadline = time.monotonic() + min(wanted, _MAX_WAIT_S)
+        deadline = time.monotonic() + min(timeout, _MAX_WAIT_S)
         while (found := find(ctx, tx_hash)) is None:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
@@ -224,5 +224,5 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
                     code=_NOT_IN_TIME,
                     data=f"0x{tx_hash.hex()}",
                 )
-            seen = seat.wait_for_block(ctx.backend, seen, remaining)
+            seen = waiter.wait_for_block(ctx.backend, seen, remaining)
     return found

@@ -21,7 +21,7 @@ from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch
 from ..errors import EvmError
 from .calls import executed, reverted
-from .state import header_and_root, machine
+from .state import evm_state, header_and_root
 
 # geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
 _MOST_BLOCKS, _MOST_CALLS, _MOST_IN_ALL = 256, 5_000, 10_000
@@ -132,9 +132,9 @@ class SimulationParams(Params):
 
 def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...]:
     """Results of blocks of calls on top of a block."""
-    machine(ctx)
-    wanted = params.payload
-    if not wanted.blocks:
+    evm_state(ctx)
+    payload = params.payload
+    if not payload.blocks:
         raise EvmError("empty input", code=_INVALID)
     # Pending transactions have not changed the state yet.
     place = Tag.LATEST if params.block is Tag.PENDING else params.block
@@ -143,33 +143,35 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     rules = Rules(
         chain_id=settings.evm_chain_id,
         gas_cap=settings.evm_gas_cap,
-        validation=wanted.validation,
-        trace_transfers=wanted.trace_transfers,
+        validation=payload.validation,
+        trace_transfers=payload.trace_transfers,
         max_bytes=settings.max_response_bytes,
     )
-    blocks = tuple(_chained(base, wanted.blocks))
+    blocks = tuple(_chained(base, payload.blocks))
     made = _run(ctx, Simulate(root, base, blocks, rules))
-    return tuple(_shown(ctx, each, full_transactions=wanted.full_transactions) for each in made)
+    return tuple(
+        _shown(ctx, each, full_transactions=payload.full_transactions) for each in made
+    )
 
 
 def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
     """The blocks with their numbers and times; empty ones where numbers are left out."""
     number, timestamp = base.number, base.timestamp
     for block in blocks:
-        wanted = number + 1 if block.changes.number is None else block.changes.number
-        if wanted <= number:
-            text = f"block numbers must be in order: {wanted} <= {number}"
+        block_number = number + 1 if block.changes.number is None else block.changes.number
+        if block_number <= number:
+            text = f"block numbers must be in order: {block_number} <= {number}"
             raise EvmError(text, code=_NUMBER_INVALID)
-        if wanted - base.number > _MOST_BLOCKS:
+        if block_number - base.number > _MOST_BLOCKS:
             raise EvmError("too many blocks", code=_LIMIT)
-        for between in range(number + 1, wanted):
+        for between in range(number + 1, block_number):
             timestamp += _SECONDS
             yield CallBlock(BlockChanges(number=between, timestamp=timestamp), {}, ())
         given = block.changes.timestamp
         if given is not None and given <= timestamp:
             text = f"block timestamps must be in order: {given} <= {timestamp}"
             raise EvmError(text, code=_TIME_INVALID)
-        number, timestamp = wanted, timestamp + _SECONDS if given is None else given
+        number, timestamp = block_number, timestamp + _SECONDS if given is None else given
         changes = replace(block.changes, number=number, timestamp=timestamp)
         yield replace(block, changes=changes)
 

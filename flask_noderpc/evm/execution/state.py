@@ -25,37 +25,37 @@ _MOST_SLOTS = 1_024
 _MOST_WAITING = 10_000
 
 
-def machine(ctx: Context) -> EvmState:
-    """The state and its engine; refuse where there is none, with what would bring it."""
+def evm_state(ctx: Context) -> EvmState:
+    """Return the EVM state; raise :exc:`.errors.EvmError` where the backend has none."""
     try:
         return ctx.backend.evm_state
     except NotSupported as error:
         raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 
 
-def block_of(ctx: Context, wanted: Height | ByHash) -> Block:
+def block_of(ctx: Context, number_or_hash: Height | ByHash) -> Block:
     """Return the block; raise :exc:`.errors.EvmError` if it does not exist."""
-    found = reader(ctx).block(wanted)
+    found = reader(ctx).block(number_or_hash)
     if found is None:
         # geth: eth/api_backend.go.
-        by_hash = isinstance(wanted, ByHash)
+        by_hash = isinstance(number_or_hash, ByHash)
         raise EvmError("header for hash not found" if by_hash else "header not found")
     return found
 
 
-def root_of(ctx: Context, wanted: Height | ByHash) -> bytes:
+def root_of(ctx: Context, number_or_hash: Height | ByHash) -> bytes:
     """Return the state root after a block; pending transactions are not applied."""
-    evm = machine(ctx)
-    if isinstance(wanted, ByHash):
-        return _root_at(evm, block_of(ctx, wanted).header.number)
-    return _root_at(evm, reader(ctx).height(wanted))
+    evm = evm_state(ctx)
+    if isinstance(number_or_hash, ByHash):
+        return _root_at(evm, block_of(ctx, number_or_hash).header.number)
+    return _root_at(evm, reader(ctx).height(number_or_hash))
 
 
-def header_and_root(ctx: Context, wanted: Height | ByHash) -> tuple[Header, bytes]:
+def header_and_root(ctx: Context, number_or_hash: Height | ByHash) -> tuple[Header, bytes]:
     """A block's header and the root after it, of one block also while others come."""
-    evm = machine(ctx)
-    header = block_of(ctx, wanted).header
-    return header, _root_at(evm, header.number - (wanted is Tag.PENDING))
+    evm = evm_state(ctx)
+    header = block_of(ctx, number_or_hash).header
+    return header, _root_at(evm, header.number - (number_or_hash is Tag.PENDING))
 
 
 def _root_at(evm: EvmState, height: int) -> bytes:
@@ -80,12 +80,12 @@ class AccountParams(Params):
 def balance(ctx: Context, params: AccountParams) -> int:
     """Balance of an account, in wei."""
     root = root_of(ctx, params.block)
-    return accounts.account(machine(ctx).record, root, params.address).balance
+    return accounts.account(evm_state(ctx).record, root, params.address).balance
 
 
 def transaction_count(ctx: Context, params: AccountParams) -> int:
     """The account's next nonce; for the pending block it counts pending transactions."""
-    evm = machine(ctx)
+    evm = evm_state(ctx)
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
         # Before the state: what a block takes meanwhile is counted there.
@@ -99,7 +99,7 @@ def transaction_count(ctx: Context, params: AccountParams) -> int:
 
 def code(ctx: Context, params: AccountParams) -> bytes:
     """The code at an address; none for an account that has no contract."""
-    return accounts.code(machine(ctx).record, root_of(ctx, params.block), params.address)
+    return accounts.code(evm_state(ctx).record, root_of(ctx, params.block), params.address)
 
 
 class StorageKey(ParamField):
@@ -141,7 +141,7 @@ class SlotParams(Params):
 def storage_at(ctx: Context, params: SlotParams) -> bytes:
     """A word of an account's storage."""
     root = root_of(ctx, params.block)
-    return _word(machine(ctx), root, params.address, params.key)
+    return _word(evm_state(ctx), root, params.address, params.key)
 
 
 def _word(evm: EvmState, root: bytes, address: bytes, key: bytes) -> bytes:
@@ -184,7 +184,7 @@ class SlotsParams(Params):
 
 def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
     """Words of the storage of several accounts."""
-    root, evm = root_of(ctx, params.block), machine(ctx)
+    root, evm = root_of(ctx, params.block), evm_state(ctx)
     return {
         hex.data(address): tuple(_word(evm, root, address, key) for key in keys)
         for address, keys in params.slots.items()
@@ -230,7 +230,7 @@ def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
     """An account and words of its storage, with the nodes that prove them (EIP-1186)."""
     root = root_of(ctx, params.block)
     slots = [word for _, word in params.keys]
-    found = accounts.prove(machine(ctx).record, root, params.address, slots)
+    found = accounts.prove(evm_state(ctx).record, root, params.address, slots)
     return _proof(found, [name for name, _ in params.keys])
 
 
@@ -276,7 +276,7 @@ _NAMES = (
 
 def config(ctx: Context, params: NoParams) -> dict[str, Any]:
     """The fork rules since the genesis; no other forks are scheduled."""
-    machine(ctx)
+    evm_state(ctx)
     genesis = block_of(ctx, 0).header.hash or b""
     current = {
         "activationTime": PlainNumber(0),
@@ -303,5 +303,5 @@ class UnreadParams(Params):
 
 def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
     """Refused: the engine does not provide block access lists."""
-    machine(ctx)
+    evm_state(ctx)
     raise EvmError("the engine does not tell this", code=NOT_SUPPORTED)

@@ -18,7 +18,7 @@ from ..codec import hex
 from ..codec.params import BlockNumber, Height, Tag, mismatch
 from ..errors import EvmError
 from ..reader import Reader, SearchBudget, reader
-from .logs import turn
+from .logs import scan_slot
 
 # geth: eth/gasprice/feehistory.go.
 _MOST_BLOCKS = 1024
@@ -132,7 +132,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
         return {"oldestBlock": 0, "gasUsedRatio": None}
     budget = SearchBudget(ctx.settings)
     blocks: list[Block] = []
-    with turn(ctx, span):
+    with scan_slot(ctx, span):
         for height in span:
             block = chain.at(height)
             if block is not None:

@@ -31,33 +31,33 @@ def get_logs(ctx: Context, params: LogFilterParams) -> tuple[Log, ...]:
     return logs_of(ctx, params.filter)
 
 
-def logs_of(ctx: Context, wanted: LogFilter) -> tuple[Log, ...]:
+def logs_of(ctx: Context, log_filter: LogFilter) -> tuple[Log, ...]:
     """Return all logs of a filter; raise if there are more than the limit."""
     chain = reader(ctx)
-    if wanted.block_hash is not None:
-        block = chain.by_hash(wanted.block_hash)
+    if log_filter.block_hash is not None:
+        block = chain.by_hash(log_filter.block_hash)
         if block is None:
             raise EvmError("unknown block")
-        return _capped(ctx, [_matching(block, wanted)])
-    span = heights(ctx, chain, wanted)
+        return _capped(ctx, [_matching(block, log_filter)])
+    span = heights(ctx, chain, log_filter)
     if not span:
         return ()
-    with turn(ctx, span):
-        return _capped(ctx, (logs for _, logs in logs_by_height(ctx, wanted, span)))
+    with scan_slot(ctx, span):
+        return _capped(ctx, (logs for _, logs in logs_by_height(ctx, log_filter, span)))
 
 
-def turn(ctx: Context, span: range) -> AbstractContextManager[None]:
+def scan_slot(ctx: Context, span: range) -> AbstractContextManager[None]:
     """Return the limit on searches of several blocks; one block needs none."""
     return ctx.scans.acquire() if len(span) > 1 else nullcontext()
 
 
 def logs_by_height(
-    ctx: Context, wanted: LogFilter, span: range
+    ctx: Context, log_filter: LogFilter, span: range
 ) -> Iterator[tuple[int, tuple[Log, ...]]]:
     """The logs of each block that may have any; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
-    search = LogSearch(wanted.addresses, wanted.topics, span[0], span[-1])
+    search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
     for height in ctx.backend.evm_index.log_heights(search, budget.limits):
         block = chain.at(height)
         if block is None and height < ctx.backend.base_height():
@@ -66,32 +66,32 @@ def logs_by_height(
             # A client that got no logs would not ask for this block again.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         budget.spend(1 + len(block.transactions))
-        yield height, _matching(block, wanted)
+        yield height, _matching(block, log_filter)
 
 
-def _matching(block: Block, wanted: LogFilter) -> tuple[Log, ...]:
-    if not may_have(block.header.bloom, wanted.addresses, wanted.topics):
+def _matching(block: Block, log_filter: LogFilter) -> tuple[Log, ...]:
+    if not may_have(block.header.bloom, log_filter.addresses, log_filter.topics):
         return ()
     logs = (log for receipt in block.receipts for log in receipt.logs)
-    return tuple(filter(wanted.matches, logs))
+    return tuple(filter(log_filter.matches, logs))
 
 
 def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
-    most = ctx.settings.evm_logs_cap
+    limit = ctx.settings.evm_logs_cap
     found: list[Log] = []
     for logs in blocks:
         found += logs
-        if len(found) > most:
+        if len(found) > limit:
             raise EvmError(
-                f"query returned more than {most} results (NODERPC_EVM_LOGS_CAP raises it)"
+                f"query returned more than {limit} results (NODERPC_EVM_LOGS_CAP raises it)"
             )
     return tuple(found)
 
 
-def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
+def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
     """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
-    _refuse_pending(wanted)
-    first, last = chain.height(wanted.first), chain.height(wanted.last)
+    _refuse_pending(log_filter)
+    first, last = chain.height(log_filter.first), chain.height(log_filter.last)
     if first > last:
         raise InvalidParams(_REVERSED)
     if last > chain.latest:
@@ -99,7 +99,7 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
     _refuse_long(ctx, first, last)
     # Block 0 has no logs.
     first, base = max(first, chain.first), ctx.backend.base_height()
-    if wanted.first is Tag.EARLIEST and first > chain.first:
+    if log_filter.first is Tag.EARLIEST and first > chain.first:
         # More may be forgotten by now.
         first = max(first, base)
     if first < base:
@@ -107,14 +107,14 @@ def heights(ctx: Context, chain: Reader, wanted: LogFilter) -> range:
     return range(first, last + 1)
 
 
-def refuse_range(ctx: Context, wanted: LogFilter) -> None:
+def refuse_range(ctx: Context, log_filter: LogFilter) -> None:
     """Raise ``InvalidParams`` for a range that no filter of new logs can have.
 
     geth: eth/filters/filter_system.go. The end of one may be in the future.
     """
-    _refuse_pending(wanted)
-    first = 0 if wanted.first is Tag.EARLIEST else wanted.first
-    match first, wanted.last:
+    _refuse_pending(log_filter)
+    first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first
+    match first, log_filter.last:
         case int(), int(last):
             if first > last:
                 raise InvalidParams(_REVERSED)
@@ -124,15 +124,15 @@ def refuse_range(ctx: Context, wanted: LogFilter) -> None:
             raise InvalidParams(_REVERSED)
 
 
-def _refuse_pending(wanted: LogFilter) -> None:
-    if Tag.PENDING in (wanted.first, wanted.last):
+def _refuse_pending(log_filter: LogFilter) -> None:
+    if Tag.PENDING in (log_filter.first, log_filter.last):
         raise InvalidParams("pending logs are not supported")
 
 
 def _refuse_long(ctx: Context, first: int, last: int) -> None:
-    most = ctx.settings.evm_block_range_cap
+    limit = ctx.settings.evm_block_range_cap
     # Block 0 is the one before the chain's first block, whatever the height of that.
-    if last - max(first, reader(ctx).first - 1) > most:
+    if last - max(first, reader(ctx).first - 1) > limit:
         raise InvalidParams(
-            f"exceed maximum block range {most}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
+            f"exceed maximum block range {limit}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
         )

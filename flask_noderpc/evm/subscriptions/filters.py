@@ -19,7 +19,7 @@ from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.blocks import pending_transaction
 from ..codec.log_filter import LogFilter, criteria_of, criteria_text
 from ..codec.params import Bool, Id
-from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_range, turn
+from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_range, scan_slot
 from ..reader import reader
 
 Changes = tuple[tuple[Any, ...], int]
@@ -54,25 +54,25 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     span = _new_heights(ctx, polled)
     if not span:
         return (), span.start - 1
-    wanted = criteria_of(polled.criteria)
+    log_filter = criteria_of(polled.criteria)
     # geth: new logs alone, and of these only those in the filter's own range.
-    low = max(span[0], wanted.first) if isinstance(wanted.first, int) else span[0]
-    high = min(span[-1], wanted.last) if isinstance(wanted.last, int) else span[-1]
+    low = max(span[0], log_filter.first) if isinstance(log_filter.first, int) else span[0]
+    high = min(span[-1], log_filter.last) if isinstance(log_filter.last, int) else span[-1]
     if low > high:
         return (), span[-1]
-    own = range(low, high + 1)
-    with turn(ctx, own):
-        found, delivered = _page(ctx, wanted, own, polled.cursor)
+    span_in_range = range(low, high + 1)
+    with scan_slot(ctx, span_in_range):
+        found, delivered = _page(ctx, log_filter, span_in_range, polled.cursor)
     # Behind the end of its range there is nothing to tell.
     return found, span[-1] if delivered == high else delivered
 
 
-def _page(ctx: Context, wanted: LogFilter, span: range, cursor: int) -> Changes:
+def _page(ctx: Context, log_filter: LogFilter, span: range, cursor: int) -> Changes:
     """Return logs up to the limit, and the cursor behind them."""
     found: list[Log] = []
     delivered = cursor
     try:
-        for height, logs in logs_by_height(ctx, wanted, span):
+        for height, logs in logs_by_height(ctx, log_filter, span):
             found += logs
             delivered = height
             if len(found) >= ctx.settings.evm_logs_cap:

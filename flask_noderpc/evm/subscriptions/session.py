@@ -157,8 +157,8 @@ class EvmSession(WebSocketSession[str, Topic]):
         self._subscriptions.begin()
 
     def _subscribe(self, params: bytes) -> bytes:
-        wanted = self._dispatcher.loader(kind_of(params)).from_json(params)
-        topic = wanted.topic()
+        subscription_params = self._dispatcher.loader(kind_of(params)).from_json(params)
+        topic = subscription_params.topic()
         self._hub.check_limits(len(self._subscriptions))
         # geth: 16 bytes, leading zeros cut.
         name = hex(secrets.randbits(128))

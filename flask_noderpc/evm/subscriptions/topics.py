@@ -82,20 +82,20 @@ class NewHeads(BlockTopic):
 
 @dataclass(frozen=True, slots=True)
 class Logs(BlockTopic):
-    """The logs that a filter wants, of blocks between two heights."""
+    """The logs of blocks between two heights that match a filter."""
 
-    wanted: LogFilter
+    log_filter: LogFilter
     first: int = 0
     last: int | None = None
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Return the logs that match."""
-        header, wanted = encoded.block.header, self.wanted
+        header, log_filter = encoded.block.header, self.log_filter
         if header.number < self.first or (self.last is not None and header.number > self.last):
             return
-        if may_have(header.bloom, wanted.addresses, wanted.topics):
+        if may_have(header.bloom, log_filter.addresses, log_filter.topics):
             for receipt in encoded.block.receipts:
-                yield from map(encoded.log, filter(wanted.matches, receipt.logs))
+                yield from map(encoded.log, filter(log_filter.matches, receipt.logs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +236,12 @@ def kind_of(raw: bytes) -> type[SubscriptionParams]:
     return KINDS[name]
 
 
-def _heights(wanted: LogFilter) -> tuple[int, int | None]:
+def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
     """geth: from the latest block on, or within heights, of which the last may be open."""
-    if Tag.PENDING in (wanted.first, wanted.last):
+    if Tag.PENDING in (log_filter.first, log_filter.last):
         raise InvalidParams("pending logs are not supported")
-    first = 0 if wanted.first is Tag.EARLIEST else wanted.first
-    match first, wanted.last:
+    first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first
+    match first, log_filter.last:
         case (Tag.LATEST, Tag.LATEST):
             return 0, None
         case (int(), Tag.LATEST):

@@ -39,8 +39,8 @@ def may_have(
     """
     bits = int.from_bytes(bloom)
     return all(
-        not wanted or any(bits & mask == mask for mask in map(_bits, wanted))
-        for wanted in (addresses, *topics)
+        not alternatives or any(bits & mask == mask for mask in map(_bits, alternatives))
+        for alternatives in (addresses, *topics)
     )
 
 

@@ -33,9 +33,9 @@ class Malformed(Exception):
         return self
 
     def __str__(self) -> str:
-        wanted = f" for {self.kind}" if self.kind else ""
+        kind_text = f" for {self.kind}" if self.kind else ""
         into = f", decoding into {self.path}" if self.kind and self.path else ""
-        return f"rlp: {self.reason}{wanted}{into}"
+        return f"rlp: {self.reason}{kind_text}{into}"
 
 
 def encode(item: Item) -> bytes:

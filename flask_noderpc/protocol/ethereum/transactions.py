@@ -175,9 +175,9 @@ def _check_sidecar(items: rlp.Reader, hashes: tuple[bytes, ...]) -> None:
     _sized(items, _BLOB, len(hashes), "blobs")
     commitments = _sized(items, _COMMITMENT, len(hashes), "commitments")
     _sized(items, _PROOF, len(hashes) * proofs, "proofs")
-    for place, (commitment, wanted) in enumerate(zip(commitments, hashes, strict=True)):
-        if _HASH_VERSION + sha256(commitment).digest()[1:] != wanted:
-            raise InvalidTransaction(f"blob {place}: the commitment is not of its hash")
+    for index, (commitment, expected_hash) in enumerate(zip(commitments, hashes, strict=True)):
+        if _HASH_VERSION + sha256(commitment).digest()[1:] != expected_hash:
+            raise InvalidTransaction(f"blob {index}: the commitment is not of its hash")
 
 
 def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:

@@ -261,8 +261,8 @@ class ProtoKey(WireSchema):
     secp256k1 = Base64(get=lambda key: _of_type(key, SECP256K1), omit_empty=True)
 
 
-def _of_type(key: PublicKey, wanted: str) -> bytes:
-    return key.value if key.type == wanted else b""
+def _of_type(key: PublicKey, key_type: str) -> bytes:
+    return key.value if key.type == key_type else b""
 
 
 class ProtoKeySum(WireSchema):
