@@ -66,8 +66,8 @@ class NodeRPC:
         self._url_prefix = _checked_prefix(url_prefix)
         self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
-        self._routes = COMETBFT_ROUTES.with_own(routes)
-        self._evm_routes = RouteTable(()).with_own(evm_routes, "evm_routes")
+        self._routes = COMETBFT_ROUTES.with_custom(routes)
+        self._evm_routes = RouteTable(()).with_custom(evm_routes, "evm_routes")
         if app is not None:
             self.init_app(app)
 
@@ -130,12 +130,12 @@ class NodeRPC:
 
 
 def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
-    own = given.get("dialect")
-    if not isinstance(own, Dialect):
+    dialect = given.get("dialect")
+    if not isinstance(dialect, Dialect):
         settings = read_settings(app.config, given)
         return settings, dialect_named(settings.dialect)
     settings = read_settings(app.config, {**given, "dialect": None})
-    return replace(settings, dialect=own.name), own
+    return replace(settings, dialect=dialect.name), dialect
 
 
 def _add_rules(state: BlueprintSetupState, mount: Mount) -> None:

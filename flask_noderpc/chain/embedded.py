@@ -236,8 +236,8 @@ class EmbeddedChain(StoreBackend):
         """
         if self._is_copy:
             return
-        own = self._block_scheduler.last_error if self._block_scheduler else ""
-        last_error = own or self.store.lease_state().last_error
+        scheduler_error = self._block_scheduler.last_error if self._block_scheduler else ""
+        last_error = scheduler_error or self.store.lease_state().last_error
         if last_error.startswith(FULL):
             raise StoreError(last_error, self.path)
         # Another process may have no disk space to store why it produces no block.

@@ -35,17 +35,17 @@ def health(ctx: Context, params: NoParams) -> Empty:
 def status(ctx: Context, params: NoParams) -> Status:
     """Node info, sync info and validator info."""
     backend = ctx.backend
-    own = backend.network.validator_key()
+    pub_key = backend.network.validator_key()
     latest = backend.latest_height()
     try:
         members = backend.validators(next_height(backend)).by_address
     except NotFound:
         members = {}
-    known = members.get(address(own))
+    known = members.get(address(pub_key))
     return Status(
         replace(backend.network.node_info(), version=ctx.node_version),
         _sync_info(ctx, latest),
-        ValidatorInfo(address(own), own, known[1].voting_power if known else 0),
+        ValidatorInfo(address(pub_key), pub_key, known[1].voting_power if known else 0),
     )
 
 

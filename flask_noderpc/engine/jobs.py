@@ -136,9 +136,11 @@ class Estimate(Call):
         message = self._affordable(self.world(engine))
         if message.gas < _least_gas(message):
             return Outcome(gas_used=message.gas, max_used_gas=message.gas, error=OUT_OF_GAS)
-        own = replace(self, message=message)
-        first = Call.__call__(own, engine)
-        return first if first.error else replace(first, gas_used=own._found(engine, first))
+        affordable = replace(self, message=message)
+        first = Call.__call__(affordable, engine)
+        return (
+            first if first.error else replace(first, gas_used=affordable._found(engine, first))
+        )
 
     def _found(self, engine: EvmEngine, first: Outcome) -> int:
         """geth: eth/gasestimator: what it used says about where to look."""
@@ -187,8 +189,8 @@ _GOOD_ENOUGH = 0.015
 def _least_gas(message: Message) -> int:
     """Return the least gas with which a message can begin."""
     lists = message.access_list, message.authorizations
-    least = intrinsic_gas(message.data, message.to is None, *lists)
-    return max(least, floor_gas(message.data))
+    minimum = intrinsic_gas(message.data, message.to is None, *lists)
+    return max(minimum, floor_gas(message.data))
 
 
 @dataclass(frozen=True, slots=True)

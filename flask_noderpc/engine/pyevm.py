@@ -110,10 +110,14 @@ class _State(PragueState):
 class _Authorization:
     """EIP-7702's tuple as py-evm wants it."""
 
-    def __init__(self, own: Authorization) -> None:
-        self._own = own
-        self.chain_id, self.address, self.nonce = own.chain_id, own.address, own.nonce
-        self.y_parity, self.r, self.s = own.y_parity, own.r, own.s
+    def __init__(self, authorization: Authorization) -> None:
+        self._authorization = authorization
+        self.chain_id, self.address, self.nonce = (
+            authorization.chain_id,
+            authorization.address,
+            authorization.nonce,
+        )
+        self.y_parity, self.r, self.s = authorization.y_parity, authorization.r, authorization.s
 
     def validate(self, chain_id: int) -> None:
         """True if it is for this chain and its signature has a low s."""
@@ -182,12 +186,12 @@ class _PyEvmWorld(World):
 
     def _displace(self, address: Address, target: bytes | None) -> None:
         """geth: an account that is overridden is no precompiled contract any more."""
-        own = dict(self._state.precompiles or Computation.get_precompiles())
-        found = own.pop(address, None)
+        precompiles = dict(self._state.precompiles or Computation.get_precompiles())
+        found = precompiles.pop(address, None)
         if found is not None:
             if target is not None:
-                own[Address(target)] = found
-            self._state.precompiles = own
+                precompiles[Address(target)] = found
+            self._state.precompiles = precompiles
 
     def _patch(self, address: Address, override: AccountOverride) -> None:
         state = self._state
@@ -237,12 +241,12 @@ class _PyEvmWorld(World):
             used = message.gas - built.gas
             return Outcome(gas_used=used, max_used_gas=used, error=error_text(error))
         done = executor.finalize_computation(signed, done)
-        most = message.gas - done.get_gas_remaining()
-        used = most - executor.calculate_gas_refund(done, most)
+        gas_used = message.gas - done.get_gas_remaining()
+        used = gas_used - executor.calculate_gas_refund(done, gas_used)
         floor = floor_gas(message.data)
         return Outcome(
             gas_used=max(used, floor),
-            max_used_gas=max(most, floor),
+            max_used_gas=max(gas_used, floor),
             output=bytes(done.output),
             error=error_text(done.error) if done.is_error else "",
             logs=tuple(_log(*entry) for entry in done.get_log_entries()),

@@ -31,7 +31,7 @@ _COLLISION = exceptions.ContractCreationCollision
 _RIPEMD160 = Address((3).to_bytes(20))
 
 
-def _own(code: int, opcode: Any) -> Any:
+def _function_of(code: int, opcode: Any) -> Any:
     if code == _SELFDESTRUCT:
         # py-evm warns of each that runs.
         return getattr(opcode, "__wrapped__", opcode)
@@ -40,7 +40,9 @@ def _own(code: int, opcode: Any) -> Any:
     return opcode.__call__ if code in (*_CALLS, *_CREATES) else opcode
 
 
-_OPCODES = {code: _own(code, opcode) for code, opcode in PragueComputation.opcodes.items()}
+_OPCODES = {
+    code: _function_of(code, opcode) for code, opcode in PragueComputation.opcodes.items()
+}
 
 
 class Computation(PragueComputation):
@@ -96,24 +98,24 @@ class Computation(PragueComputation):
                 state, message, transaction_context, parent_computation
             )
         # py-evm: BaseComputation.apply_computation, with a look at each instruction.
-        own: Any
-        with cls(state, message, transaction_context) as own:
-            own.frame = Frame(message, parent_computation)
-            if own.is_origin_computation:
-                own.contracts_created = []
+        computation: Any
+        with cls(state, message, transaction_context) as computation:
+            computation.frame = Frame(message, parent_computation)
+            if computation.is_origin_computation:
+                computation.contracts_created = []
                 if message.is_create:
-                    cls.consume_initcode_gas_cost(own)
+                    cls.consume_initcode_gas_cost(computation)
             if parent_computation is not None:
-                own.contracts_created = parent_computation.contracts_created
+                computation.contracts_created = parent_computation.contracts_created
             if message.is_create:
-                own.contracts_created.append(message.storage_address)
-            precompile = own.precompiles.get(message.code_address)
+                computation.contracts_created.append(message.storage_address)
+            precompile = computation.precompiles.get(message.code_address)
             if precompile is not None:
                 if not message.is_delegation:
-                    precompile(own)
+                    precompile(computation)
             else:
-                own._run(tracer)
-        return own
+                computation._run(tracer)
+        return computation
 
     def _run(self, tracer: Tracer) -> None:
         opcodes, code = self.opcodes, self.code
@@ -183,11 +185,11 @@ class Computation(PragueComputation):
 
     def get_accounts_for_deletion(self) -> list[Address]:
         """The accounts that end with the transaction."""
-        return list({own for each in self._lasting() for own in each.accounts_to_delete})
+        return list({name for each in self._lasting() for name in each.accounts_to_delete})
 
     def get_self_destruct_beneficiaries(self) -> list[Address]:
         """Return the beneficiaries of the accounts that are deleted."""
-        return list({own for each in self._lasting() for own in each.beneficiaries})
+        return list({name for each in self._lasting() for name in each.beneficiaries})
 
     def get_raw_log_entries(self) -> tuple[tuple[int, bytes, tuple[int, ...], bytes], ...]:
         """The logs, in the order they were emitted, with their numbers."""
@@ -257,8 +259,8 @@ def _touched(computation: Any) -> set[Address]:
     while waiting:
         each, is_vain = waiting.pop()
         is_vain = is_vain or each.is_error
-        own = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
-        found |= own & {_RIPEMD160} if is_vain else own
+        touched = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
+        found |= touched & {_RIPEMD160} if is_vain else touched
         waiting += ((child, is_vain) for child in each.children)
     return found - {CREATE_CONTRACT_ADDRESS}
 
@@ -311,11 +313,11 @@ class Frame:
 class _Refused(Frame):
     """A message that can't begin, read from the stack of the instruction."""
 
-    def __init__(self, own: Computation, step: _Step, gas: int) -> None:
+    def __init__(self, computation: Computation, step: _Step, gas: int) -> None:
         creates = step.op in _CREATES
         self.kind = _CREATES[step.op] if creates else _CALLS[step.op]
-        self.depth, self.gas = own.msg.depth + 1, gas
-        self.sender = self.to = bytes(own.msg.storage_address)
+        self.depth, self.gas = computation.msg.depth + 1, gas
+        self.sender = self.to = bytes(computation.msg.storage_address)
         words = step.words[::-1]
         address = b"" if creates else words[1].to_bytes(32)[12:]
         words = words[0 if creates else 2 :]
@@ -323,7 +325,7 @@ class _Refused(Frame):
         self.code_address = address
         if self.kind in ("CALL", "STATICCALL"):
             self.to = address
-        self.data = bytes(own.memory_read_bytes(words[0], words[1]))
+        self.data = bytes(computation.memory_read_bytes(words[0], words[1]))
 
 
 def _kind(message: Any, parent: Any) -> str:
@@ -336,39 +338,39 @@ def _kind(message: Any, parent: Any) -> str:
 class _Step:
     """An instruction, as it finds its computation."""
 
-    __slots__ = ("_own", "gas", "op", "pc", "words")
+    __slots__ = ("_computation", "gas", "op", "pc", "words")
 
-    def __init__(self, own: Computation, opcode: int) -> None:
-        self._own, self.op = own, opcode
-        own.opcode = opcode
-        self.pc = own.code.program_counter
-        self.gas = own._gas_meter.gas_remaining
+    def __init__(self, computation: Computation, opcode: int) -> None:
+        self._computation, self.op = computation, opcode
+        computation.opcode = opcode
+        self.pc = computation.code.program_counter
+        self.gas = computation._gas_meter.gas_remaining
         # For those alone that are looked at when they have taken them from the stack.
-        self.words = own.words() if opcode in _LOOKED_AT else []
+        self.words = computation.words() if opcode in _LOOKED_AT else []
 
     @property
     def frame(self) -> Frame:
         """The message it runs for."""
-        return self._own.frame
+        return self._computation.frame
 
     @property
     def refund(self) -> int:
         """Gas that will be given back."""
-        return int(self._own._gas_meter.gas_refunded)
+        return int(self._computation._gas_meter.gas_refunded)
 
     def stack(self) -> list[int]:
         """All of it, the top last."""
-        return self._own.words()
+        return self._computation.words()
 
     def memory(self) -> bytes:
         """All of it."""
-        memory: Any = self._own._memory
+        memory: Any = self._computation._memory
         return bytes(memory._bytes)
 
     def return_data(self) -> bytes:
         """Return data of the last call."""
-        return bytes(self._own.return_data)
+        return bytes(self._computation.return_data)
 
     def storage(self, address: bytes, slot: int) -> int:
         """A word of storage as it is now."""
-        return int(self._own.state.get_storage(Address(address), slot))
+        return int(self._computation.state.get_storage(Address(address), slot))

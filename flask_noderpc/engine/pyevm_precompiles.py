@@ -95,8 +95,8 @@ _FIELD_BYTES = 64
 
 def precompiles() -> dict[Address, Precompile]:
     """Return the precompiled contracts by address."""
-    own = {**_PYEVM, Address(_MODEXP.to_bytes(20)): _modexp}
-    return {address: _explained(address, run) for address, run in own.items()}
+    runs = {**_PYEVM, Address(_MODEXP.to_bytes(20)): _modexp}
+    return {address: _explained(address, run) for address, run in runs.items()}
 
 
 def _explained(address: Address, run: Precompile) -> Precompile:

@@ -15,7 +15,7 @@ from ..jsonrpc.route import Route
 from ..jsonrpc.session import Peer
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
-from .routes import RESERVED, SESSION_METHODS, namespaces_of, own_routes, routes_of
+from .routes import RESERVED, SESSION_METHODS, custom_routes, namespaces_of, routes_of
 from .subscriptions.session import EvmHub, EvmSession
 from .subscriptions.topics import Pending, Topic
 
@@ -23,7 +23,7 @@ from .subscriptions.topics import Pending, Topic
 class EvmLayer:
     """Dispatcher and subscriptions of the EVM layer over a mount's backend.
 
-    ``own`` are the host's rows. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an
+    ``routes`` are the host's rows. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an
     unknown namespace, or a row that can't be served.
     """
 
@@ -32,9 +32,9 @@ class EvmLayer:
         context: Context,
         start: Callable[[], None],
         guard: Guard = OPEN,
-        own: Iterable[Route[Any]] = (),
+        routes: Iterable[Route[Any]] = (),
     ) -> None:
-        rows = own_routes(own)
+        rows = custom_routes(routes)
         dialect = EVM.with_schemas(rows.schemas())
         settings = context.settings
         settings = replace(settings, evm_api=namespaces_of(settings.evm_api, rows))

@@ -55,7 +55,7 @@ _CACHED_PENDING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
 _TX_BYTES, _LOG_BYTES = 2048, 512
 # Transactions of a large mempool may have a megabyte each.
-_SMALL_POOL, _MOST_SMALL, _MOST_PENDING = 16 << 20, 5_000, 100
+_SMALL_POOL, _MAX_SMALL, _MAX_PENDING = 16 << 20, 5_000, 100
 
 
 def reader(ctx: Context) -> Reader:
@@ -164,7 +164,7 @@ class Reader:
     def waiting(self) -> list[Transaction]:
         """Return the pending Ethereum transactions, oldest first."""
         small = self._backend.mempool.pending_count().total_bytes <= _SMALL_POOL
-        raws = self._backend.mempool.pending(_MOST_SMALL if small else _MOST_PENDING).txs
+        raws = self._backend.mempool.pending(_MAX_SMALL if small else _MAX_PENDING).txs
         return [tx for raw in raws for tx in self.decoded(raw)]
 
     def decoded(self, raw: bytes) -> tuple[Transaction, ...]:

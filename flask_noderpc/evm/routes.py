@@ -274,11 +274,11 @@ RESERVED = EVM_ROUTES + DEV_ROUTES
 """The rows whose names the host's routes can't have."""
 
 
-def own_routes(more: Iterable[Route[Any]]) -> RouteTable:
+def custom_routes(more: Iterable[Route[Any]]) -> RouteTable:
     """Return the host's rows that are not here already; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be served."""
-    own = RouteTable(RESERVED.with_own(more)[len(RESERVED) :])
-    for row in own:
+    custom = RouteTable(RESERVED.with_custom(more)[len(RESERVED) :])
+    for row in custom:
         namespace, _, method = row.name.partition("_")
         if not namespace or not method:
             raise ConfigurationError(
@@ -286,13 +286,13 @@ def own_routes(more: Iterable[Route[Any]]) -> RouteTable:
             )
         if row.name in SESSION_METHODS:
             raise ConfigurationError(f"evm_routes: {row.name!r} is a method of websockets")
-    return own
+    return custom
 
 
-def namespaces_of(enabled: tuple[str, ...], own: RouteTable) -> tuple[str, ...]:
+def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ...]:
     """Return the enabled namespaces and the host's; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known."""
-    given = dict.fromkeys(row.name.partition("_")[0] for row in own)
+    given = dict.fromkeys(row.name.partition("_")[0] for row in custom)
     for name in enabled:
         if name not in NAMESPACES and name not in given:
             known = ", ".join((*NAMESPACES, *given))
@@ -302,11 +302,11 @@ def namespaces_of(enabled: tuple[str, ...], own: RouteTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*enabled, *(n for n in given if n not in NAMESPACES))))
 
 
-def routes_of(namespaces: tuple[str, ...], own: RouteTable, *, dev: bool) -> RouteTable:
+def routes_of(namespaces: tuple[str, ...], custom: RouteTable, *, dev: bool) -> RouteTable:
     """Return the rows of these namespaces, and of ``rpc``, which is always there.
 
     With ``dev`` those are among them that sign, and the namespaces of development nodes.
     """
     served = {"rpc", *namespaces, *node.DEV_NAMESPACES}
-    rows = (RESERVED if dev else EVM_ROUTES) + own
+    rows = (RESERVED if dev else EVM_ROUTES) + custom
     return RouteTable(row for row in rows if row.name.partition("_")[0] in served)

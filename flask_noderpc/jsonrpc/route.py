@@ -104,7 +104,7 @@ class RouteTable(tuple[Route[Any], ...]):
             seen.add(route.name)
         return table
 
-    def with_own(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
+    def with_custom(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
         """Return the table with the host's routes, without those that it already has.
 
         Raise :exc:`ConfigurationError` for a row that can't be served; ``name`` is the

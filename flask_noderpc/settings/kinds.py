@@ -82,7 +82,7 @@ def _switch(value: object) -> bool:
 
 def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> Kind:
     """Return the kind of whole numbers between a minimum and a maximum."""
-    most = "" if maximum == math.inf else f", at most {maximum}"
+    upper_bound = "" if maximum == math.inf else f", at most {maximum}"
 
     def read(value: object) -> int:
         if isinstance(value, str) and value.isascii() and value.isdecimal():
@@ -90,7 +90,7 @@ def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> 
         is_bool = isinstance(value, bool)
         if isinstance(value, int) and not is_bool and minimum <= value <= maximum:
             return value
-        raise ValueError(f"a whole number of at least {minimum}{most} is needed")
+        raise ValueError(f"a whole number of at least {minimum}{upper_bound} is needed")
 
     return Kind(label, read)
 

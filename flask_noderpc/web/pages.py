@@ -63,8 +63,8 @@ def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
 
 def _description(described: Callable[[str], bytes]) -> Response:
     """The page at ``GET /openapi.json``, whose paths stand beside it."""
-    own = url_for(".openapi", **(request.view_args or {}))
-    document = described(own.removesuffix("/openapi.json"))
+    document_url = url_for(".openapi", **(request.view_args or {}))
+    document = described(document_url.removesuffix("/openapi.json"))
     return Response(document, mimetype="application/json")
 
 

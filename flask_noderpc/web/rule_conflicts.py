@@ -140,9 +140,9 @@ def _left(app: Flask) -> Iterator[RuleConflict]:
 
 def _take(rule: Rule, host: Rule) -> frozenset[str]:
     """Remove from our rule the methods of the host's; those that it had."""
-    own = rule.methods or set()
-    taken = (own if host.methods is None else own & host.methods) - _AUTOMATIC
-    left = own - taken - ({"HEAD"} if "GET" in taken else set())
+    methods = rule.methods or set()
+    taken = (methods if host.methods is None else methods & host.methods) - _AUTOMATIC
+    left = methods - taken - ({"HEAD"} if "GET" in taken else set())
     rule.methods = left if left - _AUTOMATIC else set()
     return frozenset(taken)
 

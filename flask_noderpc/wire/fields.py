@@ -25,7 +25,7 @@ Json = Any
 NOT_DECODED = (ValueError, TypeError, AttributeError)
 """What :meth:`WireField.decode` raises for a value of another kind."""
 
-_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+_MIN, _MAX = -(1 << 63), (1 << 64) - 1
 
 _CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
@@ -152,7 +152,7 @@ class WireField(fields.Field[Any]):
 
 
 def _integer(value: int) -> int:
-    if not _LEAST <= value <= _MOST:
+    if not _MIN <= value <= _MAX:
         raise ValueError(f"{short_repr(value)} is no integer of 64 bits")
     return value
 

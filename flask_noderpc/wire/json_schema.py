@@ -92,6 +92,6 @@ EVIDENCE = {
 }
 
 
-def integer(least: int, most: int) -> Json:
+def integer(minimum: int, maximum: int) -> Json:
     """Return the schema of an integer."""
-    return {"type": "integer", "minimum": least, "maximum": most}
+    return {"type": "integer", "minimum": minimum, "maximum": maximum}

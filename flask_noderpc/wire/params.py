@@ -69,8 +69,8 @@ class Int64(ParamField):
 
     json_type = "integer"
     takes = "a 64-bit integer"
-    least = -(1 << 63)
-    most = (1 << 63) - 1
+    minimum = -(1 << 63)
+    maximum = (1 << 63) - 1
 
     @property
     def in_json(self) -> Json:
@@ -78,15 +78,15 @@ class Int64(ParamField):
 
     @property
     def in_uri(self) -> Json:
-        return forms.integer(self.least, self.most)
+        return forms.integer(self.minimum, self.maximum)
 
     def from_json(self, value: Any) -> int:
         if isinstance(value, str):
             value = self._parsed(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.refuse()
-        if not self.least <= value <= self.most:
-            raise ValueError(f"{self.takes} from {self.least} to {self.most} is needed")
+        if not self.minimum <= value <= self.maximum:
+            raise ValueError(f"{self.takes} from {self.minimum} to {self.maximum} is needed")
         return value
 
     def from_uri(self, text: str) -> int:
@@ -108,7 +108,7 @@ class UInt64(Int64):
     """An integer from zero."""
 
     takes = "a whole number"
-    least = 0
+    minimum = 0
 
 
 class Flag(ParamField):

@@ -111,7 +111,7 @@ def test_a_transaction_of_each_type_may_run(name: str) -> None:
     tx = decode(sample(name))
     validity.check_form(tx, CHAIN_ID, LIMIT)
     validity.check_turn(tx, Account(nonce=tx.nonce))
-    validity.check_funds(tx, Account(balance=validity.most_cost(tx)))
+    validity.check_funds(tx, Account(balance=validity.max_cost(tx)))
 
 
 DYNAMIC = decode(sample("dynamic fee"))
@@ -177,6 +177,6 @@ def test_senders_with_code_or_without_funds_are_refused() -> None:
 
 def test_blobs_are_paid_and_never_run() -> None:
     blob = decode(sample("blob"))
-    assert validity.most_cost(blob) == validity.most_cost(DYNAMIC) + 9 * 131_072
+    assert validity.max_cost(blob) == validity.max_cost(DYNAMIC) + 9 * 131_072
     with pytest.raises(InvalidTransaction, match="max fee per blob gas"):
         validity.check_fee(replace(blob, max_fee_per_blob_gas=0), 1)

@@ -246,10 +246,10 @@ class ChainStore(ChainBackend, BlockWriter):
             time.sleep(max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
-        least = self.abci.needs_blocks if self.abci else 1
-        if retain < least:
+        minimum = self.abci.needs_blocks if self.abci else 1
+        if retain < minimum:
             raise ValueNotAllowed(
-                f"{retain} blocks are too few to keep, the chain needs the last {least}"
+                f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
             )
 
     def backup(

@@ -35,14 +35,14 @@ class SQLiteEvidencePool(EvidencePool):
 
     def submit(self, piece: Evidence) -> bytes:
         self._app()
-        files, own = self._open(), evidence_hash_of(piece)
+        files, evidence_hash = self._open(), evidence_hash_of(piece)
         with files.readers.snapshot() as at:
-            known = evidence.is_known(at, own)
+            known = evidence.is_known(at, evidence_hash)
         if not known:
             check_evidence(self._chain, piece)
             files.writer.run(lambda at: evidence.add(at, piece))
             files.changes.notify()
-        return own
+        return evidence_hash
 
 
 Connection = sqlite3.Connection
@@ -121,13 +121,13 @@ def _rarest_first(
     at: Connection, terms: Sequence[_Term], between: tuple[int, int]
 ) -> tuple[int, _Term, Sequence[_Term]]:
     """Return the number of hits of the rarest term, that term, and the others."""
-    most = _FIRST_COUNT
+    limit = _FIRST_COUNT
     counts = [0]
     while len(terms) > 1:
-        counts = [_count(at, term, between, most) for term in terms]
-        if min(counts) < most or most >= _LAST_COUNT:
+        counts = [_count(at, term, between, limit) for term in terms]
+        if min(counts) < limit or limit >= _LAST_COUNT:
             break
-        most *= _FURTHER
+        limit *= _FURTHER
     hits = min(counts)
     rarest = counts.index(hits)
     return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
@@ -148,12 +148,12 @@ def _also(
     return sql, (_listed(term), *between)
 
 
-def _count(at: Connection, term: _Term, between: tuple[int, int], most: int) -> int:
+def _count(at: Connection, term: _Term, between: tuple[int, int], limit: int) -> int:
     """Return the number of hits, counted up to a limit."""
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {_OF}"
         " AND place BETWEEN ? AND ? LIMIT ?)",
-        (_listed(term), *between, most),
+        (_listed(term), *between, limit),
     ).fetchone()
     return int(row[0])
 
@@ -184,8 +184,8 @@ class SQLiteFilters(Filters):
         )
         if row is None:
             raise FilterNotFound
-        own, kind, cursor, criteria, owner = row
-        return PolledFilter(own, FilterKind(kind), cursor, criteria, owner)
+        filter_id, kind, cursor, criteria, owner = row
+        return PolledFilter(filter_id, FilterKind(kind), cursor, criteria, owner)
 
     def move(self, polled: PolledFilter, cursor: int) -> bool:
         if cursor == polled.cursor and self._is_fresh(polled):

@@ -59,10 +59,10 @@ def write_stored_offences(connection: Connection) -> None:
     )
 
 
-def is_known(connection: Connection, own: bytes) -> bool:
+def is_known(connection: Connection, evidence_hash: bytes) -> bool:
     """Return true if evidence of this hash is pending or committed."""
     return any(
-        connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (own,)).fetchone()
+        connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (evidence_hash,)).fetchone()
         for table in ("pending_evidence", "evidence")
     )
 
@@ -74,8 +74,8 @@ def waits(connection: Connection) -> bool:
 
 def add(connection: Connection, piece: Evidence) -> None:
     """Add verified evidence, unless another process was first."""
-    own = evidence_hash_of(piece)
-    if is_known(connection, own):
+    evidence_hash = evidence_hash_of(piece)
+    if is_known(connection, evidence_hash):
         return
     (count,) = connection.execute("SELECT count(*) FROM pending_evidence").fetchone()
     if count >= MAX_PENDING:
@@ -84,7 +84,7 @@ def add(connection: Connection, piece: Evidence) -> None:
     connection.execute(
         "INSERT INTO pending_evidence (hash, height, time, size, kind, body)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (own, *columns, *rows.evidence_columns(piece)),
+        (evidence_hash, *columns, *rows.evidence_columns(piece)),
     )
 
 
@@ -95,15 +95,17 @@ def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
         "SELECT hash, size FROM pending_evidence ORDER BY height, hash"
     ).fetchall()
     taken = []
-    for own, size in found:
+    for evidence_hash, size in found:
         if size <= max_bytes:
             max_bytes -= size
-            taken.append(_waiting(connection, own))
+            taken.append(_waiting(connection, evidence_hash))
     return tuple(taken)
 
 
-def _waiting(connection: Connection, own: bytes) -> Evidence:
-    row = connection.execute("SELECT kind, body FROM pending_evidence WHERE hash = ?", (own,))
+def _waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
+    row = connection.execute(
+        "SELECT kind, body FROM pending_evidence WHERE hash = ?", (evidence_hash,)
+    )
     return rows.evidence_from(*row.fetchone())
 
 

@@ -118,8 +118,8 @@ def _tx_hits(
     execution: ModuleType, height: int, found: Sequence[tuple[bytes, ExecTxResult]]
 ) -> Iterator[_Hit]:
     for tx, _ in found:
-        for own in execution.transaction_hashes(tx):
-            yield key(TX, own), place(height)
+        for eth_hash in execution.transaction_hashes(tx):
+            yield key(TX, eth_hash), place(height)
 
 
 def _log_hits(

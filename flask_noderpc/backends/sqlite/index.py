@@ -120,7 +120,8 @@ def _forget(at: Connection, kind: str, first: int, last: int) -> None:
     at.executemany(f"UPDATE {kind}_values SET places = places - ? WHERE id = ?", gone)
     # Each by its id: to look for those without a place would read all values.
     at.executemany(
-        f"DELETE FROM {kind}_values WHERE id = ? AND places = 0", [(own,) for _, own in gone]
+        f"DELETE FROM {kind}_values WHERE id = ? AND places = 0",
+        [(value_id,) for _, value_id in gone],
     )
 
 

@@ -131,8 +131,8 @@ def _write_block(
     connection.executemany(
         f"INSERT INTO txs ({columns}) VALUES ({rows.placeholders(columns)})",
         (
-            (height, position, seq, own, tx, *rows.exec_tx_result_row(result))
-            for position, (seq, own, tx, result) in enumerate(
+            (height, position, seq, digest, tx, *rows.exec_tx_result_row(result))
+            for position, (seq, digest, tx, result) in enumerate(
                 zip(numbers, hashes, block.txs, results.tx_results, strict=True)
             )
         ),

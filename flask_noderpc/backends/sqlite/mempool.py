@@ -30,8 +30,8 @@ class Incoming:
         self._stored: dict[object, Callable[[], None]] = {}
         self._size = 0
 
-    def __contains__(self, own_hash: bytes) -> bool:
-        return own_hash in self._hashes
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._hashes
 
     @property
     def count(self) -> PendingCount:
@@ -40,20 +40,20 @@ class Incoming:
 
     def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
         """Count one until what is returned is called; ``stored`` waits for the store."""
-        own_hash, size, key = tx_hash(tx), len(tx), object()
+        digest, size, key = tx_hash(tx), len(tx), object()
 
         def forget() -> None:
             with self._lock:
                 del self._stored[key]
                 self._size -= size
-                self._hashes[own_hash] -= 1
-                if not self._hashes[own_hash]:
-                    del self._hashes[own_hash]
+                self._hashes[digest] -= 1
+                if not self._hashes[digest]:
+                    del self._hashes[digest]
 
         with self._lock:
             self._stored[key] = stored
             self._size += size
-            self._hashes[own_hash] += 1
+            self._hashes[digest] += 1
         return forget
 
     def wait(self) -> None:
@@ -109,11 +109,11 @@ def refuse_unfit(
     max_size, _ = state.block_limits(connection)
     if _over(tx_bytes(tx), max_size):
         raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {max_size}")
-    own = (tx_hash(tx),)
+    key = (tx_hash(tx),)
     for table in ("tx_cache", "mempool"):
-        if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", own).fetchone():
+        if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", key).fetchone():
             raise TxInCache
-    if incoming and own[0] in incoming:
+    if incoming and key[0] in incoming:
         raise TxInCache
 
 
@@ -137,15 +137,15 @@ def add(
     _, max_gas = state.block_limits(connection)
     if _over(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
-    own = tx_hash(tx)
+    digest = tx_hash(tx)
     connection.execute(
         "INSERT INTO mempool"
         " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (own, len(tx), gas_wanted, tx, *_columns(key)),
+        (digest, len(tx), gas_wanted, tx, *_columns(key)),
     )
     connection.execute(
-        "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (own,)
+        "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (digest,)
     )
 
 

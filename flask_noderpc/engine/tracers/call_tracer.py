@@ -79,15 +79,15 @@ class CallRecorder(Recorder):
         if not self._show.with_log or (self._show.only_top_call and self._depth):
             return
         self._output_limit.take(_LOG_BYTES + 2 * len(data_))
-        own = self._open[-1]
-        own.setdefault("logs", []).append(
+        frame = self._open[-1]
+        frame.setdefault("logs", []).append(
             {
                 "address": data(address),
                 "topics": [data(topic) for topic in topics],
                 "data": data(data_),
                 "index": hex(index),
                 # Among the messages that this one begins.
-                "position": hex(len(own.get("calls", ()))),
+                "position": hex(len(frame.get("calls", ()))),
             }
         )
 
@@ -226,7 +226,7 @@ class _FlatCalls(MultiTracer, Recorder):
     def _worded(self, error: str) -> str:
         if not self._show.parity_errors:
             return error
-        return next((own for start, own in _PARITY.items() if error.startswith(start)), error)
+        return next((text for start, text in _PARITY.items() if error.startswith(start)), error)
 
 
 def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:

@@ -129,8 +129,8 @@ class _Refunds:
     def _total(self) -> int:
         return sum(self._messages[-1]) if self._messages else 0
 
-    def enter(self, own: int) -> None:
-        self._messages.append((self._total + own, 0))
+    def enter(self, refund: int) -> None:
+        self._messages.append((self._total + refund, 0))
 
     def before(self, step: Step) -> int:
         return self._messages[-1][0] + step.refund
@@ -142,5 +142,5 @@ class _Refunds:
         total = self._total
         self._messages.pop()
         if self._messages and not failed:
-            own = self._messages[-1][1]
-            self._messages[-1] = total - own, own
+            refund = self._messages[-1][1]
+            self._messages[-1] = total - refund, refund

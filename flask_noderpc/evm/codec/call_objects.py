@@ -148,11 +148,11 @@ def _read(read: Any, value: Any, member: str) -> Any:
 
 
 def _checked(args: CallArgs) -> CallArgs:
-    most, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
-    if args.gas_price is not None and (most is not None or tip is not None):
+    max_fee, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
+    if args.gas_price is not None and (max_fee is not None or tip is not None):
         raise ValueError("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
-    if most is not None and tip is not None and most < tip:
-        raise ValueError(f"maxFeePerGas ({most:#x}) < maxPriorityFeePerGas ({tip:#x})")
+    if max_fee is not None and tip is not None and max_fee < tip:
+        raise ValueError(f"maxFeePerGas ({max_fee:#x}) < maxPriorityFeePerGas ({tip:#x})")
     if args.blob_versioned_hashes == ():
         raise ValueError("need at least 1 blob for a blob transaction")
     if args.authorizations is not None and args.to is None:
@@ -169,9 +169,9 @@ class StateOverride(ParamField):
         """The overrides; raise :exc:`ValueError` with geth's text."""
         found = {}
         for address, members in _object(value, "override.StateOverride").items():
-            own = Address().from_json(address)
+            account_address = Address().from_json(address)
             known = _ACCOUNT.of(_object(members, "override.OverrideAccount"))
-            found[own] = _account(own, known)
+            found[account_address] = _account(account_address, known)
         _check_moves(found)
         return found
 

@@ -14,8 +14,8 @@ from . import hex
 from .params import BlockNumber, Hash, Height, Members, Tag, mismatch
 
 # geth: eth/filters/api.go.
-MOST_TOPICS = 4
-MOST_ALTERNATIVES = 1_000
+MAX_TOPICS = 4
+MAX_ALTERNATIVES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class FilterObject(ParamField):
             raise mismatch(value, "filters.input")
         value = _MEMBERS.of(value)
         first, last = value.get("fromBlock"), value.get("toBlock")
-        own_hash = value.get("blockHash")
-        if own_hash is not None and (first is not None or last is not None):
+        block_hash = value.get("blockHash")
+        if block_hash is not None and (first is not None or last is not None):
             raise ValueError(
                 "cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other"
             )
@@ -64,7 +64,7 @@ class FilterObject(ParamField):
             topics=_topics(value.get("topics")),
             first=_block(first),
             last=_block(last),
-            block_hash=None if own_hash is None else Hash().from_json(own_hash),
+            block_hash=None if block_hash is None else Hash().from_json(block_hash),
         )
 
 
@@ -103,7 +103,7 @@ def _topics(value: Any) -> tuple[tuple[bytes, ...], ...]:
         return ()
     if not isinstance(value, list):
         raise mismatch(value, "[]interface {}")
-    if len(value) > MOST_TOPICS:
+    if len(value) > MAX_TOPICS:
         raise ValueError("exceed max topics")
     return tuple(map(_alternatives, value))
 
@@ -129,7 +129,7 @@ def _topic(value: Any) -> bytes:
 
 
 def _check_count(values: Sequence[Any]) -> None:
-    if len(values) > MOST_ALTERNATIVES:
+    if len(values) > MAX_ALTERNATIVES:
         raise ValueError("exceed max addresses or topics per search position")
 
 

@@ -16,7 +16,7 @@ from . import hex
 _MAX_INT64 = (1 << 63) - 1
 
 # No call needs as many; a million of them in one body would keep the whole process busy.
-_MOST_LISTS = 50_000
+_MAX_LISTS = 50_000
 
 
 class Tag(Enum):
@@ -217,13 +217,13 @@ class BlockId(BlockNumber):
 
     def _object(self, value: Mapping[str, Any]) -> Height | ByHash:
         value = _BLOCK.of(value)
-        number, own_hash = value.get("blockNumber"), value.get("blockHash")
-        if number is not None and own_hash is not None:
+        number, block_hash = value.get("blockNumber"), value.get("blockHash")
+        if number is not None and block_hash is not None:
             raise ValueError(
                 "cannot specify both BlockHash and BlockNumber, choose one or the other"
             )
-        if own_hash is not None:
-            return ByHash(Hash().from_json(own_hash))
+        if block_hash is not None:
+            return ByHash(Hash().from_json(block_hash))
         if number is not None:
             return super().from_json(number)
         raise ValueError("must specify either BlockHash or BlockNumber")
@@ -255,8 +255,8 @@ def _kind(value: Any) -> str:
 
 def positional(raw: bytes) -> list[Any]:
     """The parameters of a call; raise :exc:`ValueError` with geth's text."""
-    if raw.count(b"[") + raw.count(b"{") > _MOST_LISTS:
-        raise ValueError(f"more than {_MOST_LISTS} lists and objects")
+    if raw.count(b"[") + raw.count(b"{") > _MAX_LISTS:
+        raise ValueError(f"more than {_MAX_LISTS} lists and objects")
     try:
         values = jsoncodec.decode(raw)
     except jsoncodec.NotJSON as error:

@@ -34,12 +34,12 @@ def _of_tx(name: str) -> Callable[[PlacedTransaction], Any]:
     return lambda placed: getattr(placed.transaction, name)
 
 
-def _from_type(least: int, name: str) -> Callable[[PlacedTransaction], Any]:
+def _from_type(from_type: int, name: str) -> Callable[[PlacedTransaction], Any]:
     """A member of the transactions from some type on."""
 
     def get(placed: PlacedTransaction) -> Any:
         tx = placed.transaction
-        return getattr(tx, name) if tx.type >= least else None
+        return getattr(tx, name) if tx.type >= from_type else None
 
     return get
 

@@ -25,14 +25,14 @@ from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
 # A block takes milliseconds, and the caller waits.
-_MOST_BLOCKS = 10_000
+_MAX_BLOCKS = 10_000
 
 # What is more counts milliseconds.
 _LAST_SECOND = 10_000_000_000
 _LONGEST_INTERVAL = 1 << 31
 # evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
 # former is meant.
-_LEAST_MILLISECONDS = 100
+_MIN_MILLISECONDS = 100
 
 
 class Number(ParamField):
@@ -162,8 +162,8 @@ def mine_many(ctx: Context, params: MineManyParams) -> bool:
 
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
-    if count > _MOST_BLOCKS:
-        raise EvmError(f"{count} blocks are too many for one call, it makes {_MOST_BLOCKS}")
+    if count > _MAX_BLOCKS:
+        raise EvmError(f"{count} blocks are too many for one call, it makes {_MAX_BLOCKS}")
     with driving(ctx) as driven:
         driven.mine(count, time, step)
 
@@ -220,7 +220,7 @@ def automine(ctx: Context, params: NoParams) -> bool:
 def set_interval(ctx: Context, params: SecondsParams) -> bool:
     """Mine at an interval in milliseconds, below 100 in seconds; 0 stops it."""
     number = params.seconds
-    return _set_interval(ctx, number if number < _LEAST_MILLISECONDS else number / 1000)
+    return _set_interval(ctx, number if number < _MIN_MILLISECONDS else number / 1000)
 
 
 def set_interval_s(ctx: Context, params: SecondsParams) -> bool:
@@ -254,7 +254,7 @@ def remove_step(ctx: Context, params: NoParams) -> bool:
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Remove a pending transaction; return its hash, null if there is none."""
-    for raw in ctx.backend.mempool.pending(_MOST_BLOCKS).txs:
+    for raw in ctx.backend.mempool.pending(_MAX_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
             return params.hash
@@ -263,7 +263,7 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
 
 def drop_all(ctx: Context, params: NoParams) -> bool:
     """Remove all pending transactions."""
-    control(ctx).drop(ctx.backend.mempool.pending(_MOST_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.mempool.pending(_MAX_BLOCKS).txs)
     return True
 
 
@@ -276,13 +276,13 @@ class SenderParams(Params):
 
 def drop_of(ctx: Context, params: SenderParams) -> bool:
     """Remove the pending transactions of a sender."""
-    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MOST_BLOCKS))
+    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MAX_BLOCKS))
     return True
 
 
 # CometBFT counts gas in 64 bits with a sign.
-_MOST_GAS = (1 << 63) - 1
-_LEAST_GAS = 21_000
+_MAX_GAS = (1 << 63) - 1
+_MIN_GAS = 21_000
 # EIP-1559: the block before has an eighth more.
 _HIGHEST_FEE = 1 << 255
 
@@ -326,8 +326,8 @@ def set_coinbase(ctx: Context, params: CoinbaseParams) -> bool:
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
     """Set the gas limit from the next block on."""
-    if not _LEAST_GAS <= params.limit <= _MOST_GAS:
-        raise EvmError(f"a block's gas limit is from {_LEAST_GAS} to {hex.quantity(_MOST_GAS)}")
+    if not _MIN_GAS <= params.limit <= _MAX_GAS:
+        raise EvmError(f"a block's gas limit is from {_MIN_GAS} to {hex.quantity(_MAX_GAS)}")
     with driving(ctx) as driven:
         driven.set_gas_limit(params.limit)
     return True

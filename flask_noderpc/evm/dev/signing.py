@@ -27,7 +27,7 @@ from ..queries import fees
 _MEMO = "evm wallet"
 
 # Two processes may take the same nonce, of which one is refused and takes another.
-_MOST_TRIES = 20
+_MAX_TRIES = 20
 _TAKEN = ("already known", "nonce too low")
 
 
@@ -113,7 +113,7 @@ def _placed(ctx: Context, tx: Transaction) -> Transaction:
         partial(ctx.backend.mempool.submit_local, replaces=False),
     )
     with local_wallet.lock:
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             placed = local_wallet.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
                 hand_in(ctx, placed, submit)

@@ -112,10 +112,11 @@ def dump(ctx: Context, params: NoParams) -> bytes:
     root = root_of(ctx, Tag.LATEST)
     made = dumps.encode_dump(root, _records(ctx, root))
     # One that can't be loaded again is worth nothing.
-    for most, hint in _limits(ctx):
-        if len(made) > most:
+    for limit, hint in _limits(ctx):
+        if len(made) > limit:
             raise EvmError(
-                f"the state's dump has {len(made)} bytes, anvil_loadState takes {most} ({hint})"
+                f"the state's dump has {len(made)} bytes,"
+                f" anvil_loadState takes {limit} ({hint})"
             )
     return made
 

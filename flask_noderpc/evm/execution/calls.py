@@ -36,7 +36,7 @@ T = TypeVar("T")
 # geth: internal/ethapi/errors.go.
 _REVERTED = 3
 # What the plainest transaction takes.
-_LEAST = 21_000
+_MIN_GAS = 21_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
     cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
     if limit_by_block:
         # geth: eth/gasestimator: so little gas was not meant.
-        gas = gas if gas >= _LEAST else environment.gas_limit
+        gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     # geth: who pays nothing sees no base fee.
     if message.gas_price == 0:

@@ -227,8 +227,8 @@ def _traced(
         raise EvmError("genesis is not traceable")
     root = _root_before(ctx, header)
     environment = environment_of(ctx, header)
-    own_hash = header.hash or keccak(encode_header(header))
-    job = TraceBlock(root, environment, own_hash, txs, first, _tracing(ctx, config))
+    block_hash = header.hash or keccak(encode_header(header))
+    job = TraceBlock(root, environment, block_hash, txs, first, _tracing(ctx, config))
     return [jsoncodec.Raw(trace) for trace in _run(ctx, job)] if txs else []
 
 
@@ -270,8 +270,8 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
 
 
 def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
-    most = ctx.settings.max_response_bytes
-    return Tracing(config.configured_tracer, most, config.seconds)
+    max_bytes = ctx.settings.max_response_bytes
+    return Tracing(config.configured_tracer, max_bytes, config.seconds)
 
 
 def _run(ctx: Context, job: Job[T]) -> T:

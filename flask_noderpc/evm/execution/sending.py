@@ -78,9 +78,9 @@ def pending_nonce(ctx: Context, sender: bytes) -> int:
 
 def filled(ctx: Context, args: CallArgs) -> Transaction:
     """The transaction; its nonce is 0 if none was given."""
-    own = ctx.settings.evm_chain_id
-    if args.chain_id is not None and args.chain_id != own:
-        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={own})")
+    chain_id = ctx.settings.evm_chain_id
+    if args.chain_id is not None and args.chain_id != chain_id:
+        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     if args.to is None and not args.data:
         raise EvmError("contract creation without any data provided")
     if args.type == BLOB:
@@ -88,7 +88,7 @@ def filled(ctx: Context, args: CallArgs) -> Transaction:
     args = _with_fees(ctx, args)
     return Transaction(
         type=args.type,
-        chain_id=own,
+        chain_id=chain_id,
         nonce=args.nonce or 0,
         gas_price=args.gas_price,
         max_priority_fee_per_gas=args.max_priority_fee_per_gas,

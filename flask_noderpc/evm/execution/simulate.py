@@ -24,7 +24,7 @@ from .calls import executed, reverted
 from .state import evm_state, header_and_root
 
 # geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
-_MOST_BLOCKS, _MOST_CALLS, _MOST_IN_ALL = 256, 5_000, 10_000
+_MAX_BLOCKS, _MAX_CALLS, _MAX_TOTAL_CALLS = 256, 5_000, 10_000
 _SECONDS = 12
 _INVALID, _LIMIT, _VM_ERROR, _REVERTED = -32602, -38026, -32015, 3
 _NUMBER_INVALID, _TIME_INVALID = -38020, -38021
@@ -66,7 +66,7 @@ class SimulationPayload(ParamField):
             raise mismatch(value, "ethapi.simOpts")
         value = _PAYLOAD.of(value)
         blocks = _list(value.get("blockStateCalls"), "[]ethapi.simBlock")
-        if len(blocks) > _MOST_BLOCKS:
+        if len(blocks) > _MAX_BLOCKS:
             raise EvmError("too many blocks", code=_LIMIT)
         _check_counts(blocks)
         return Simulation(
@@ -96,11 +96,11 @@ def _check_counts(blocks: Sequence[Any]) -> None:
         calls = _BLOCK.of(block).get("calls") if isinstance(block, dict) else None
         count = len(calls) if isinstance(calls, list) else 0
         total += count
-        if count > _MOST_CALLS:
-            text = f"too many calls in block: {count} > {_MOST_CALLS}"
+        if count > _MAX_CALLS:
+            text = f"too many calls in block: {count} > {_MAX_CALLS}"
             raise EvmError(text, code=_LIMIT)
-        if total > _MOST_IN_ALL:
-            raise EvmError(f"too many calls: {total} > {_MOST_IN_ALL}", code=_LIMIT)
+        if total > _MAX_TOTAL_CALLS:
+            raise EvmError(f"too many calls: {total} > {_MAX_TOTAL_CALLS}", code=_LIMIT)
 
 
 def _block(value: Any) -> CallBlock:
@@ -162,7 +162,7 @@ def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
         if block_number <= number:
             text = f"block numbers must be in order: {block_number} <= {number}"
             raise EvmError(text, code=_NUMBER_INVALID)
-        if block_number - base.number > _MOST_BLOCKS:
+        if block_number - base.number > _MAX_BLOCKS:
             raise EvmError("too many blocks", code=_LIMIT)
         for between in range(number + 1, block_number):
             timestamp += _SECONDS

@@ -21,8 +21,8 @@ from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
 # geth: internal/ethapi, maxGetStorageSlots.
-_MOST_SLOTS = 1_024
-_MOST_WAITING = 10_000
+_MAX_SLOTS = 1_024
+_MAX_PENDING = 10_000
 
 
 def evm_state(ctx: Context) -> EvmState:
@@ -89,7 +89,7 @@ def transaction_count(ctx: Context, params: AccountParams) -> int:
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
         # Before the state: what a block takes meanwhile is counted there.
-        waiting = ctx.backend.mempool.pending_by_sender(params.address, _MOST_WAITING)
+        waiting = ctx.backend.mempool.pending_by_sender(params.address, _MAX_PENDING)
     nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
     for raw in waiting:
         for tx in reader(ctx).decoded(raw):
@@ -163,8 +163,8 @@ class SlotsByAddress(ParamField):
             for address, keys in value.items()
         }
         count = sum(map(len, slots.values()))
-        if count > _MOST_SLOTS:
-            raise ValueError(f"too many slots (max {_MOST_SLOTS})")
+        if count > _MAX_SLOTS:
+            raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         if not count:
             raise ValueError("empty request")
         return slots
@@ -200,9 +200,9 @@ class StorageKeys(ParamField):
         """Return each name as it is written, and its word."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
-        if len(value) > _MOST_SLOTS:
+        if len(value) > _MAX_SLOTS:
             raise ValueError(
-                f"too many storage keys requested (max {_MOST_SLOTS}, got {len(value)})"
+                f"too many storage keys requested (max {_MAX_SLOTS}, got {len(value)})"
             )
         return tuple((_echoed_key(each), read_key(each)) for each in value)
 
@@ -235,15 +235,15 @@ def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
 
 
 def _proof(found: AccountProof, names: list[str]) -> dict[str, Any]:
-    own = found.account
+    account = found.account
     pairs = zip(names, found.slots, strict=True)
     return {
         "address": found.address,
         "accountProof": found.proof,
-        "balance": own.balance,
-        "codeHash": own.code_hash,
-        "nonce": own.nonce,
-        "storageHash": own.storage_root,
+        "balance": account.balance,
+        "codeHash": account.code_hash,
+        "nonce": account.nonce,
+        "storageHash": account.storage_root,
         "storageProof": tuple(_slot_proof(name, slot) for name, slot in pairs),
     }
 

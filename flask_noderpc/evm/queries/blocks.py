@@ -138,7 +138,7 @@ def uncle_by_hash(ctx: Context, params: HashAndIndexParams) -> None:
 
 
 # How many waiting transactions are looked through.
-_MOST_PENDING = 100
+_MAX_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,11 @@ def transaction_by_hash(ctx: Context, params: TransactionParams) -> PlacedTransa
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
     found = ctx.backend.mempool.pending_by_eth_hash(tx_hash)
-    for raw in (found,) if found else ctx.backend.mempool.pending(_MOST_PENDING).txs:
+    for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
         if tx_hash in transaction_hashes(raw):
-            own = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
-            return next(map(pending_transaction, own), None)
+            matching = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
+            return next(map(pending_transaction, matching), None)
     return None
 
 

@@ -21,12 +21,12 @@ from ..reader import Reader, SearchBudget, reader
 from .logs import scan_slot
 
 # geth: eth/gasprice/feehistory.go.
-_MOST_BLOCKS = 1024
-_MOST_PERCENTILES = 100
+_MAX_BLOCKS = 1024
+_MAX_PERCENTILES = 100
 
 # geth: eth/gasprice/gasprice.go, and the settings of a full node.
 _SAMPLED_BLOCKS, _SAMPLED_TXS, _PERCENTILE = 20, 3, 60
-_LEAST_TIP, _HIGHEST_TIP = 2, 500 * 10**9
+_MIN_TIP, _MAX_TIP = 2, 500 * 10**9
 
 
 def gas_price(ctx: Context, params: NoParams) -> int:
@@ -39,7 +39,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
     tips = sorted(_latest_tips(ctx))
     if not tips:
         return _tip(base_fee(ctx, params))
-    return min(tips[(len(tips) - 1) * _PERCENTILE // 100], _HIGHEST_TIP)
+    return min(tips[(len(tips) - 1) * _PERCENTILE // 100], _MAX_TIP)
 
 
 def _latest_tips(ctx: Context) -> Iterator[int]:
@@ -53,7 +53,7 @@ def _latest_tips(ctx: Context) -> Iterator[int]:
         if block is not None:
             fee = block.header.base_fee or 0
             tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
-            yield from sorted(tip for tip in tips if tip >= _LEAST_TIP)[:_SAMPLED_TXS]
+            yield from sorted(tip for tip in tips if tip >= _MIN_TIP)[:_SAMPLED_TXS]
 
 
 def base_fee(ctx: Context, params: NoParams) -> int:
@@ -127,7 +127,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
     newest = chain.height(params.newest)
     if newest > chain.latest:
         raise EvmError(f"request beyond head block: requested {newest}, head {chain.latest}")
-    span = range(max(0, newest - min(params.count, _MOST_BLOCKS) + 1), newest + 1)
+    span = range(max(0, newest - min(params.count, _MAX_BLOCKS) + 1), newest + 1)
     if not params.count:
         return {"oldestBlock": 0, "gasUsedRatio": None}
     budget = SearchBudget(ctx.settings)
@@ -147,8 +147,8 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
 
 
 def _check(percentiles: Sequence[float]) -> None:
-    if len(percentiles) > _MOST_PERCENTILES:
-        raise _invalid(f"over the query limit {_MOST_PERCENTILES}")
+    if len(percentiles) > _MAX_PERCENTILES:
+        raise _invalid(f"over the query limit {_MAX_PERCENTILES}")
     for place, each in enumerate(percentiles):
         if not 0 <= each <= 100:
             raise _invalid(f"{each:f}")

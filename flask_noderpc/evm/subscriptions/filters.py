@@ -26,8 +26,8 @@ Changes = tuple[tuple[Any, ...], int]
 """Changes, and the cursor behind them."""
 
 # Of one poll. Transactions are cut by their bytes as well, and read so many at a time.
-_MOST_BLOCKS = 1_000
-_MOST_PENDING = 1_000
+_MAX_BLOCKS = 1_000
+_MAX_PENDING = 1_000
 _PENDING_SLICE = 100
 
 
@@ -39,7 +39,7 @@ def changes(ctx: Context, polled: PolledFilter) -> Changes:
 def _new_heights(ctx: Context, polled: PolledFilter) -> range:
     latest = reader(ctx).latest
     first = max(polled.cursor + 1, ctx.backend.base_height())
-    return range(first, min(latest, first + _MOST_BLOCKS - 1) + 1)
+    return range(first, min(latest, first + _MAX_BLOCKS - 1) + 1)
 
 
 def _blocks(ctx: Context, polled: PolledFilter) -> Changes:
@@ -93,7 +93,7 @@ def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransactio
     """The Ethereum transactions that came after the cursor, also those in a block by now."""
     found: list[PlacedTransaction] = []
     cursor, left = polled.cursor, ctx.settings.evm_max_body_bytes
-    while len(found) < _MOST_PENDING and left > 0:
+    while len(found) < _MAX_PENDING and left > 0:
         arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)
         if not arrived:
             break

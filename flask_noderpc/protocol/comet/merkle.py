@@ -81,17 +81,17 @@ def root_of_proof(claim: MerkleProof) -> bytes | None:
     return _climb(claim.leaf_hash, claim.index, claim.total, list(claim.aunts))
 
 
-def _climb(own: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | None:
+def _climb(leaf: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | None:
     if total == 1:
-        return None if aunts else own
+        return None if aunts else leaf
     if not aunts:
         return None
     aunt = aunts.pop()
     left_size = split_point(total)
     if index < left_size:
-        left = _climb(own, index, left_size, aunts)
+        left = _climb(leaf, index, left_size, aunts)
         return None if left is None else inner_hash(left, aunt)
-    right = _climb(own, index - left_size, total - left_size, aunts)
+    right = _climb(leaf, index - left_size, total - left_size, aunts)
     return None if right is None else inner_hash(aunt, right)
 
 

@@ -163,11 +163,11 @@ def _check_light_block(block: LightBlock) -> None:
     with error_prefix("invalid validator set"):
         _check_validators(block)
     named_hash = block.signed_header.header.validators_hash
-    own_hash = hashes.validators_hash(ValidatorSet(block.validators))
-    if named_hash != own_hash:
+    expected_hash = hashes.validators_hash(ValidatorSet(block.validators))
+    if named_hash != expected_hash:
         raise ValueError(
             "expected validator hash of header to match validator set hash"
-            f" ({named_hash.hex().upper()} != {own_hash.hex().upper()})"
+            f" ({named_hash.hex().upper()} != {expected_hash.hex().upper()})"
         )
 
 
@@ -181,11 +181,11 @@ def _check_signed_header(signed: SignedHeader) -> None:
         raise ValueError(
             f"header and commit height mismatch: {header.height} vs {commit.height}"
         )
-    own_hash = hashes.header_hash(header)
-    if commit.block_id.hash != own_hash:
+    expected_hash = hashes.header_hash(header)
+    if commit.block_id.hash != expected_hash:
         raise ValueError(
             f"commit signs block {commit.block_id.hash.hex().upper()},"
-            f" header is block {own_hash.hex().upper()}"
+            f" header is block {expected_hash.hex().upper()}"
         )
 
 
@@ -269,9 +269,9 @@ def _check_validator(validator: Validator) -> None:
         raise ValueError("validator does not have a public key")
     if validator.voting_power < 0:
         raise ValueError("validator has negative voting power")
-    own = keys.address(validator.pub_key)
-    if validator.address != own:
+    expected = keys.address(validator.pub_key)
+    if validator.address != expected:
         raise ValueError(
             "validator address is incorrectly derived from pubkey."
-            f" Exp: {own.hex().upper()}, got {validator.address.hex().upper()}"
+            f" Exp: {expected.hex().upper()}, got {validator.address.hex().upper()}"
         )

@@ -126,10 +126,10 @@ def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
         receipts_root=ordered_root([encode_receipt(receipt) for receipt in unplaced]),
         gas_used=unplaced[-1].cumulative_gas_used if unplaced else 0,
     )
-    own_hash = keccak(encode_header(made))
-    where = replace(where, block_hash=own_hash)
+    block_hash = keccak(encode_header(made))
+    where = replace(where, block_hash=block_hash)
     placed = numbered(executed, where, header.base_fee)
-    return _block(replace(made, hash=own_hash), _placed(placed), placed)
+    return _block(replace(made, hash=block_hash), _placed(placed), placed)
 
 
 def _placed(executed: tuple[Receipt, ...]) -> tuple[PlacedTransaction, ...]:

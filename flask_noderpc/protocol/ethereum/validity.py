@@ -91,14 +91,14 @@ def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
     _check_initcode(tx.to, tx.data)
     if tx.gas > gas_limit:
         raise InvalidTransaction("exceeds block gas limit")
-    most, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
-    if most is not None and tip is not None and tip > most:
+    max_fee, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
+    if max_fee is not None and tip is not None and tip > max_fee:
         raise InvalidTransaction(
             "max priority fee per gas higher than max fee per gas:"
-            f" maxPriorityFeePerGas: {tip}, maxFeePerGas: {most}"
+            f" maxPriorityFeePerGas: {tip}, maxFeePerGas: {max_fee}"
         )
-    least = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
-    _check_gas(tx.gas, least, tx.data)
+    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    _check_gas(tx.gas, intrinsic, tx.data)
     _check_lists(tx)
 
 
@@ -119,9 +119,9 @@ def _check_initcode(to: bytes | None, data: bytes) -> None:
         )
 
 
-def _check_gas(gas: int, least: int, data: bytes) -> None:
-    if gas < least:
-        raise InvalidTransaction(f"intrinsic gas too low: have {gas}, want {least}")
+def _check_gas(gas: int, intrinsic: int, data: bytes) -> None:
+    if gas < intrinsic:
+        raise InvalidTransaction(f"intrinsic gas too low: have {gas}, want {intrinsic}")
     if gas < floor_gas(data):
         raise InvalidTransaction(
             f"insufficient gas for floor data gas cost: have {gas}, want {floor_gas(data)}"
@@ -151,7 +151,7 @@ def check_sender(tx: Transaction, code: bytes) -> None:
         raise InvalidTransaction(f"sender not an eoa: address 0x{tx.sender.hex()}")
 
 
-def most_cost(tx: Transaction) -> int:
+def max_cost(tx: Transaction) -> int:
     """The most wei that a transaction may take from its sender."""
     blobs = (tx.blob_gas or 0) * (tx.max_fee_per_blob_gas or 0)
     return tx.gas * tx.fee_cap + tx.value + blobs
@@ -159,7 +159,7 @@ def most_cost(tx: Transaction) -> int:
 
 def check_funds(tx: Transaction, account: Account) -> None:
     """Refuse what its sender could not pay."""
-    cost = most_cost(tx)
+    cost = max_cost(tx)
     if account.balance < cost:
         raise InvalidTransaction(
             f"insufficient funds for gas * price + value: balance {account.balance},"

@@ -169,14 +169,14 @@ def _admit_body(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def _admit_evm(policy: Policy, head: Head) -> Refusal | Admitted:
-    most, size = policy.evm_max_body, head.content_length or 0
+    max_body, size = policy.evm_max_body, head.content_length or 0
     if head.method == "GET" and not size and not head.fields.get("QUERY_STRING"):
         # geth: the health check of load balancers.
         return Refusal(Response(HTTPStatus.OK, [HTML], b""))
-    response = _refused_evm(head, size, most)
+    response = _refused_evm(head, size, max_body)
     if response is not None:
-        return Refusal(response, max_body=most)
-    limit = _limit(most, head)
+        return Refusal(response, max_body=max_body)
+    limit = _limit(max_body, head)
     if _coding(head) or size > limit:
         # geth: it reads as far as it may, and that is no JSON.
         return Refusal(error=ParseError("parse error"), max_body=limit)
@@ -217,8 +217,8 @@ def unreadable(head: Head, error: NodeRPCError) -> NodeRPCError:
     return ParseError("parse error") if head.endpoint == EVM else error
 
 
-def _limit(most: int, head: Head) -> int:
-    return min(most, head.max_body or most)
+def _limit(max_body: int, head: Head) -> int:
+    return min(max_body, head.max_body or max_body)
 
 
 def _coding(head: Head) -> str:

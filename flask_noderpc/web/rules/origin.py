@@ -34,8 +34,8 @@ def client_key(address: str) -> str:
         # What a proxy or a socket of the system calls it.
         return host
     # RFC 4291: a host with one address has the 64 bits behind the network's.
-    own = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
-    return str(own)
+    network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
+    return str(network)
 
 
 def _without_port(address: str) -> str:
@@ -206,11 +206,11 @@ def _relation(fields: Mapping[str, Any], host: str) -> str:
 def _is_same_origin(origin: str, host: str) -> bool:
     """Compare an origin, as a whole, with the host; a proxy with TLS may not forward
     the scheme."""
-    sent, own = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
-    if sent is None or own is None:
+    sender, served = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
+    if sender is None or served is None:
         return False
-    standard = _DEFAULT_PORTS[sent[1]]
-    return (sent[2], sent[3] or standard) == (own[1], own[2] or standard)
+    standard = _DEFAULT_PORTS[sender[1]]
+    return (sender[2], sender[3] or standard) == (served[1], served[2] or standard)
 
 
 def _origin_of(page: str) -> str:

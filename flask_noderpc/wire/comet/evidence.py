@@ -21,9 +21,9 @@ from . import gojson
 from .params import ByteSlice, HexBytes, Integer, String, refuse_hex
 from .structs import Interface, Pointer, Slice, Small, Struct, Time, Value
 
-_INT64, _UINT64 = Integer("int64"), Integer("uint64", least=0, most=(1 << 64) - 1)
+_INT64, _UINT64 = Integer("int64"), Integer("uint64", minimum=0, maximum=(1 << 64) - 1)
 _INT32 = Small("int32")
-_UINT32 = Small("uint32", least=0, most=(1 << 32) - 1)
+_UINT32 = Small("uint32", minimum=0, maximum=(1 << 32) - 1)
 _HEX = HexBytes("bytes.HexBytes")
 _BYTES = ByteSlice("[]uint8")
 _TIME = Time()
@@ -111,7 +111,7 @@ _HEADER = Struct(
 _COMMIT_SIG = Struct(
     blocks.CommitSig,
     {
-        "block_id_flag": ("block_id_flag", Small("types.BlockIDFlag", least=0, most=255)),
+        "block_id_flag": ("block_id_flag", Small("types.BlockIDFlag", minimum=0, maximum=255)),
         "validator_address": ("validator_address", _HEX),
         "timestamp": ("timestamp", _TIME),
         "signature": ("signature", _BYTES),

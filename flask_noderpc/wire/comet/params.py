@@ -49,15 +49,15 @@ class Integer:
     """Go's int64, int and uint: digits in quotes; in a URI also without."""
 
     go_type: str
-    least: int = -(1 << 63)
-    most: int = (1 << 63) - 1
+    minimum: int = -(1 << 63)
+    maximum: int = (1 << 63) - 1
     zero: ClassVar = 0
     in_json: ClassVar = forms.DIGITS
 
     @property
     def in_uri(self) -> Json:
         """A number."""
-        return forms.integer(self.least, self.most)
+        return forms.integer(self.minimum, self.maximum)
 
     def from_uri(self, text: str) -> int:
         """Digits, or JSON."""
@@ -83,7 +83,7 @@ class Integer:
             return 0
         if kind != "number":
             raise gojson.mismatch(digits, self.go_type)
-        return gojson.integer(digits, self.go_type, self.least, self.most)
+        return gojson.integer(digits, self.go_type, self.minimum, self.maximum)
 
 
 class Bool:
@@ -250,7 +250,7 @@ _HEX = HexBytes("bytes.HexBytes")
 READERS: Mapping[type[ParamField], Integer | Bool | String | StringSlice | ByteSlice] = {
     params.Int64: Integer("int64"),
     params.Int: Integer("int"),
-    params.UInt64: Integer("uint", least=0, most=(1 << 64) - 1),
+    params.UInt64: Integer("uint", minimum=0, maximum=(1 << 64) - 1),
     params.Flag: Bool(),
     params.Text: String(),
     params.Texts: StringSlice(),

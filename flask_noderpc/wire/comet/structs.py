@@ -37,15 +37,15 @@ class Small:
     """Integer of at most 32 bits, without quotes."""
 
     go_type: str
-    least: int = -(1 << 31)
-    most: int = (1 << 31) - 1
+    minimum: int = -(1 << 31)
+    maximum: int = (1 << 31) - 1
     zero: int = 0
 
     def from_json(self, raw: bytes) -> int:
         """A JSON number."""
         if gojson.kind_of(raw) != "number":
             raise gojson.mismatch(raw, self.go_type)
-        return gojson.integer(raw, self.go_type, self.least, self.most)
+        return gojson.integer(raw, self.go_type, self.minimum, self.maximum)
 
 
 class Time:

@@ -16,7 +16,7 @@ from ....domain.ethereum import Transaction
 from ....domain.evm import Account
 from ....protocol.comet.chain_state import tx_bytes
 from ....protocol.comet.hashes import tx_hash
-from ....protocol.ethereum.validity import most_cost
+from ....protocol.ethereum.validity import max_cost
 
 _Queue = list[Transaction]
 
@@ -69,7 +69,7 @@ def _by_sender(txs: Iterable[Transaction], account: Callable[[bytes], Account]) 
     for sender, by_nonce in senders.items():
         sender_account = account(sender)
         queue, nonce, balance = [], sender_account.nonce, sender_account.balance
-        while nonce in by_nonce and (cost := most_cost(by_nonce[nonce])) <= balance:
+        while nonce in by_nonce and (cost := max_cost(by_nonce[nonce])) <= balance:
             queue.append(by_nonce[nonce])
             nonce, balance = nonce + 1, balance - cost
         queues.append(queue[::-1])
