@@ -18,7 +18,7 @@ from trie.hexary import HexaryTrie
 
 from flask_noderpc import DIALECTS, SQLiteBackend
 from flask_noderpc.concurrency import NativeThread
-from flask_noderpc.domain.rpc_results import ResultBlock
+from flask_noderpc.domain.responses import ResultBlock
 from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.ethereum.rlp import encode

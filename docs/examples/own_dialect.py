@@ -5,7 +5,7 @@ from dataclasses import replace
 from flask import Flask
 
 from flask_noderpc import DIALECTS, NodeRPC, WireSchema
-from flask_noderpc.domain.rpc_results import PendingCount
+from flask_noderpc.domain.responses import PendingCount
 from flask_noderpc.wire.fields import Number
 
 

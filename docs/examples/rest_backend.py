@@ -15,16 +15,16 @@ from flask_noderpc import DIALECTS, ChainBackend, NodeRPC, jsoncodec
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta, Commit
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis
-from flask_noderpc.domain.rpc_results import (
-    BlockList,
+from flask_noderpc.domain.responses import (
     ResultBlock,
+    ResultBlockchainInfo,
     ResultCommit,
     ResultConsensusParams,
     ResultGenesis,
+    ResultStatus,
     ResultTx,
-    Status,
+    ResultValidators,
     SyncInfo,
-    ValidatorPage,
 )
 from flask_noderpc.domain.search import TxResult
 from flask_noderpc.domain.validator import Validator, ValidatorSet
@@ -101,7 +101,7 @@ class RestBackend(ChainBackend):
         self._genesis = cache(lambda: self._get(ResultGenesis, "genesis").genesis)
 
     def _sync_info(self) -> SyncInfo:
-        return self._get(Status, "status").sync_info
+        return self._get(ResultStatus, "status").sync_info
 
     def latest_height(self) -> int:
         """Return the height of the latest block."""
@@ -135,7 +135,7 @@ class RestBackend(ChainBackend):
         """Return a block's header and size."""
         wanted = {"minHeight": height, "maxHeight": height}
         try:
-            found = self._get(BlockList, "blockchain", **wanted).block_metas
+            found = self._get(ResultBlockchainInfo, "blockchain", **wanted).block_metas
         except NodeError:
             found = ()
         # CometBFT: a range of nothing is the latest blocks.
@@ -173,7 +173,7 @@ class RestBackend(ChainBackend):
         found: list[Validator] = []
         for page in range(1, MAX_PAGES + 1):
             wanted = {"page": page, "per_page": VALIDATORS_PER_PAGE}
-            shown = self._state(ValidatorPage, "validators", height, **wanted)
+            shown = self._state(ResultValidators, "validators", height, **wanted)
             found += shown.validators
             if len(found) >= shown.total:
                 return ValidatorSet(tuple(found))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..backends.base.backend import ChainBackend
 from ..domain.abci import BlockResults
 from ..domain.block import NO_BLOCK, SignedHeader
-from ..domain.rpc_results import BlockList, ResultBlock, ResultCommit, ResultHeader
+from ..domain.responses import ResultBlock, ResultBlockchainInfo, ResultCommit, ResultHeader
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -95,7 +95,7 @@ class HeightRange(Params):
     )
 
 
-def blockchain(ctx: Context, params: HeightRange) -> BlockList:
+def blockchain(ctx: Context, params: HeightRange) -> ResultBlockchainInfo:
     """At most 20 block metas, highest first."""
     backend = ctx.backend
     latest, base = backend.latest_height(), backend.base_height()
@@ -106,7 +106,7 @@ def blockchain(ctx: Context, params: HeightRange) -> BlockList:
     low = max(low or 1, base, high - MAX_BLOCKS + 1)
     if low > high:
         raise ValueNotAllowed(f"min height {low} can't be greater than max height {high}")
-    return BlockList(latest, backend.block_metas(low, high))
+    return ResultBlockchainInfo(latest, backend.block_metas(low, high))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from ..backends.base.backend import ChainBackend
 from ..domain.block import BlockIDFlag, Commit, CommitSig, Evidence, RoundState, VoteSet
-from ..domain.rpc_results import (
-    ConsensusDump,
-    ConsensusState,
+from ..domain.responses import (
     ResultBroadcastEvidence,
     ResultConsensusParams,
-    ValidatorPage,
+    ResultConsensusState,
+    ResultDumpConsensusState,
+    ResultValidators,
 )
 from ..domain.time import SECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet
@@ -29,14 +29,14 @@ from ..wire.params import Int
 from .blocks import AtHeight, page_slice, per_page, state_height
 
 
-def consensus_state(ctx: Context, params: NoParams) -> ConsensusState:
+def consensus_state(ctx: Context, params: NoParams) -> ResultConsensusState:
     """Height, round, votes and proposer of the next block."""
-    return ConsensusState(_round_state(ctx))
+    return ResultConsensusState(_round_state(ctx))
 
 
-def dump_consensus_state(ctx: Context, params: NoParams) -> ConsensusDump:
+def dump_consensus_state(ctx: Context, params: NoParams) -> ResultDumpConsensusState:
     """Full consensus state, with the last precommits and two validator sets."""
-    return ConsensusDump(_round_state(ctx))
+    return ResultDumpConsensusState(_round_state(ctx))
 
 
 def _round_state(ctx: Context) -> RoundState:
@@ -90,12 +90,12 @@ class PageAtHeight(AtHeight):
     )
 
 
-def validators(ctx: Context, params: PageAtHeight) -> ValidatorPage:
+def validators(ctx: Context, params: PageAtHeight) -> ResultValidators:
     """Validator set at a height, in the order in which it is hashed."""
     height = state_height(ctx.backend, params.height)
     members = ctx.backend.validators(height).validators
     chosen = page_slice(len(members), params.page, per_page(params.per_page))
-    return ValidatorPage(height, members[chosen], len(members))
+    return ResultValidators(height, members[chosen], len(members))
 
 
 def consensus_params(ctx: Context, params: AtHeight) -> ResultConsensusParams:

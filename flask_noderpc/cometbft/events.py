@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..concurrency import next_turn
 from ..domain.block import Block
 from ..domain.events import NewBlock, TxCommitted
-from ..domain.rpc_results import EventItem, EventPage, ResultBlock
+from ..domain.responses import EventItem, ResultBlock, ResultEvents
 from ..errors import SearchTooCostly
 from ..events.messages import Message, messages_at
 from ..events.query import Query, check_length, parse
@@ -60,7 +60,7 @@ class EventsParams(Params):
     )
 
 
-def events(ctx: Context, params: EventsParams) -> EventPage:
+def events(ctx: Context, params: EventsParams) -> ResultEvents:
     """The newest events that match, newest first, with cursors to resume from."""
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
@@ -69,7 +69,7 @@ def events(ctx: Context, params: EventsParams) -> EventPage:
     if not found and params.before is None and params.wait_time > 0:
         latest, found, more = _wait_for_events(ctx, query, params, latest, limit)
     oldest, newest = _ends(ctx, latest)
-    return EventPage(
+    return ResultEvents(
         tuple(EventItem(_place(message), message.category, message.value) for message in found),
         more=more,
         oldest=oldest,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from ..domain.block import BlockMeta
 from ..domain.genesis import GenesisChunk
 from ..domain.network import NetInfo
-from ..domain.rpc_results import (
+from ..domain.responses import (
     Empty,
     ResultABCIInfo,
     ResultABCIQuery,
     ResultGenesis,
-    Status,
+    ResultStatus,
     SyncInfo,
     ValidatorInfo,
 )
@@ -32,7 +32,7 @@ def health(ctx: Context, params: NoParams) -> Empty:
     return Empty()
 
 
-def status(ctx: Context, params: NoParams) -> Status:
+def status(ctx: Context, params: NoParams) -> ResultStatus:
     """Node info, sync info and validator info."""
     backend = ctx.backend
     pub_key = backend.network.validator_key()
@@ -42,7 +42,7 @@ def status(ctx: Context, params: NoParams) -> Status:
     except NotFound:
         members = {}
     known = members.get(address(pub_key))
-    return Status(
+    return ResultStatus(
         replace(backend.network.node_info(), version=ctx.node_version),
         _sync_info(ctx, latest),
         ValidatorInfo(address(pub_key), pub_key, known[1].voting_power if known else 0),

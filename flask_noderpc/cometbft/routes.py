@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..domain import abci, genesis, network, rpc_results
+from ..domain import abci, genesis, network, responses
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
 from . import blocks, consensus, events, info, search, txs, unsafe
@@ -18,24 +18,24 @@ KNOWN_HEADER = Cache(always=True, final=lambda answer: answer.header is not None
 # always cacheable, whose answers can change; ours are not.
 COMETBFT_ROUTES = RouteTable(
     (
-        Route("health", info.health, NoParams, rpc_results.Empty, is_immutable=True),
-        Route("status", info.status, NoParams, rpc_results.Status, chain_only=True),
+        Route("health", info.health, NoParams, responses.Empty, is_immutable=True),
+        Route("status", info.status, NoParams, responses.ResultStatus, chain_only=True),
         Route("net_info", info.net_info, NoParams, network.NetInfo),
         Route(
             "blockchain",
             blocks.blockchain,
             blocks.HeightRange,
-            rpc_results.BlockList,
+            responses.ResultBlockchainInfo,
             chain_only=True,
         ),
         Route(
-            "block", blocks.block, AtHeight, rpc_results.ResultBlock, AT_HEIGHT, chain_only=True
+            "block", blocks.block, AtHeight, responses.ResultBlock, AT_HEIGHT, chain_only=True
         ),
         Route(
             "block_by_hash",
             blocks.block_by_hash,
             blocks.ByHash,
-            rpc_results.ResultBlock,
+            responses.ResultBlock,
             KNOWN_BLOCK,
             chain_only=True,
         ),
@@ -51,7 +51,7 @@ COMETBFT_ROUTES = RouteTable(
             "commit",
             blocks.commit,
             AtHeight,
-            rpc_results.ResultCommit,
+            responses.ResultCommit,
             CANONICAL_COMMIT,
             chain_only=True,
         ),
@@ -59,7 +59,7 @@ COMETBFT_ROUTES = RouteTable(
             "validators",
             consensus.validators,
             consensus.PageAtHeight,
-            rpc_results.ValidatorPage,
+            responses.ResultValidators,
             AT_HEIGHT,
             chain_only=True,
         ),
@@ -67,7 +67,7 @@ COMETBFT_ROUTES = RouteTable(
             "genesis",
             info.genesis,
             NoParams,
-            rpc_results.ResultGenesis,
+            responses.ResultGenesis,
             ALWAYS,
             chain_only=True,
         ),
@@ -83,20 +83,18 @@ COMETBFT_ROUTES = RouteTable(
             "consensus_params",
             consensus.consensus_params,
             AtHeight,
-            rpc_results.ResultConsensusParams,
+            responses.ResultConsensusParams,
             AT_HEIGHT,
             chain_only=True,
         ),
-        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, rpc_results.PendingTxs),
-        Route(
-            "num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, rpc_results.PendingCount
-        ),
-        Route("tx", txs.tx, txs.TxByHash, rpc_results.ResultTx, chain_only=True),
+        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, responses.PendingTxs),
+        Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, responses.PendingCount),
+        Route("tx", txs.tx, txs.TxByHash, responses.ResultTx, chain_only=True),
         Route(
             "broadcast_tx_sync",
             txs.broadcast_tx_sync,
             txs.TxParams,
-            rpc_results.ResultBroadcastTx,
+            responses.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_sync,
         ),
@@ -104,7 +102,7 @@ COMETBFT_ROUTES = RouteTable(
             "broadcast_tx_async",
             txs.broadcast_tx_async,
             txs.TxParams,
-            rpc_results.ResultBroadcastTx,
+            responses.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_async,
         ),
@@ -113,14 +111,14 @@ COMETBFT_ROUTES = RouteTable(
             "abci_info",
             info.abci_info,
             NoParams,
-            rpc_results.ResultABCIInfo,
+            responses.ResultABCIInfo,
             chain_only=info.is_chain_only,
         ),
         Route(
             "abci_query",
             info.abci_query,
             info.Query,
-            rpc_results.ResultABCIQuery,
+            responses.ResultABCIQuery,
             chain_only=info.is_chain_only,
         ),
         # Beyond the document: what every real node has.
@@ -128,7 +126,7 @@ COMETBFT_ROUTES = RouteTable(
             "header",
             blocks.header,
             AtHeight,
-            rpc_results.ResultHeader,
+            responses.ResultHeader,
             AT_HEIGHT,
             chain_only=True,
         ),
@@ -136,7 +134,7 @@ COMETBFT_ROUTES = RouteTable(
             "header_by_hash",
             blocks.header_by_hash,
             blocks.HeaderByHash,
-            rpc_results.ResultHeader,
+            responses.ResultHeader,
             KNOWN_HEADER,
             chain_only=True,
         ),
@@ -144,30 +142,33 @@ COMETBFT_ROUTES = RouteTable(
             "broadcast_tx_commit",
             txs.broadcast_tx_commit,
             txs.TxParams,
-            rpc_results.ResultBroadcastTxCommit,
+            responses.ResultBroadcastTxCommit,
             writes=True,
         ),
         Route(
             "broadcast_evidence",
             consensus.broadcast_evidence,
             consensus.EvidenceParams,
-            rpc_results.ResultBroadcastEvidence,
+            responses.ResultBroadcastEvidence,
             writes=True,
         ),
         Route(
-            "consensus_state", consensus.consensus_state, NoParams, rpc_results.ConsensusState
+            "consensus_state",
+            consensus.consensus_state,
+            NoParams,
+            responses.ResultConsensusState,
         ),
         Route(
             "dump_consensus_state",
             consensus.dump_consensus_state,
             NoParams,
-            rpc_results.ConsensusDump,
+            responses.ResultDumpConsensusState,
         ),
         Route(
             "tx_search",
             search.tx_search,
             search.TxQuery,
-            rpc_results.ResultTxSearch,
+            responses.ResultTxSearch,
             chain_only=True,
             reads_index=True,
         ),
@@ -175,28 +176,24 @@ COMETBFT_ROUTES = RouteTable(
             "block_search",
             search.block_search,
             search.BlockQuery,
-            rpc_results.ResultBlockSearch,
+            responses.ResultBlockSearch,
             chain_only=True,
             reads_index=True,
         ),
-        Route("events", events.events, events.EventsParams, rpc_results.EventPage),
+        Route("events", events.events, events.EventsParams, responses.ResultEvents),
     )
 )
 
 # Of mounts with NODERPC_RPC_UNSAFE alone.
 UNSAFE_ROUTES = RouteTable(
     (
-        Route(
-            "dial_seeds", unsafe.dial_seeds, unsafe.Seeds, rpc_results.ResultDial, writes=True
-        ),
-        Route(
-            "dial_peers", unsafe.dial_peers, unsafe.Peers, rpc_results.ResultDial, writes=True
-        ),
+        Route("dial_seeds", unsafe.dial_seeds, unsafe.Seeds, responses.ResultDial, writes=True),
+        Route("dial_peers", unsafe.dial_peers, unsafe.Peers, responses.ResultDial, writes=True),
         Route(
             "unsafe_flush_mempool",
             unsafe.unsafe_flush_mempool,
             NoParams,
-            rpc_results.Empty,
+            responses.Empty,
             writes=True,
         ),
     )

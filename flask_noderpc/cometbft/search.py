@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..domain.rpc_results import ResultBlockSearch, ResultTxSearch
+from ..domain.responses import ResultBlockSearch, ResultTxSearch
 from ..domain.search import HIGHEST, FoundHeights, FoundTxs, Page, SearchLimits
 from ..errors import HeightNotAvailable, SearchTooCostly, TxNotFound, ValueNotAllowed
 from ..events import search

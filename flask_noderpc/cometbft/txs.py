@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..backends.base.backend import ChainBackend
 from ..backends.base.capabilities import Submission
 from ..domain.abci import ExecTxResult
-from ..domain.rpc_results import (
+from ..domain.responses import (
     PendingCount,
     PendingTxs,
     ResultBroadcastTx,

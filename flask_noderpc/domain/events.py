@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .abci import BlockResults, Event, ExecTxResult
 from .block import BlockID, Evidence, Header, Vote
-from .rpc_results import ResultBlock
+from .responses import ResultBlock
 from .validator import Validator
 
 

@@ -15,7 +15,7 @@ from ..backends.base.backend import ChainBackend
 from ..domain import events as event_data
 from ..domain.abci import BlockResults, Event
 from ..domain.block import Block, BlockIDFlag, Commit
-from ..domain.rpc_results import ResultBlock
+from ..domain.responses import ResultBlock
 from ..domain.validator import Validator
 from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash

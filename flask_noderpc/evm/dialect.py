@@ -32,7 +32,7 @@ from ..wire.json_schema import Components
 from ..wire.schema import Dump
 from .codec import hex
 from .codec.params import GETH_PARAMS
-from .codec.shapes import SCHEMAS
+from .codec.schemas import SCHEMAS
 from .errors import SERVER_ERROR, EvmError
 
 # geth: rpc/errors.go.
@@ -82,8 +82,8 @@ class GethEnvelope(Envelope):
             raise InvalidRequest("empty batch")
         if len(elements) > max_batch:
             # No further than a batch goes: there may be a million that are no calls.
-            raise _TooManyCalls(max_batch, _first_id(_called(elements[:max_batch])))
-        return Calls(tuple(_called(elements)), is_batch=True)
+            raise _TooManyCalls(max_batch, _first_id(_parsed_calls(elements[:max_batch])))
+        return Calls(tuple(_parsed_calls(elements)), is_batch=True)
 
     def parse_one(self, body: bytes) -> Call | BadCall:
         """The one call of a body."""
@@ -167,7 +167,7 @@ def _end_of_value(body: bytes) -> int:
     return 0
 
 
-def _called(elements: Sequence[jsoncodec.Raw]) -> Iterator[Call | BadCall]:
+def _parsed_calls(elements: Sequence[jsoncodec.Raw]) -> Iterator[Call | BadCall]:
     return (_call(bytes(element)) for element in elements)
 
 

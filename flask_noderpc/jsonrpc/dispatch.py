@@ -141,7 +141,7 @@ class Dispatcher:
                     params = endpoint.from_query(values)
                 else:
                     params = endpoint.loader.from_uri(values)
-                answer = self._call(caller, endpoint, params, URI_ID)
+                answer = self._success(caller, endpoint, params, URI_ID)
             reproducible = Reproducible(self, endpoint.route, answer.encoded, "get")
             cacheable = answer.cacheable and permissions.denial is None
             return Reply(
@@ -149,10 +149,10 @@ class Dispatcher:
             )
         except Exception as error:
             self._propagate(error)
-            return self.failed(URI_ID, error)
+            return self._get_error_reply(URI_ID, error)
 
-    def failed(self, request_id: bytes | None, error: Exception) -> Reply:
-        """Return the answer to a GET that failed or is forbidden."""
+    def _get_error_reply(self, request_id: bytes | None, error: Exception) -> Reply:
+        """Return the reply to a GET that failed or is forbidden."""
         if isinstance(error, NotAuthorized):
             return self._denied(error, self.envelope.failure(request_id, to_rpc_error(error)))
         status = self._dialect.status_of(error)
@@ -162,14 +162,14 @@ class Dispatcher:
         """Return a reply with the status and headers of the host's refusal."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
-    def refusal(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
-        """Return the answer to a request that is no call, or is forbidden before it is read."""
+    def error_reply(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
+        """Return the reply to a request that is no call, or is forbidden before it is read."""
         if isinstance(error, InvalidRequest | ParseError):
-            return self.refused(error)
-        return self.failed(request_id, error)
+            return self._invalid_reply(error)
+        return self._get_error_reply(request_id, error)
 
-    def refused(self, error: RPCError, request_id: bytes | None = None) -> Reply:
-        """Return the answer to a body that is no call."""
+    def _invalid_reply(self, error: RPCError, request_id: bytes | None = None) -> Reply:
+        """Return the reply to a body that is no call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(request_id, error))
 
     def post(
@@ -192,7 +192,7 @@ class Dispatcher:
             session_methods,
         )
         if not calls.is_batch:
-            return self._single(calls.items[0], caller)
+            return self._answer_single(calls.items[0], caller)
         try:
             answers = self._answers(calls, caller)
         finally:
@@ -215,11 +215,11 @@ class Dispatcher:
         # What one sender may read is not for another.
         return self._posts_cacheable and caller.permissions.denial is None
 
-    def _single(self, item: Call | BadCall, caller: _Caller) -> Reply:
+    def _answer_single(self, item: Call | BadCall, caller: _Caller) -> Reply:
         if isinstance(item, BadCall):
-            return self.refused(item.error, item.id)
+            return self._invalid_reply(item.error, item.id)
         if item.id is None:
-            self._notified(item, caller)
+            self._notify(item, caller)
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, caller)
         if answer.denied is not None:
@@ -241,12 +241,12 @@ class Dispatcher:
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:
-                answers.append(self._within(budget, item, item.id, caller))
+                answers.append(self._answer_within(budget, item, item.id, caller))
             elif budget.spent() is None:
-                self._notified(item, caller)
+                self._notify(item, caller)
         return answers
 
-    def _within(
+    def _answer_within(
         self, budget: BatchBudget, call: Call, request_id: bytes, caller: _Caller
     ) -> Answer:
         refusal = budget.spent()
@@ -258,13 +258,13 @@ class Dispatcher:
             return answer
         return Answer(self.envelope.failure(request_id, AnswerTooLarge()))
 
-    def _notified(self, call: Call, caller: _Caller) -> None:
+    def _notify(self, call: Call, caller: _Caller) -> None:
         if self.envelope.runs_notifications:
             self._answer(call, b"null", caller)
 
     def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
         try:
-            return self._called(call, request_id, caller)
+            return self._execute(call, request_id, caller)
         except Exception as error:
             if caller.transport == "post":
                 self._propagate(error)
@@ -284,7 +284,7 @@ class Dispatcher:
         """Return the reply to one call of a websocket."""
         try:
             caller = _Caller(permissions, "websocket", ChainView(self.backend))
-            return self._called(call, request_id, caller).body
+            return self._execute(call, request_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(request_id, error)
 
@@ -327,7 +327,7 @@ class Dispatcher:
         rpc_error = self.envelope.over_websocket(to_rpc_error(error))
         return self.envelope.failure(request_id, rpc_error)
 
-    def _called(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
+    def _execute(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
         method = (caller.session_methods or {}).get(call.method)
         with self.instrumented(
             call.method, caller.transport, is_session_method=method is not None
@@ -343,7 +343,7 @@ class Dispatcher:
             if not caller.chain_view.is_held:
                 self._make_ready(endpoint)
             params = endpoint.from_json(call.params)
-            return self._call(caller, endpoint, params, request_id)
+            return self._success(caller, endpoint, params, request_id)
 
     def instrumented(
         self, method: str, transport: str, *, is_session_method: bool = False
@@ -383,7 +383,7 @@ class Dispatcher:
         if not endpoint.route.is_immutable:
             self._ready()
 
-    def _call(
+    def _success(
         self, caller: _Caller, endpoint: Endpoint, params: Params, request_id: bytes
     ) -> Answer:
         encoded = self._result(caller, endpoint, params)

@@ -96,7 +96,7 @@ class DirectAdapter:
         try:
             body = _read(environ, admitted.max_body)
         except NodeRPCError as error:
-            return dispatcher.refusal(unreadable(head, error))
+            return dispatcher.error_reply(unreadable(head, error))
         return dispatcher.post(body, admitted.permissions) if body else None
 
 

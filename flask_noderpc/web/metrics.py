@@ -84,7 +84,7 @@ def _pids() -> list[str]:
 REGISTRY.register(_Resident())
 
 
-def _called(
+def _count_call(
     sender: object, *, method: str, seconds: float, outcome: int, transport: str
 ) -> None:
     _CALLS.labels(method, outcome, transport).inc()
@@ -129,7 +129,7 @@ def count(backend: ChainBackend, memory: CacheMemory) -> None:
     memory.watch = _show_cache
     _show_cache(memory)
     for signal, receiver in (
-        (signals.rpc_called, _called),
+        (signals.rpc_called, _count_call),
         (signals.websocket_opened, _one_more_websocket),
         (signals.websocket_closed, _one_websocket_less),
         (signals.subscription_opened, _one_more_subscription),

@@ -195,7 +195,7 @@ class Views:
             limit = admitted.max_body
             values = read_form(limit) if limit else request.query_string
         except NodeRPCError as error:
-            return self._dispatcher.refusal(error, URI_ID)
+            return self._dispatcher.error_reply(error, URI_ID)
         return self._dispatcher.get(name, values, self._bound(admitted.permissions))
 
     def rpc(self, **_: object) -> Response | str:
@@ -224,7 +224,7 @@ class Views:
         try:
             body = read_body(found.max_body)
         except NodeRPCError as error:
-            return _answer(head, dispatcher.refusal(unreadable(head, error)))
+            return _answer(head, dispatcher.error_reply(unreadable(head, error)))
         if not body and empty:
             return empty()
         return _answer(head, dispatcher.post(body, self._bound(found.permissions)))

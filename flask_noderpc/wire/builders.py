@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..domain import abci, block, genesis, rpc_results, validator
+from ..domain import abci, block, genesis, responses, validator
 from ..domain.block import NO_BLOCK, BlockIDFlag
 from ..domain.validator import PublicKey, ValidatorUpdate
 
@@ -150,9 +150,9 @@ def document_params(**groups: Any) -> genesis.ConsensusParams:
 
 def params_answer(
     block_height: int, consensus_params: dict[str, Any]
-) -> rpc_results.ResultConsensusParams:
+) -> responses.ResultConsensusParams:
     """Return the document's parameters at a height."""
-    return rpc_results.ResultConsensusParams(block_height, document_params(**consensus_params))
+    return responses.ResultConsensusParams(block_height, document_params(**consensus_params))
 
 
 def document_genesis(consensus_params: dict[str, Any], **members: Any) -> genesis.Genesis:

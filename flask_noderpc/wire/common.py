@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..domain import block as blocks
-from ..domain import genesis, network, rpc_results
+from ..domain import genesis, network, responses
 from . import builders
 from .fields import (
     Base64,
@@ -66,7 +66,7 @@ class Header(WireSchema):
 class HeaderAnswer(WireSchema):
     """Result of ``header`` and ``header_by_hash``."""
 
-    domain = rpc_results.ResultHeader
+    domain = responses.ResultHeader
     header = Nested(Header, nullable=True)
 
 
@@ -101,7 +101,7 @@ class SignedHeader(WireSchema):
 class CommitAnswer(WireSchema):
     """Result of ``commit``."""
 
-    domain = rpc_results.ResultCommit
+    domain = responses.ResultCommit
     signed_header = Nested(SignedHeader)
     canonical = Flag()
 
@@ -128,7 +128,7 @@ class TxProof(WireSchema):
 class Empty(WireSchema):
     """An empty object."""
 
-    domain = rpc_results.Empty
+    domain = responses.Empty
 
 
 class ProtocolVersion(WireSchema):
@@ -165,7 +165,7 @@ class NodeInfo(WireSchema):
 class SyncInfo(WireSchema):
     """SyncInfo."""
 
-    domain = rpc_results.SyncInfo
+    domain = responses.SyncInfo
     latest_block_hash = Hex()
     latest_app_hash = Hex()
     latest_block_height = IntString()
@@ -240,7 +240,7 @@ class NetInfo(WireSchema):
 class PendingTxs(WireSchema):
     """Result of ``unconfirmed_txs``."""
 
-    domain = rpc_results.PendingTxs
+    domain = responses.PendingTxs
     n_txs = IntString(get=lambda answer: len(answer.txs), dump_only=True)
     total = IntString()
     total_bytes = IntString()
@@ -250,7 +250,7 @@ class PendingTxs(WireSchema):
 class DialAnswer(WireSchema):
     """Result of ``dial_seeds`` and ``dial_peers``."""
 
-    domain = rpc_results.ResultDial
+    domain = responses.ResultDial
     log = Text()
 
 

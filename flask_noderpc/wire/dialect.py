@@ -121,7 +121,7 @@ SchemaChoice = type[WireSchema] | Choice
 
 @dataclass(frozen=True, slots=True)
 class Behaviours:
-    """The few behaviours, beside shapes, in which dialects differ."""
+    """The few behaviours, beside schemas, in which dialects differ."""
 
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
     """Selects the messages of a block that subscribers get, and their keys."""
@@ -201,7 +201,7 @@ class Dialect:
         for result in more:
             if self._has_schema(result):
                 raise ConfigurationError(
-                    f"dialect {self.name} already has a shape for {_name(result)}:"
+                    f"dialect {self.name} already has a schema for {_name(result)}:"
                     " answer with a class of your own"
                 )
         return replace(self, schemas={**self.schemas, **more}) if more else self
@@ -211,7 +211,7 @@ class Dialect:
         for route, result in results.items():
             if not self._has_schema(result):
                 raise ConfigurationError(
-                    f"dialect {self.name} has no shape for {_name(result)} of {route}:"
+                    f"dialect {self.name} has no schema for {_name(result)} of {route}:"
                     f" a route of your own answers with {', '.join(map(_name, _JSON))},"
                     " or has a schema=... of what it answers with"
                 )
@@ -234,14 +234,14 @@ class Dialect:
         dump = self._dumps.get(result)
         if dump is None:
             if result not in self.schemas:
-                raise TypeError(f"dialect {self.name} has no shape for {_name(result)}")
+                raise TypeError(f"dialect {self.name} has no schema for {_name(result)}")
             dump = self._dumps[result] = _dump(self.schemas[result])
         return dump
 
     @cached_property
     def _loads(self) -> dict[type, Load]:
-        shapes = ((result, _load(choice)) for result, choice in self.schemas.items())
-        return {result: load for result, load in shapes if load is not None}
+        loads = ((result, _load(choice)) for result, choice in self.schemas.items())
+        return {result: load for result, load in loads if load is not None}
 
     def decode(self, result: type[T], document: bytes) -> T:
         """Return a result from the JSON of a node of this dialect.
@@ -323,7 +323,7 @@ class SchemaPatch:
         if isinstance(choice, type):
             return self(choice)
         return Choice(
-            tuple(map(self, choice.shapes)),
+            tuple(map(self, choice.schemas)),
             lambda result: self(choice(result)),
             lambda value: self(choice.recognize(value)),
         )

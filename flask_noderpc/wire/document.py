@@ -11,16 +11,16 @@ from __future__ import annotations
 from http import HTTPStatus
 from operator import attrgetter
 
-from ..domain import abci, genesis, network, rpc_results
+from ..domain import abci, genesis, network, responses
 from ..domain import events as event_data
 from ..domain.block import Evidence as Piece
 from ..domain.validator import ED25519, PublicKey
 from ..domain.validator import Validator as Member
 from ..errors import Forbidden, InvalidParams, MethodNotFound, NotFound, Refused
 from . import common
-from .consensus_shapes import ConsensusState, consensus_dump
+from .consensus_schemas import ConsensusState, consensus_dump
 from .dialect import Behaviours, Dialect
-from .document_shapes import (
+from .document_schemas import (
     TX_LOOKUP,
     TX_SEARCH,
     Block,
@@ -190,7 +190,7 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
 
 
 # document: results with a top-level ``error``, empty in all examples.
-ERROR_MEMBER = (rpc_results.ResultBroadcastTx, abci.ExecTxResult, rpc_results.ResultABCIQuery)
+ERROR_MEMBER = (responses.ResultBroadcastTx, abci.ExecTxResult, responses.ResultABCIQuery)
 
 # document: silent; 400 for errors of the client, 404 for what does not exist, 500 for
 # errors of the node.
@@ -206,34 +206,34 @@ DOCUMENT = Dialect(
     name="document",
     node_version="0.38.25",
     schemas={
-        rpc_results.Empty: common.Empty,
-        rpc_results.Status: Status,
+        responses.Empty: common.Empty,
+        responses.ResultStatus: Status,
         network.NetInfo: NetInfo,
-        rpc_results.BlockList: BlockList,
-        rpc_results.ResultBlock: BlockAnswer,
-        rpc_results.ResultHeader: common.HeaderAnswer,
+        responses.ResultBlockchainInfo: BlockList,
+        responses.ResultBlock: BlockAnswer,
+        responses.ResultHeader: common.HeaderAnswer,
         abci.BlockResults: BlockResults,
-        rpc_results.ResultCommit: CommitAnswer,
-        rpc_results.ValidatorPage: ValidatorPage,
-        rpc_results.ConsensusState: ConsensusState,
-        rpc_results.ConsensusDump: consensus_dump(ValidatorSet),
+        responses.ResultCommit: CommitAnswer,
+        responses.ResultValidators: ValidatorPage,
+        responses.ResultConsensusState: ConsensusState,
+        responses.ResultDumpConsensusState: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
-        rpc_results.ResultGenesis: GenesisAnswer,
+        responses.ResultGenesis: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,
-        rpc_results.ResultConsensusParams: ParamsAnswer,
-        rpc_results.PendingTxs: common.PendingTxs,
-        rpc_results.PendingCount: PendingCount,
-        rpc_results.ResultTx: TX_LOOKUP,
-        rpc_results.ResultTxSearch: TX_SEARCH,
-        rpc_results.ResultBlockSearch: BlockSearch,
-        rpc_results.ResultBroadcastTx: Broadcast,
-        rpc_results.ResultBroadcastTxCommit: BroadcastCommit,
-        rpc_results.ResultBroadcastEvidence: EvidenceAnswer,
-        rpc_results.ResultDial: common.DialAnswer,
+        responses.ResultConsensusParams: ParamsAnswer,
+        responses.PendingTxs: common.PendingTxs,
+        responses.PendingCount: PendingCount,
+        responses.ResultTx: TX_LOOKUP,
+        responses.ResultTxSearch: TX_SEARCH,
+        responses.ResultBlockSearch: BlockSearch,
+        responses.ResultBroadcastTx: Broadcast,
+        responses.ResultBroadcastTxCommit: BroadcastCommit,
+        responses.ResultBroadcastEvidence: EvidenceAnswer,
+        responses.ResultDial: common.DialAnswer,
         abci.ExecTxResult: TxExecResult,
-        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
-        rpc_results.ResultABCIInfo: InfoAnswer,
-        rpc_results.ResultABCIQuery: QueryAnswer,
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
+        responses.ResultABCIInfo: InfoAnswer,
+        responses.ResultABCIQuery: QueryAnswer,
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,

@@ -25,7 +25,7 @@ class Components:
     def of(self, choice: type[WireSchema] | Choice) -> Json:
         """Return the JSON Schema of a result."""
         if isinstance(choice, Choice):
-            return {"anyOf": [self.refer(shape) for shape in choice.shapes]}
+            return {"anyOf": [self.refer(schema) for schema in choice.schemas]}
         return self.refer(choice)
 
     def _unused_name(self, name: str) -> str:

@@ -58,7 +58,7 @@ class Choice:
     """Several schemas of one kind of result, and the functions that select one by value and
     by JSON."""
 
-    shapes: tuple[type[WireSchema], ...]
+    schemas: tuple[type[WireSchema], ...]
     choose: Callable[[Any], type[WireSchema]]
     recognize: Callable[[Json], type[WireSchema]]
 
@@ -116,38 +116,38 @@ class OneOf(WireField):
 
     def __init__(self, schemas: Mapping[type, type[WireSchema]], **options: Any) -> None:
         super().__init__(**options)
-        self.shapes = {kind: Nested(schema) for kind, schema in schemas.items()}
+        self.nested = {kind: Nested(schema) for kind, schema in schemas.items()}
 
     def replace_schemas(self, replace: Replace) -> OneOf:
         """Return a copy with its schemas replaced, or this field if nothing changes."""
-        shapes = {kind: shape.replace_schemas(replace) for kind, shape in self.shapes.items()}
-        if shapes == self.shapes:
+        nested = {kind: each.replace_schemas(replace) for kind, each in self.nested.items()}
+        if nested == self.nested:
             return self
         other = copy(self)
-        other.shapes = shapes
+        other.nested = nested
         return other
 
     def encode(self, value: Any) -> Json:
-        return self.shapes[type(value)].encode(value)
+        return self.nested[type(value)].encode(value)
 
     def decode(self, value: Json) -> Any:
         return self._recognized(value).decode(value)
 
     def compiled_decode(self) -> Load:
-        loads = {id(shape): shape.compiled_decode() for shape in self.shapes.values()}
+        loads = {id(each): each.compiled_decode() for each in self.nested.values()}
         return lambda value: loads[id(self._recognized(value))](value)
 
     def _recognized(self, value: Json) -> Nested:
-        for shape in self.shapes.values():
-            if shape.required_names <= value.keys():
-                return shape
+        for each in self.nested.values():
+            if each.required_names <= value.keys():
+                return each
         raise ValueError("has the required members of no kind")
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
-        return {"anyOf": [refer(shape.schema) for shape in self.shapes.values()]}
+        return {"anyOf": [refer(each.schema) for each in self.nested.values()]}
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
-        return self.shapes[type(value)]._serialize(value, attr, obj)
+        return self.nested[type(value)]._serialize(value, attr, obj)
 
 
 class ListOf(WireField):

@@ -22,7 +22,7 @@ from flask_noderpc.errors import EvidencePoolFull, InvalidEvidence, NotSupported
 from flask_noderpc.events.messages import messages_at
 from flask_noderpc.protocol.comet.hashes import evidence_hash, evidence_hash_of
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.wire.comet.v038_shapes import Evidence as Shape
+from flask_noderpc.wire.comet.v038_schemas import Evidence as Shape
 from flask_noderpc.wire.schema import compiled
 
 from .conftest import Open

@@ -154,7 +154,7 @@ BAD_ROWS: dict[str, Any] = {
     "'acme_' has no namespace": [Route("acme_", height, NoParams, int)],
     "evm_routes: 'acme' is no Route": ["acme"],
     "evm_routes is 5: a list of Route": 5,
-    "no shape for Sum of acme_sum": [Route("acme_sum", add, NoParams, Sum)],
+    "no schema for Sum of acme_sum": [Route("acme_sum", add, NoParams, Sum)],
     "its schema is a subclass of WireSchema": [
         Route("acme_sum", add, NoParams, Sum, schema=cast(Any, Sum))
     ],

@@ -16,7 +16,7 @@ from flask_noderpc import (
     NodeRPCError,
     Route,
 )
-from flask_noderpc.domain.rpc_results import Empty
+from flask_noderpc.domain.responses import Empty
 from flask_noderpc.errors import InvalidParams, NotFound, RPCError, ValueNotAllowed
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import NoParams
@@ -147,7 +147,7 @@ def test_an_answer_of_another_kind_is_a_fault_that_the_log_explains(
     NodeRPC(app, backend=memory(), routes=routes)
 
     assert app.test_client().get("/own").status_code == 500
-    assert "has no shape for object" in caplog.text
+    assert "has no schema for object" in caplog.text
 
 
 class Plain:
@@ -165,7 +165,7 @@ ROWS: dict[str, Any] = {
     "its parameters are a dataclass, not <class": [Route("own", greet, cast(Any, Plain), dict)],
     "its parameters are a dataclass, not None": [Route("own", greet, cast(Any, None), dict)],
     "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],
-    "no shape for Plain of own": [Route("own", greet, Greeting, Plain)],
+    "no schema for Plain of own": [Route("own", greet, Greeting, Plain)],
     r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, chain_only=True)],
 }
 

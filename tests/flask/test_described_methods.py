@@ -21,7 +21,7 @@ from flask_noderpc.evm.routes import EVM_ROUTES
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.wire.comet.v038_shapes import Evidence
+from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.chain.misbehavior import double_vote
 from tests.ethereum.signing import ACCOUNT, TO

@@ -23,7 +23,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import SETTINGS
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web import pages as service_pages
-from flask_noderpc.wire.comet.v038_shapes import Evidence
+from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.evm.chain import ethereum_chain
 from tests.helpers.http import client_call

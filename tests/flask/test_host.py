@@ -24,7 +24,7 @@ from flask_noderpc import (
     RouteTable,
     noderpc_bp,
 )
-from flask_noderpc.domain.rpc_results import Empty
+from flask_noderpc.domain.responses import Empty
 from flask_noderpc.jsonrpc.params import NoParams
 from flask_noderpc.testing import make_chain
 

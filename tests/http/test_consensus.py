@@ -11,7 +11,7 @@ from flask_noderpc import MemoryBackend
 from flask_noderpc.domain.block import BlockID, Vote, VoteType
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.wire.consensus_shapes import short_vote_repr, vote_repr
+from flask_noderpc.wire.consensus_schemas import short_vote_repr, vote_repr
 
 from . import chain
 from .chain import PeeredBackend

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import COMETBFT_ROUTES, ConfigurationError, MemoryBackend, Route, RouteTable
-from flask_noderpc.domain.rpc_results import Empty
+from flask_noderpc.domain.responses import Empty
 from flask_noderpc.errors import Busy, SearchTooCostly
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import NoParams, Params, param, specs

@@ -15,7 +15,7 @@ from flask_noderpc.jsonrpc.params import ParamLoader
 from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import Settings
-from flask_noderpc.wire.comet.v038_shapes import Evidence
+from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.dialect import Dialect
 from flask_noderpc.wire.schema import WireSchema, compiled
 from tests.http import chain

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from flask_noderpc.domain import abci, block, genesis, network, rpc_results
+from flask_noderpc.domain import abci, block, genesis, network, responses
 from flask_noderpc.domain import block as consensus
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.time import ZERO_TIME, from_text
@@ -79,9 +79,9 @@ def bare_tx_result(found: Json) -> abci.ExecTxResult:
     return tx_result({**whole, "gas_wanted": "0", "gas_used": "0", **found})
 
 
-def tx_answer(found: Json) -> rpc_results.ResultTx:
+def tx_answer(found: Json) -> responses.ResultTx:
     """A committed transaction."""
-    return rpc_results.ResultTx(
+    return responses.ResultTx(
         bytes.fromhex(found["hash"]),
         int(found["height"]),
         found["index"],
@@ -91,9 +91,9 @@ def tx_answer(found: Json) -> rpc_results.ResultTx:
     )
 
 
-def block_answer(found: Json) -> rpc_results.ResultBlock:
+def block_answer(found: Json) -> responses.ResultBlock:
     """A block with its id."""
-    return rpc_results.ResultBlock(
+    return responses.ResultBlock(
         rebuild.block_id(found["block_id"]), rebuild.block(found["block"])
     )
 
@@ -186,12 +186,12 @@ def vote_in_short(text: str) -> block.Vote:
     )
 
 
-def consensus_dump(found: Json) -> rpc_results.ConsensusDump:
+def consensus_dump(found: Json) -> responses.ResultDumpConsensusState:
     """The state of consensus, without what is told of peers."""
     state = found["round_state"]
     votes = tuple(map(vote_in_short, state["last_commit"]["votes"]))
     last = whole_set(state["last_validators"])
-    return rpc_results.ConsensusDump(
+    return responses.ResultDumpConsensusState(
         consensus.RoundState(
             int(state["height"]),
             from_text(state["start_time"]),
@@ -203,7 +203,7 @@ def consensus_dump(found: Json) -> rpc_results.ConsensusDump:
     )
 
 
-def consensus_state(found: Json) -> rpc_results.ConsensusState:
+def consensus_state(found: Json) -> responses.ResultConsensusState:
     """The state of consensus of a chain with one validator."""
     state = found["round_state"]
     address = bytes.fromhex(state["proposer"]["address"])
@@ -211,7 +211,7 @@ def consensus_state(found: Json) -> rpc_results.ConsensusState:
     text = state["height_vote_set"][0]["prevotes_bit_array"]
     power = int(text.split("/")[1].split()[0])
     members = ValidatorSet((Validator(address, PublicKey(ED25519, b""), power),), address)
-    return rpc_results.ConsensusState(
+    return responses.ResultConsensusState(
         consensus.RoundState(
             int(state["height/round/step"].split("/")[0]),
             from_text(state["start_time"]),
@@ -243,13 +243,13 @@ def genesis_document(found: Json) -> genesis.Genesis:
     )
 
 
-def status(found: Json) -> rpc_results.Status:
+def status(found: Json) -> responses.ResultStatus:
     """A node's card, blocks and key."""
     own = found["validator_info"]
-    return rpc_results.Status(
+    return responses.ResultStatus(
         common.NodeInfo().load(found["node_info"]),
         common.SyncInfo().load(found["sync_info"]),
-        rpc_results.ValidatorInfo(
+        responses.ValidatorInfo(
             bytes.fromhex(own["address"]),
             rebuild.public_key(own["pub_key"]),
             int(own["voting_power"]),
@@ -266,9 +266,9 @@ def net_info(found: Json) -> network.NetInfo:
     )
 
 
-def header(found: Json) -> rpc_results.ResultHeader:
+def header(found: Json) -> responses.ResultHeader:
     """A header."""
-    return rpc_results.ResultHeader(rebuild.header(found["header"]))
+    return responses.ResultHeader(rebuild.header(found["header"]))
 
 
 def block_meta(found: Json) -> block.BlockMeta:
@@ -281,18 +281,18 @@ def block_meta(found: Json) -> block.BlockMeta:
     )
 
 
-def commit(found: Json) -> rpc_results.ResultCommit:
+def commit(found: Json) -> responses.ResultCommit:
     """A header with its commit."""
     signed = found["signed_header"]
-    return rpc_results.ResultCommit(
+    return responses.ResultCommit(
         block.SignedHeader(rebuild.header(signed["header"]), rebuild.commit(signed["commit"])),
         found["canonical"],
     )
 
 
-def broadcast(found: Json) -> rpc_results.ResultBroadcastTx:
+def broadcast(found: Json) -> responses.ResultBroadcastTx:
     """What the mempool said."""
-    return rpc_results.ResultBroadcastTx(
+    return responses.ResultBroadcastTx(
         found["code"],
         bytes.fromhex(found["data"]),
         found["log"],
@@ -328,14 +328,14 @@ def query_result(found: Json) -> abci.QueryResult:
 
 
 ANSWERS: dict[str, Callable[[Json], Any]] = {
-    "health": lambda found: rpc_results.Empty(),
+    "health": lambda found: responses.Empty(),
     "status": status,
     "net_info": net_info,
-    "genesis": lambda found: rpc_results.ResultGenesis(genesis_document(found["genesis"])),
+    "genesis": lambda found: responses.ResultGenesis(genesis_document(found["genesis"])),
     "genesis_chunked": lambda found: genesis.GenesisChunk(
         int(found["chunk"]), int(found["total"]), b64decode(found["data"])
     ),
-    "blockchain": lambda found: rpc_results.BlockList(
+    "blockchain": lambda found: responses.ResultBlockchainInfo(
         int(found["last_height"]), tuple(map(block_meta, found["block_metas"]))
     ),
     "block": block_answer,
@@ -344,35 +344,35 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "header_by_hash": header,
     "block_results": block_results,
     "commit": commit,
-    "validators": lambda found: rpc_results.ValidatorPage(
+    "validators": lambda found: responses.ResultValidators(
         int(found["block_height"]),
         rebuild.validator_set(found["validators"]).validators,
         int(found["total"]),
     ),
-    "consensus_params": lambda found: rpc_results.ResultConsensusParams(
+    "consensus_params": lambda found: responses.ResultConsensusParams(
         int(found["block_height"]), consensus_params(found["consensus_params"])
     ),
     "consensus_state": consensus_state,
     "dump_consensus_state": consensus_dump,
-    "unconfirmed_txs": lambda found: rpc_results.PendingTxs(
+    "unconfirmed_txs": lambda found: responses.PendingTxs(
         int(found["total"]), int(found["total_bytes"]), tuple(map(b64decode, found["txs"]))
     ),
-    "num_unconfirmed_txs": lambda found: rpc_results.PendingCount(
+    "num_unconfirmed_txs": lambda found: responses.PendingCount(
         int(found["total"]), int(found["total_bytes"])
     ),
     "tx": tx_answer,
-    "tx_search": lambda found: rpc_results.ResultTxSearch(
+    "tx_search": lambda found: responses.ResultTxSearch(
         int(found["total_count"]), tuple(map(tx_answer, found["txs"]))
     ),
-    "block_search": lambda found: rpc_results.ResultBlockSearch(
+    "block_search": lambda found: responses.ResultBlockSearch(
         int(found["total_count"]), tuple(map(block_answer, found["blocks"]))
     ),
-    "abci_info": lambda found: rpc_results.ResultABCIInfo(app_info(found["response"])),
-    "abci_query": lambda found: rpc_results.ResultABCIQuery(query_result(found["response"])),
+    "abci_info": lambda found: responses.ResultABCIInfo(app_info(found["response"])),
+    "abci_query": lambda found: responses.ResultABCIQuery(query_result(found["response"])),
     "check_tx": tx_result,
     "broadcast_tx_async": broadcast,
     "broadcast_tx_sync": broadcast,
-    "broadcast_tx_commit": lambda found: rpc_results.ResultBroadcastTxCommit(
+    "broadcast_tx_commit": lambda found: responses.ResultBroadcastTxCommit(
         tx_result(found["check_tx"]),
         tx_result(found["tx_result"] if "tx_result" in found else found["deliver_tx"]),
         bytes.fromhex(found["hash"]),
@@ -387,9 +387,9 @@ def new_block(found: Json) -> event_data.NewBlock:
     own = rebuild.block(found["block"])
     height = own.header.height
     if "result_finalize_block" not in found:
-        answer = rpc_results.ResultBlock(block.NO_BLOCK, own)
+        answer = responses.ResultBlock(block.NO_BLOCK, own)
         return event_data.NewBlock(answer, results_in_parts(found, height))
-    answer = rpc_results.ResultBlock(rebuild.block_id(found["block_id"]), own)
+    answer = responses.ResultBlock(rebuild.block_id(found["block_id"]), own)
     return event_data.NewBlock(answer, block_results(found["result_finalize_block"], height))
 
 

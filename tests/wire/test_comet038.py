@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc.domain import abci, rpc_results
+from flask_noderpc.domain import abci, responses
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK, Version
 from flask_noderpc.domain.genesis import (
@@ -29,7 +29,7 @@ from flask_noderpc.domain.validator import (
 from flask_noderpc.events.messages import Message
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038 import COMET_038
-from flask_noderpc.wire.comet.v038_shapes import Version as VersionShape
+from flask_noderpc.wire.comet.v038_schemas import Version as VersionShape
 from flask_noderpc.wire.schema import compiled
 from tests.http import chain
 
@@ -52,11 +52,11 @@ def value_of(event: Any) -> Any:
 
 
 def test_a_block_or_header_that_is_not_there_is_null() -> None:
-    assert shown(rpc_results.ResultBlock(NO_BLOCK, None)) == {
+    assert shown(responses.ResultBlock(NO_BLOCK, None)) == {
         "block_id": EMPTY_ID,
         "block": None,
     }
-    assert shown(rpc_results.ResultHeader(None)) == {"header": None}
+    assert shown(responses.ResultHeader(None)) == {"header": None}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_power_of_zero_is_left_out() -> None:
 
 def test_other_key_types_have_their_names() -> None:
     key = PublicKey(SECP256K1, b"k")
-    page = rpc_results.ValidatorPage(1, (Validator(b"a", key, 1),), 1)
+    page = responses.ResultValidators(1, (Validator(b"a", key, 1),), 1)
     results = abci.BlockResults(1, validator_updates=(ValidatorUpdate(key, 1),))
 
     assert shown(page)["validators"][0]["pub_key"] == {
@@ -141,15 +141,13 @@ def test_invalid_utf_8_becomes_replacement_characters() -> None:
 
 
 def test_abci_info_without_blocks_is_empty() -> None:
-    assert shown(rpc_results.ResultABCIInfo(abci.AppInfo())) == {"response": {}}
+    assert shown(responses.ResultABCIInfo(abci.AppInfo())) == {"response": {}}
 
 
 def test_a_query_may_have_a_proof() -> None:
     step = abci.ProofOp("t", b"k", b"d")
 
-    response = shown(rpc_results.ResultABCIQuery(abci.QueryResult(proof_ops=(step,))))[
-        "response"
-    ]
+    response = shown(responses.ResultABCIQuery(abci.QueryResult(proof_ops=(step,))))["response"]
 
     assert response["proofOps"] == {"ops": [{"type": "t", "key": "aw==", "data": "ZA=="}]}
     assert (response["key"], response["value"]) == ("", None)

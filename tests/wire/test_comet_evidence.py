@@ -22,7 +22,7 @@ from flask_noderpc.errors import InvalidEvidence
 from flask_noderpc.protocol.comet import hashes, messages
 from flask_noderpc.protocol.comet.validate_basic import check_evidence_basics
 from flask_noderpc.wire.comet.evidence import EVIDENCE_038, EVIDENCE_1, EvidenceObject
-from flask_noderpc.wire.comet.v038_shapes import Evidence
+from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.comet import rebuild
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.domain import abci, rpc_results
+from flask_noderpc.domain import abci, responses
 from flask_noderpc.domain import events as event_data
 from flask_noderpc.domain.block import NO_BLOCK
 from flask_noderpc.domain.genesis import (
@@ -93,7 +93,7 @@ def test_a_block_has_two_ends_before_0_38(
         "consensus_param_updates": updates,
     }
     event = value_of(
-        dialect, event_data.NewBlock(rpc_results.ResultBlock(NO_BLOCK, BLOCK), results)
+        dialect, event_data.NewBlock(responses.ResultBlock(NO_BLOCK, BLOCK), results)
     )
     assert event["result_begin_block"] == {"events": begin}
     assert list(event["result_end_block"].items()) == [
@@ -125,7 +125,7 @@ def test_0_34_leaves_zeros_out_of_parameters() -> None:
         BlockParams(22_020_096, 0, 1000), EvidenceParams(100_000, 5, 0), app_version=4
     )
 
-    answer = shown(COMET_034, rpc_results.ResultConsensusParams(1, params))
+    answer = shown(COMET_034, responses.ResultConsensusParams(1, params))
 
     assert answer["consensus_params"] == {
         "block": {"max_bytes": "22020096", "time_iota_ms": "1000"},
@@ -179,7 +179,7 @@ def test_1_0_names_the_fields_of_a_light_client_attack() -> None:
 def test_1_0_has_more_groups_of_consensus_parameters() -> None:
     params = ConsensusParams(vote_extensions_enable_height=7)
 
-    answer = shown(COMET_1, rpc_results.ResultConsensusParams(1, params))["consensus_params"]
+    answer = shown(COMET_1, responses.ResultConsensusParams(1, params))["consensus_params"]
 
     assert list(answer) == ["block", "evidence", "validator", "version", "synchrony", "feature"]
     assert answer["feature"] == {

@@ -9,7 +9,7 @@ import pytest
 
 from flask_noderpc import ConfigurationError
 from flask_noderpc.domain.abci import ProofOp, QueryResult
-from flask_noderpc.domain.rpc_results import ResultABCIQuery, ResultHeader
+from flask_noderpc.domain.responses import ResultABCIQuery, ResultHeader
 from flask_noderpc.errors import (
     InternalError,
     InvalidParams,
@@ -107,5 +107,5 @@ def test_a_dialect_is_found_by_its_name() -> None:
 
 
 def test_a_result_without_a_shape_is_named_with_its_route() -> None:
-    with pytest.raises(ConfigurationError, match="no shape for object of odd"):
+    with pytest.raises(ConfigurationError, match="no schema for object of odd"):
         DOCUMENT.require({"odd": object})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from marshmallow import ValidationError
 
-from flask_noderpc.domain import abci, genesis, rpc_results
+from flask_noderpc.domain import abci, genesis, responses
 from flask_noderpc.domain.abci import EventAttribute
 from flask_noderpc.domain.genesis import (
     BlockParams,
@@ -37,10 +37,10 @@ from .test_comet_golden import EVERY_EVENT, EVERY_RESULT, KINDS, of_version
 EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 
 NOT_DECODED = {
-    rpc_results.ConsensusState,
-    rpc_results.ConsensusDump,
+    responses.ResultConsensusState,
+    responses.ResultDumpConsensusState,
     # Votes of consensus are short texts, and event data has no class to load to.
-    rpc_results.EventPage,
+    responses.ResultEvents,
 }
 
 
@@ -71,19 +71,19 @@ def test_an_event_of_a_node_is_loaded_as_marshmallow_loads_it(
 
 def _shown(dialect: Dialect, answer: Any) -> Any:
     """Return the part of a result that the dialect shows."""
-    if isinstance(answer, rpc_results.ResultBlock):
+    if isinstance(answer, responses.ResultBlock):
         return replace(answer, byzantine_validators=())
-    if isinstance(answer, rpc_results.ResultBlockSearch):
+    if isinstance(answer, responses.ResultBlockSearch):
         return replace(answer, blocks=tuple(_shown(dialect, each) for each in answer.blocks))
     if isinstance(answer, abci.BlockResults):
         return _shown_results(dialect, answer)
-    if isinstance(answer, rpc_results.ResultGenesis):
+    if isinstance(answer, responses.ResultGenesis):
         return replace(answer, genesis=_shown(dialect, answer.genesis))
     if isinstance(answer, genesis.Genesis):
         # Its text is compact.
         state = answer.app_state and json.dumps(json.loads(answer.app_state)).encode()
         return replace(answer, app_state=state.replace(b" ", b""))
-    if dialect is DIALECTS["comet-1.0"] and isinstance(answer, rpc_results.Status):
+    if dialect is DIALECTS["comet-1.0"] and isinstance(answer, responses.ResultStatus):
         version = replace(answer.node_info.protocol_version, p2p=9)
         return replace(answer, node_info=replace(answer.node_info, protocol_version=version))
     return answer
@@ -134,19 +134,19 @@ def test_document_examples_are_decoded(backend: chain.PeeredBackend) -> None:
         assert found == schema_of(DOCUMENT, answer)().load(json.loads(document))
         assert json.loads(DOCUMENT.encode(found)) == json.loads(document)
         decoded.add(type(answer))
-        if isinstance(answer, rpc_results.ResultBlock | rpc_results.ResultCommit):
+        if isinstance(answer, responses.ResultBlock | responses.ResultCommit):
             assert found == answer
 
-    assert decoded >= DOCUMENT.schemas.keys() - NOT_DECODED - {rpc_results.ResultBlockSearch}
+    assert decoded >= DOCUMENT.schemas.keys() - NOT_DECODED - {responses.ResultBlockSearch}
 
 
 def test_evidence_of_the_document_is_not_decoded(backend: chain.PeeredBackend) -> None:
     block_id, block = backend.block(chain.WITH_EVIDENCE)
     accused = tuple(map(backend.byzantine_validators, block.evidence))
-    document = DOCUMENT.encode(rpc_results.ResultBlock(block_id, block, accused))
+    document = DOCUMENT.encode(responses.ResultBlock(block_id, block, accused))
 
     with pytest.raises(DecodeError, match="block: its evidence has no votes"):
-        DOCUMENT.decode(rpc_results.ResultBlock, document)
+        DOCUMENT.decode(responses.ResultBlock, document)
 
 
 @pytest.mark.parametrize("result", sorted(NOT_DECODED, key=repr))
@@ -263,7 +263,7 @@ def test_bad_members_are_refused_by_name_where_marshmallow_refuses_them(
 @pytest.mark.parametrize("value", [None, 5, "x", [], True, {}, {"block": []}, [{}]])
 @EVERY_DIALECT
 def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
-    for result in dialect.schemas.keys() - NOT_DECODED - {rpc_results.Empty}:
+    for result in dialect.schemas.keys() - NOT_DECODED - {responses.Empty}:
         with pytest.raises(DecodeError):
             dialect.load(result, value)
 
@@ -285,7 +285,7 @@ def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
 @EVERY_DIALECT
 def test_bad_documents_are_typed_errors(dialect: Dialect, document: bytes, reason: str) -> None:
     with pytest.raises(DecodeError) as caught:
-        dialect.decode(rpc_results.BlockList, document)
+        dialect.decode(responses.ResultBlockchainInfo, document)
 
     assert str(caught.value).startswith(reason)
     assert len(str(caught.value)) < 400
@@ -293,28 +293,30 @@ def test_bad_documents_are_typed_errors(dialect: Dialect, document: bytes, reaso
 
 def test_parsed_json_that_is_no_json_text_is_a_typed_error() -> None:
     dialect = DIALECTS["comet-0.38"]
-    document = json.loads(dialect.encode(rpc_results.ResultGenesis(GENESIS)))
+    document = json.loads(dialect.encode(responses.ResultGenesis(GENESIS)))
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
 
     for member, bad in (("chain_id", "\ud800"), ("app_state", deep), ("app_state", "\ud800")):
         with pytest.raises(DecodeError, match=f"^genesis.{member}: "):
-            dialect.load(rpc_results.ResultGenesis, changed(document, ("genesis", member), bad))
+            dialect.load(responses.ResultGenesis, changed(document, ("genesis", member), bad))
 
 
 def test_null_lists_are_empty_as_in_go() -> None:
     dialect = DIALECTS["comet-0.38"]
     document = b'{"last_height":"0","block_metas":null}'
 
-    assert dialect.decode(rpc_results.BlockList, document) == rpc_results.BlockList(0, ())
+    assert dialect.decode(
+        responses.ResultBlockchainInfo, document
+    ) == responses.ResultBlockchainInfo(0, ())
 
 
 def test_the_kind_of_evidence_must_be_that_of_its_value(backend: chain.PeeredBackend) -> None:
     dialect = DIALECTS["comet-0.38"]
     block_id, block = backend.block(chain.WITH_EVIDENCE)
-    document = dialect.encode(rpc_results.ResultBlock(block_id, block))
+    document = dialect.encode(responses.ResultBlock(block_id, block))
     other = document.replace(b"DuplicateVoteEvidence", b"LightClientAttackEvidence")
 
     with pytest.raises(DecodeError, match=r"^block.evidence.evidence.0: its value is of"):
-        dialect.decode(rpc_results.ResultBlock, other)
+        dialect.decode(responses.ResultBlock, other)

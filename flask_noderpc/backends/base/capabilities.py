@@ -12,7 +12,7 @@ from ...domain.abci import ExecTxResult
 from ...domain.ethereum import LogSearch
 from ...domain.evm import Overrides
 from ...domain.network import NetInfo, NodeInfo
-from ...domain.rpc_results import PendingCount, PendingTxs
+from ...domain.responses import PendingCount, PendingTxs
 from ...domain.search import Page, Search, SearchLimits, Term
 from ...domain.validator import ED25519, PublicKey
 from ...engine.base import Job

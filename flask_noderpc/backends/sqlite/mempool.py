@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ...domain.rpc_results import PendingCount, PendingTxs
+from ...domain.responses import PendingCount, PendingTxs
 from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
 from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ...domain.abci import ExecTxResult
-from ...domain.rpc_results import PendingCount, PendingTxs
+from ...domain.responses import PendingCount, PendingTxs
 from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application

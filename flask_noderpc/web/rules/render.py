@@ -41,7 +41,7 @@ def render_refusal(head: Head, refusal: Refusal, dispatcher: Dispatcher) -> Resp
     if refusal.response is not None:
         return refusal.response
     assert refusal.error is not None
-    return render_reply(head, dispatcher.refusal(refusal.error, refusal.request_id))
+    return render_reply(head, dispatcher.error_reply(refusal.error, refusal.request_id))
 
 
 def _is_known(head: Head, etag: str) -> bool:

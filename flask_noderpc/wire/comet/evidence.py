@@ -14,7 +14,7 @@ from ...domain import block as blocks
 from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ...errors import InvalidEvidence
 from .. import json_schema as forms
-from ..consensus_shapes import vote_repr
+from ..consensus_schemas import vote_repr
 from ..dialect import ParamRules, Reader
 from ..params import ParamField
 from . import gojson

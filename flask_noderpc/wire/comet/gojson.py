@@ -213,8 +213,8 @@ def integer(document: bytes, go_type: str, minimum: int, maximum: int) -> int:
     """Parse the integer of a checked number; reject other forms of numbers."""
     text = document.strip().decode("latin-1")
     # Go: strconv.ParseUint accepts no sign, strconv.ParseInt accepts -0.
-    shape = r"-?[0-9]{1,20}" if minimum < 0 else r"[0-9]{1,20}"
-    if not re.fullmatch(shape, text) or not minimum <= int(text) <= maximum:
+    pattern = r"-?[0-9]{1,20}" if minimum < 0 else r"[0-9]{1,20}"
+    if not re.fullmatch(pattern, text) or not minimum <= int(text) <= maximum:
         raise _mismatch(f"number {text}", go_type)
     return int(text)
 

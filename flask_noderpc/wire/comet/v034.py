@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...domain import abci, rpc_results
+from ...domain import abci, responses
 from .. import builders, common
 from ..dialect import SchemaPatch
 from ..events import event_page
 from ..fields import Base64OrNull, Flag, IntString
 from ..schema import Nested, WireSchema
-from . import v038_shapes
+from . import v038_schemas
 from .v037 import COMET_037
-from .v038_shapes import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParamsUpdate
+from .v038_schemas import BlockParamsUpdate, EvidenceParamsUpdate, ValidatorParamsUpdate
 
 
 class EventAttribute(WireSchema):
@@ -52,8 +52,8 @@ class ConsensusParams(WireSchema):
 
 REPLACED = SchemaPatch(
     {
-        v038_shapes.EventAttribute: EventAttribute,
-        v038_shapes.VersionParamsUpdate: VersionParams,
+        v038_schemas.EventAttribute: EventAttribute,
+        v038_schemas.VersionParamsUpdate: VersionParams,
         common.ConsensusParams: ConsensusParams,
     }
 )
@@ -66,7 +66,7 @@ COMET_034 = replace(
     node_version="0.34.35",
     schemas={
         **REPLACED.results(COMET_037.schemas),
-        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     # CometBFT 0.34: rpc/core/routes.go.

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from ...domain import abci, rpc_results
+from ...domain import abci, responses
 from ...domain import events as event_data
 from ...events.messages import Message, keys_of
 from .. import common
-from ..consensus_shapes import consensus_dump, short_vote_repr
+from ..consensus_schemas import consensus_dump, short_vote_repr
 from ..dialect import SchemaPatch
 from ..events import event_page
 from ..fields import IntString, Text
 from ..schema import ListOf, Nested, WireSchema
-from . import v038, v038_shapes
+from . import v038, v038_schemas
 from .v038 import COMET_038
-from .v038_shapes import (
+from .v038_schemas import (
     BareEvent,
     Block,
     BroadcastCommit,
@@ -119,10 +119,10 @@ def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
 REPLACED = SchemaPatch(
     {
         # CometBFT 0.37: neither vote extensions nor their parameters.
-        v038_shapes.Vote: common.Vote,
-        v038_shapes.ConsensusParams: common.ConsensusParams,
-        v038_shapes.BlockResults: BlockResults,
-        v038_shapes.BroadcastCommit: CommitResult,
+        v038_schemas.Vote: common.Vote,
+        v038_schemas.ConsensusParams: common.ConsensusParams,
+        v038_schemas.BlockResults: BlockResults,
+        v038_schemas.BroadcastCommit: CommitResult,
         v038.NewBlock: NewBlock,
         v038.NewBlockHeader: NewBlockHeader,
         v038.NewEvidence: NewEvidence,
@@ -143,8 +143,8 @@ COMET_037 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         abci.ExecTxResult: CheckTx,
-        rpc_results.ConsensusDump: consensus_dump(ValidatorSet, short_vote_repr),
-        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
+        responses.ResultDumpConsensusState: consensus_dump(ValidatorSet, short_vote_repr),
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     behaviours=replace(COMET_038.behaviours, filter_events=as_of_037),

@@ -9,11 +9,11 @@ from __future__ import annotations
 from http import HTTPStatus
 from operator import attrgetter
 
-from ...domain import abci, genesis, network, rpc_results
+from ...domain import abci, genesis, network, responses
 from ...domain import events as event_data
 from ...errors import Forbidden, MethodNotFound
 from .. import common
-from ..consensus_shapes import ConsensusState, consensus_dump
+from ..consensus_schemas import ConsensusState, consensus_dump
 from ..dialect import Behaviours, Dialect, HttpProfile
 from ..events import ROUND_SCHEMAS, event_page
 from ..fields import Base64, IntString, Number, Text
@@ -21,7 +21,7 @@ from ..schema import ListOf, Nested, WireSchema
 from .envelope import CometEnvelope
 from .evidence import EVIDENCE_038, with_evidence
 from .params import COMET_PARAMS
-from .v038_shapes import (
+from .v038_schemas import (
     BareEvent,
     Block,
     BlockAnswer,
@@ -162,34 +162,34 @@ COMET_038 = Dialect(
     node_version="0.38.25",
     params=with_evidence(COMET_PARAMS, EVIDENCE_038),
     schemas={
-        rpc_results.Empty: common.Empty,
-        rpc_results.Status: Status,
+        responses.Empty: common.Empty,
+        responses.ResultStatus: Status,
         network.NetInfo: NetInfo,
-        rpc_results.BlockList: BlockList,
-        rpc_results.ResultBlock: BlockAnswer,
-        rpc_results.ResultHeader: HeaderAnswer,
+        responses.ResultBlockchainInfo: BlockList,
+        responses.ResultBlock: BlockAnswer,
+        responses.ResultHeader: HeaderAnswer,
         abci.BlockResults: BlockResults,
-        rpc_results.ResultCommit: CommitAnswer,
-        rpc_results.ValidatorPage: ValidatorPage,
-        rpc_results.ConsensusState: ConsensusState,
-        rpc_results.ConsensusDump: consensus_dump(ValidatorSet),
+        responses.ResultCommit: CommitAnswer,
+        responses.ResultValidators: ValidatorPage,
+        responses.ResultConsensusState: ConsensusState,
+        responses.ResultDumpConsensusState: consensus_dump(ValidatorSet),
         genesis.Genesis: Genesis,
-        rpc_results.ResultGenesis: GenesisAnswer,
+        responses.ResultGenesis: GenesisAnswer,
         genesis.GenesisChunk: GenesisChunk,
-        rpc_results.ResultConsensusParams: ParamsAnswer,
-        rpc_results.PendingTxs: common.PendingTxs,
-        rpc_results.PendingCount: PendingCount,
-        rpc_results.ResultTx: TxAnswer,
-        rpc_results.ResultTxSearch: TxSearch,
-        rpc_results.ResultBlockSearch: BlockSearch,
-        rpc_results.ResultBroadcastTx: Broadcast,
-        rpc_results.ResultBroadcastTxCommit: BroadcastCommit,
-        rpc_results.ResultBroadcastEvidence: EvidenceAnswer,
-        rpc_results.ResultDial: common.DialAnswer,
+        responses.ResultConsensusParams: ParamsAnswer,
+        responses.PendingTxs: common.PendingTxs,
+        responses.PendingCount: PendingCount,
+        responses.ResultTx: TxAnswer,
+        responses.ResultTxSearch: TxSearch,
+        responses.ResultBlockSearch: BlockSearch,
+        responses.ResultBroadcastTx: Broadcast,
+        responses.ResultBroadcastTxCommit: BroadcastCommit,
+        responses.ResultBroadcastEvidence: EvidenceAnswer,
+        responses.ResultDial: common.DialAnswer,
         abci.ExecTxResult: ExecTxResult,
-        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
-        rpc_results.ResultABCIInfo: InfoAnswer,
-        rpc_results.ResultABCIQuery: QueryAnswer,
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
+        responses.ResultABCIInfo: InfoAnswer,
+        responses.ResultABCIQuery: QueryAnswer,
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,

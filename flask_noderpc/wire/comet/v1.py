@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from operator import attrgetter
 
-from ...domain import rpc_results
+from ...domain import responses
 from ...domain.time import SECOND
 from .. import builders, common
-from ..consensus_shapes import consensus_dump
+from ..consensus_schemas import consensus_dump
 from ..dialect import SchemaPatch
 from ..events import event_page
 from ..fields import Base64, IntString, Text, Timestamp
 from ..schema import ListOf, Nested, WireSchema
-from . import v038_shapes
+from . import v038_schemas
 from .evidence import EVIDENCE_1, with_evidence
 from .v038 import COMET_038
-from .v038_shapes import ValidatorSet
+from .v038_schemas import ValidatorSet
 
 # CometBFT 1.0: version/version.go.
 P2P_PROTOCOL = 9
@@ -38,13 +38,13 @@ class NodeInfo(common.NodeInfo):
     protocol_version = Nested(ProtocolVersion)
 
 
-class Status(v038_shapes.Status):
+class Status(v038_schemas.Status):
     """Result of ``status``."""
 
     node_info = Nested(NodeInfo)
 
 
-class DuplicateVote(v038_shapes.DuplicateVote):
+class DuplicateVote(v038_schemas.DuplicateVote):
     """Two votes of one validator; CometBFT 1.0: types/evidence.go renamed the other fields."""
 
     total_voting_power = IntString()
@@ -52,12 +52,12 @@ class DuplicateVote(v038_shapes.DuplicateVote):
     timestamp = Timestamp()
 
 
-class LightClientAttack(v038_shapes.LightClientAttack):
+class LightClientAttack(v038_schemas.LightClientAttack):
     """Conflicting block; CometBFT 1.0 renamed all fields."""
 
-    conflicting_block = Nested(v038_shapes.LightBlock)
+    conflicting_block = Nested(v038_schemas.LightBlock)
     common_height = IntString()
-    byzantine_validators = ListOf(v038_shapes.Validator, null_when_empty=True)
+    byzantine_validators = ListOf(v038_schemas.Validator, null_when_empty=True)
     total_voting_power = IntString()
     timestamp = Timestamp()
 
@@ -94,11 +94,11 @@ class ConsensusParams(common.ConsensusParams):
 
 REPLACED = SchemaPatch(
     {
-        v038_shapes.Status: Status,
-        v038_shapes.DuplicateVote: DuplicateVote,
-        v038_shapes.LightClientAttack: LightClientAttack,
-        v038_shapes.ValidatorUpdate: ValidatorUpdate,
-        v038_shapes.ConsensusParams: ConsensusParams,
+        v038_schemas.Status: Status,
+        v038_schemas.DuplicateVote: DuplicateVote,
+        v038_schemas.LightClientAttack: LightClientAttack,
+        v038_schemas.ValidatorUpdate: ValidatorUpdate,
+        v038_schemas.ConsensusParams: ConsensusParams,
     }
 )
 
@@ -111,8 +111,8 @@ COMET_1 = replace(
     schemas={
         **REPLACED.results(COMET_038.schemas),
         # CometBFT 1.0: consensus/types/round_state.go.
-        rpc_results.ConsensusDump: consensus_dump(ValidatorSet, receive_time=True),
-        rpc_results.EventPage: event_page(EVENT_SCHEMAS),
+        responses.ResultDumpConsensusState: consensus_dump(ValidatorSet, receive_time=True),
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
     },
     events=EVENT_SCHEMAS,
     params=with_evidence(COMET_038.params, EVIDENCE_1),

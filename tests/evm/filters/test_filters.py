@@ -196,7 +196,7 @@ def test_every_other_filter_is_taken(ask: Ask, wanted: dict[str, object]) -> Non
 def test_a_poller_that_was_away_gets_one_page_after_the_other(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filters, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(filters, "_MAX_BLOCKS", 2)
     ask = asking(chain, evm_logs_cap=1)
     blocks, logs = ask("newBlockFilter"), ask("newFilter", {})
     for nonce in range(5):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ...domain import abci, genesis, rpc_results
+from ...domain import abci, genesis, responses
 from ...domain import block as blocks
 from ...domain import genesis as params
 from ...domain import validator as validators
@@ -231,7 +231,7 @@ class Block(WireSchema):
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``; the id of an unknown block is empty."""
 
-    domain = rpc_results.ResultBlock
+    domain = responses.ResultBlock
     block_id = Nested(common.BlockID)
     block = Nested(Block, nullable=True)
 
@@ -249,7 +249,7 @@ class BlockMeta(WireSchema):
 class BlockList(WireSchema):
     """Result of ``blockchain``."""
 
-    domain = rpc_results.BlockList
+    domain = responses.ResultBlockchainInfo
     last_height = IntString()
     block_metas = ListOf(BlockMeta)
 
@@ -354,7 +354,7 @@ class BlockResults(WireSchema):
 class ValidatorPage(WireSchema):
     """Result of ``validators``."""
 
-    domain = rpc_results.ValidatorPage
+    domain = responses.ResultValidators
     block_height = IntString()
     validators = ListOf(Validator)
     count = IntString(get=lambda page: len(page.validators), dump_only=True)
@@ -364,7 +364,7 @@ class ValidatorPage(WireSchema):
 class ValidatorInfo(WireSchema):
     """Status.validator_info."""
 
-    domain = rpc_results.ValidatorInfo
+    domain = responses.ValidatorInfo
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -373,7 +373,7 @@ class ValidatorInfo(WireSchema):
 class Status(WireSchema):
     """Result of ``status``."""
 
-    domain = rpc_results.Status
+    domain = responses.ResultStatus
     node_info = Nested(common.NodeInfo)
     sync_info = Nested(common.SyncInfo)
     validator_info = Nested(ValidatorInfo)
@@ -400,7 +400,7 @@ class ConsensusParams(common.ConsensusParams):
 class ParamsAnswer(WireSchema):
     """Result of ``consensus_params``."""
 
-    domain = rpc_results.ResultConsensusParams
+    domain = responses.ResultConsensusParams
     block_height = IntString()
     consensus_params = Nested(ConsensusParams)
 
@@ -431,7 +431,7 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
-    domain = rpc_results.ResultGenesis
+    domain = responses.ResultGenesis
     genesis = Nested(Genesis)
 
 
@@ -447,7 +447,7 @@ class GenesisChunk(WireSchema):
 class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``; CometBFT 0.38: the type of ``unconfirmed_txs``."""
 
-    domain = rpc_results.PendingCount
+    domain = responses.PendingCount
     n_txs = IntString(get=attrgetter("total"), dump_only=True)
     total = IntString()
     total_bytes = IntString()
@@ -457,7 +457,7 @@ class PendingCount(WireSchema):
 class TxAnswer(WireSchema):
     """Result of ``tx``; with the proof if it was requested."""
 
-    domain = rpc_results.ResultTx
+    domain = responses.ResultTx
     hash = Hex()
     height = IntString()
     index = Number()
@@ -469,7 +469,7 @@ class TxAnswer(WireSchema):
 class TxSearch(WireSchema):
     """Result of ``tx_search``."""
 
-    domain = rpc_results.ResultTxSearch
+    domain = responses.ResultTxSearch
     txs = ListOf(TxAnswer)
     total = IntString(data_key="total_count")
 
@@ -477,7 +477,7 @@ class TxSearch(WireSchema):
 class BlockSearch(WireSchema):
     """Result of ``block_search``."""
 
-    domain = rpc_results.ResultBlockSearch
+    domain = responses.ResultBlockSearch
     blocks = ListOf(BlockAnswer)
     total = IntString(data_key="total_count")
 
@@ -485,7 +485,7 @@ class BlockSearch(WireSchema):
 class Broadcast(WireSchema):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex here."""
 
-    domain = rpc_results.ResultBroadcastTx
+    domain = responses.ResultBroadcastTx
     code = Number()
     data = Hex()
     log = Text()
@@ -496,7 +496,7 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``."""
 
-    domain = rpc_results.ResultBroadcastTxCommit
+    domain = responses.ResultBroadcastTxCommit
     check_tx = Nested(ExecTxResult)
     tx_result = Nested(ExecTxResult)
     hash = Hex()
@@ -506,7 +506,7 @@ class BroadcastCommit(WireSchema):
 class EvidenceAnswer(WireSchema):
     """Result of ``broadcast_evidence``; the one hash in base64."""
 
-    domain = rpc_results.ResultBroadcastEvidence
+    domain = responses.ResultBroadcastEvidence
     hash = Base64()
 
 
@@ -524,7 +524,7 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
-    domain = rpc_results.ResultABCIInfo
+    domain = responses.ResultABCIInfo
     response = Nested(AppInfo)
 
 
@@ -564,5 +564,5 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
-    domain = rpc_results.ResultABCIQuery
+    domain = responses.ResultABCIQuery
     response = Nested(QueryResult)

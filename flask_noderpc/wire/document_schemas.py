@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ..domain import abci, block, genesis, rpc_results, validator
+from ..domain import abci, block, genesis, responses, validator
 from ..domain import genesis as params
 from ..domain.time import SECOND
 from ..domain.validator import ED25519, SECP256K1
@@ -174,7 +174,7 @@ class LastCommit(WireSchema):
 
 
 def _accusations(
-    answer: rpc_results.ResultBlock,
+    answer: responses.ResultBlock,
 ) -> list[tuple[block.Evidence, validator.Validator]]:
     # document: Evidence has one validator; evidence that accuses several is repeated for each.
     assert answer.block is not None
@@ -198,7 +198,7 @@ class Block(WireSchema):
 class BlockAnswer(WireSchema):
     """Result of ``block`` and ``block_by_hash``."""
 
-    domain = rpc_results.ResultBlock
+    domain = responses.ResultBlock
     block_id = Nested(common.BlockID)
     block = Nested(Block, get=lambda answer: answer)
 
@@ -244,7 +244,7 @@ class BlockMeta(WireSchema):
 class BlockList(WireSchema):
     """Result of ``blockchain``."""
 
-    domain = rpc_results.BlockList
+    domain = responses.ResultBlockchainInfo
     last_height = IntString()
     block_metas = ListOf(BlockMeta)
 
@@ -277,7 +277,7 @@ class BlockResults(WireSchema):
 class ValidatorPage(WireSchema):
     """Result of ``validators``."""
 
-    domain = rpc_results.ValidatorPage
+    domain = responses.ResultValidators
     block_height = IntString()
     validators = ListOf(Validator)
     count = IntString(get=lambda page: len(page.validators), dump_only=True)
@@ -287,7 +287,7 @@ class ValidatorPage(WireSchema):
 class ValidatorInfo(WireSchema):
     """ValidatorInfo."""
 
-    domain = rpc_results.ValidatorInfo
+    domain = responses.ValidatorInfo
     address = Hex()
     pub_key = Nested(PubKey)
     voting_power = IntString()
@@ -296,7 +296,7 @@ class ValidatorInfo(WireSchema):
 class Status(WireSchema):
     """Result of ``status``."""
 
-    domain = rpc_results.Status
+    domain = responses.ResultStatus
     node_info = Nested(common.NodeInfo)
     sync_info = Nested(common.SyncInfo)
     validator_info = Nested(ValidatorInfo)
@@ -328,7 +328,7 @@ class Genesis(WireSchema):
 class GenesisAnswer(WireSchema):
     """Result of ``genesis``."""
 
-    domain = rpc_results.ResultGenesis
+    domain = responses.ResultGenesis
     genesis = Nested(Genesis)
 
 
@@ -352,7 +352,7 @@ class ParamsAnswer(WireSchema):
 class PendingCount(WireSchema):
     """Result of ``num_unconfirmed_txs``."""
 
-    domain = rpc_results.PendingCount
+    domain = responses.PendingCount
     n_txs = IntString(get=attrgetter("total"), dump_only=True)
     total = IntString()
     total_bytes = IntString()
@@ -379,7 +379,7 @@ class TxLookupResult(WireSchema):
 class TxLookup(WireSchema):
     """Result of ``tx`` without a proof."""
 
-    domain = rpc_results.ResultTx
+    domain = responses.ResultTx
     hash = Hex()
     height = IntString()
     index = Number()
@@ -408,7 +408,7 @@ TX_LOOKUP = Choice(
 class TxSearch(WireSchema):
     """Result of ``tx_search``; not in the document: CometBFT's, with the document's lookups."""
 
-    domain = rpc_results.ResultTxSearch
+    domain = responses.ResultTxSearch
     txs = ListOf(TxLookup)
     total = IntString(data_key="total_count")
 
@@ -419,7 +419,7 @@ class ProvenTxSearch(TxSearch):
     txs = ListOf(ProvenTxLookup)
 
 
-def _tx_search(answer: rpc_results.ResultTxSearch) -> type[WireSchema]:
+def _tx_search(answer: responses.ResultTxSearch) -> type[WireSchema]:
     proven = any(tx.proof is not None for tx in answer.txs)
     return ProvenTxSearch if proven else TxSearch
 
@@ -437,7 +437,7 @@ TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search, _recognized_search)
 class BlockSearch(WireSchema):
     """Result of ``block_search``; not in the document: CometBFT's with the document's block."""
 
-    domain = rpc_results.ResultBlockSearch
+    domain = responses.ResultBlockSearch
     blocks = ListOf(BlockAnswer)
     total = IntString(data_key="total_count")
 
@@ -445,7 +445,7 @@ class BlockSearch(WireSchema):
 class Broadcast(WireSchema):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``."""
 
-    domain = rpc_results.ResultBroadcastTx
+    domain = responses.ResultBroadcastTx
     code = IntString()
     data = Hex()
     log = Text()
@@ -456,7 +456,7 @@ class Broadcast(WireSchema):
 class BroadcastCommit(WireSchema):
     """Result of ``broadcast_tx_commit``, which the document does not have."""
 
-    domain = rpc_results.ResultBroadcastTxCommit
+    domain = responses.ResultBroadcastTxCommit
     check_tx = Nested(TxExecResult)
     tx_result = Nested(TxExecResult)
     hash = Hex()
@@ -466,7 +466,7 @@ class BroadcastCommit(WireSchema):
 class EvidenceAnswer(WireSchema):
     """Result of ``broadcast_evidence``; not in the document: a hash, so it is hex."""
 
-    domain = rpc_results.ResultBroadcastEvidence
+    domain = responses.ResultBroadcastEvidence
     hash = Hex()
 
 
@@ -482,7 +482,7 @@ class AppInfo(WireSchema):
 class InfoAnswer(WireSchema):
     """Result of ``abci_info``."""
 
-    domain = rpc_results.ResultABCIInfo
+    domain = responses.ResultABCIInfo
     response = Nested(AppInfo)
 
 
@@ -510,5 +510,5 @@ class QueryResult(WireSchema):
 class QueryAnswer(WireSchema):
     """Result of ``abci_query``."""
 
-    domain = rpc_results.ResultABCIQuery
+    domain = responses.ResultABCIQuery
     response = Nested(QueryResult)

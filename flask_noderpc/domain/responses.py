@@ -41,7 +41,7 @@ class ValidatorInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ResultStatus:
     """The node, its chain and its key."""
 
     node_info: NodeInfo
@@ -50,7 +50,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockList:
+class ResultBlockchainInfo:
     """Block metas from high to low."""
 
     last_height: int
@@ -85,7 +85,7 @@ class ResultCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidatorPage:
+class ResultValidators:
     """One page of a validator set."""
 
     block_height: int
@@ -94,14 +94,14 @@ class ValidatorPage:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsensusState:
+class ResultConsensusState:
     """Round state in its short form, for ``consensus_state``."""
 
     round_state: RoundState
 
 
 @dataclass(frozen=True, slots=True)
-class ConsensusDump:
+class ResultDumpConsensusState:
     """Round state in its full form, for ``dump_consensus_state``."""
 
     round_state: RoundState
@@ -177,7 +177,7 @@ class EventItem:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPage:
+class ResultEvents:
     """Page of events, newest first; ``oldest`` and ``newest`` are of all stored events."""
 
     items: tuple[EventItem, ...]
