@@ -48,15 +48,15 @@ class SQLiteMempool(Mempool):
         *,
         replaces: bool = True,
     ) -> Submission:
-        files = self._open()
+        files, app = self._open(), self._app()
         # A replacement is accepted in a full mempool.
-        if not self._app().selects_txs:
+        if not app.selects_txs:
             with files.readers.snapshot() as at:
                 mempool.refuse_unfit(at, tx, limits, files.incoming)
         result = check(tx)
         if result.code != 0:
             return Submission(result, lambda: result)
-        gas, sender_nonce = result.gas_wanted, self._app().sender_nonce(tx)
+        gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
         write = files.writer.begin(
             lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
         )
@@ -66,7 +66,7 @@ class SQLiteMempool(Mempool):
             try:
                 write.result()
             except TxRejected:
-                if self._app().sender_nonce(tx) == sender_nonce:
+                if app.sender_nonce(tx) == sender_nonce:
                     raise
                 # A block came in between, and took those that this one is to follow.
                 return self._submit(tx, check, limits, replaces=replaces).wait()

@@ -135,8 +135,11 @@ class Write(Generic[T]):
         """Return the result of the work, once it is on disk; raise what it raised."""
         if not self._job.is_done:
             self._wait(None)
-        with sqlite_errors(self._path):
+        try:
             return self._job.result()
+        except (sqlite3.Error, OverflowError, OSError):
+            with sqlite_errors(self._path):
+                raise
 
 
 class Writer:
