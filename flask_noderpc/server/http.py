@@ -25,6 +25,7 @@ _REQUEST_LINE = re.compile(
 _HEADER = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\r?\n"
 )
+_EMPTY = (b"\r\n", b"\n")
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 _MAX_LINE = 8_192
 
@@ -83,6 +84,9 @@ class RequestTooLong(ValueError):
 def read_head(source: BinaryIO) -> RequestHead | None:
     """Read a head; return ``None`` at the end of the connection, raise :exc:`ValueError`."""
     line = source.readline(_MAX_LINE)
+    if line in _EMPTY:
+        # RFC 9112, 2.2: some clients send one behind a body.
+        line = source.readline(_MAX_LINE)
     if not line:
         return None
     if len(line) >= _MAX_LINE:
@@ -119,7 +123,7 @@ def read_trailers(source: BinaryIO) -> None:
             raise ValueError("a line that is no trailer")
 
 
-def _lines(source: BinaryIO, ends: tuple[bytes, ...] = (b"\r\n", b"\n")) -> Iterator[bytes]:
+def _lines(source: BinaryIO, ends: tuple[bytes, ...] = _EMPTY) -> Iterator[bytes]:
     """The lines before an empty one, so many and no more."""
     room, count = _MAX_BYTES, 0
     while (line := source.readline(room + 1)) not in ends:

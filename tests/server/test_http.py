@@ -130,3 +130,11 @@ def test_keep_alive_may_be_one_of_several_connection_options(node: Node) -> None
 )
 def test_a_target_may_be_a_whole_url(node: Node, target: bytes, line: str) -> None:
     assert exchange(node, CLOSING.replace(b"/health", target)).startswith(line)
+
+
+def test_an_empty_line_before_a_request_is_ignored_once(node: Node) -> None:
+    # RFC 9112, 2.2; Go ignores it behind a POST.
+    first = post("Content-Length: 42", body=HEALTH)
+
+    assert answers(node, first + b"\r\n" + CLOSING) == [200, 200]
+    assert answers(node, first + b"\r\n\r\n" + CLOSING) == [200, 400]
