@@ -187,6 +187,35 @@ def test_empty_fields_are_omitted_where_the_node_omits_them(
     }
 
 
+class Doubled(Number):
+    def encode(self, value: int) -> int:
+        return 2 * int(super().encode(value))
+
+
+class Odd(WireSchema):
+    twice = Doubled(nullable=True)
+    keyword = Number(attribute="from", data_key='a "quoted" \\ key')
+    deep = Text(attribute="inner.name")
+    listed = ListOf(ListOf(Doubled(nullable=True), null_when_empty=True))
+
+
+@pytest.mark.parametrize("twice", [None, 0, 4])
+def test_fields_of_a_host_and_odd_names_are_compiled(twice: int | None) -> None:
+    inner = SimpleNamespace(name="x")
+    value = SimpleNamespace(twice=twice, inner=inner, listed=[(), (1, None)], **{"from": 1})
+
+    assert (
+        compiled(Odd)(value)
+        == Odd().dump(value)
+        == {
+            "twice": twice and 2 * twice,
+            'a "quoted" \\ key': 1,
+            "deep": "x",
+            "listed": [None, [2, None]],
+        }
+    )
+
+
 def test_unknown_members_are_not_loaded() -> None:
     assert Inner().load({"number": 1, "more": 2}) == {"number": 1}
 
