@@ -18,7 +18,7 @@
     │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
     │   │   │   └── SigningRefused()    only local callers may sign with its keys
     │   │   ├── TxRejected(reason)
-    │   │   │   ├── TxInCache · TxTooLarge(size, limit) · PlaceTaken()
+    │   │   │   ├── TxInCache · TxTooLarge(size, limit) · NonceTaken()
     │   │   ├── InvalidEvidence(reason)
     │   │   ├── InvalidTransaction(reason)  no signed Ethereum transaction
     │   │   ├── QuerySyntaxError(reason, at)
@@ -199,7 +199,7 @@ class TxRejected(Refused):
     """The mempool rejects this transaction."""
 
 
-class PlaceTaken(TxRejected):
+class NonceTaken(TxRejected):
     """The mempool holds another transaction of the sender with this nonce."""
 
     def __init__(self) -> None:

@@ -26,8 +26,8 @@ def open_store(
     from .base.store import Location
     from .sqlite import SQLiteBackend
 
-    place = Location(location)
-    path = place.read_only_uri if read_only else place.path
+    found = Location(location)
+    path = found.read_only_uri if read_only else found.path
     return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
 
 

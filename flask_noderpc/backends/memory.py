@@ -120,7 +120,7 @@ class MemoryBackend(ChainBackend):
         return self._txs[tx_hash]
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
-        places = (
+        positions = (
             (item, index)
             for item, _, _ in reversed(self._blocks)
             for index in range(len(item.block.txs) - 1, -1, -1)
@@ -132,7 +132,7 @@ class MemoryBackend(ChainBackend):
                 item.block.txs[index],
                 item.results.tx_results[index],
             )
-            for item, index in islice(places, limit)
+            for item, index in islice(positions, limit)
         )
 
     def wait_for_height(self, after: int, timeout: float) -> int:

@@ -32,7 +32,7 @@ LOG_BLOCKS = 1_000
 # Seconds of one slice of a scan. A longer scan waits for a slot, and yields to other calls.
 WORK_S = 0.005
 
-Place = tuple[int, int]
+EventCursor = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class EventsParams(Params):
     max_results: int | None = param(
         Int(), default=None, doc="Events to return; 10 when omitted, at most 100."
     )
-    after: Place | None = param(
+    after: EventCursor | None = param(
         Cursor(), default=None, doc="Only events after the one with this cursor."
     )
-    before: Place | None = param(
+    before: EventCursor | None = param(
         Cursor(), default=None, doc="Only events before the one with this cursor."
     )
     wait_time: float = param(
@@ -70,7 +70,9 @@ def events(ctx: Context, params: EventsParams) -> ResultEvents:
         latest, found, more = _wait_for_events(ctx, query, params, latest, limit)
     oldest, newest = _ends(ctx, latest)
     return ResultEvents(
-        tuple(EventItem(_place(message), message.category, message.value) for message in found),
+        tuple(
+            EventItem(_cursor_of(message), message.category, message.value) for message in found
+        ),
         more=more,
         oldest=oldest,
         newest=newest,
@@ -125,7 +127,7 @@ def _matching_page(
         for message in _newest_first(
             ctx, max(after[0], _lowest(ctx, latest), above + 1), min(before[0], latest)
         )
-        if after < _place(message) < before
+        if after < _cursor_of(message) < before
         if query is None or query.matches(message.keys)
     )
     found: list[Message] = []
@@ -196,12 +198,12 @@ def _lowest(ctx: Context, latest: int) -> int:
     return max(ctx.backend.base_height(), latest - LOG_BLOCKS + 1, 1)
 
 
-def _ends(ctx: Context, latest: int) -> tuple[Place | None, Place | None]:
+def _ends(ctx: Context, latest: int) -> tuple[EventCursor | None, EventCursor | None]:
     if latest == 0:
         return None, None
     *_, last = _messages(ctx, latest)
-    return (_lowest(ctx, latest), 0), _place(last)
+    return (_lowest(ctx, latest), 0), _cursor_of(last)
 
 
-def _place(message: Message) -> Place:
+def _cursor_of(message: Message) -> EventCursor:
     return message.height, message.position

@@ -113,8 +113,8 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Position of a transaction: its block, and its index among the block's Ethereum ones."""
+class Inclusion:
+    """Inclusion of a transaction: its block, and its index among the block's Ethereum ones."""
 
     block_hash: bytes
     block_number: int
@@ -123,11 +123,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedTransaction:
-    """Transaction and its position; ``None`` while it is pending."""
+class RPCTransaction:
+    """Transaction and its inclusion; ``None`` while it is pending. geth: RPCTransaction."""
 
     transaction: Transaction
-    place: Place | None
+    inclusion: Inclusion | None
     gas_price: int
     """Effective gas price in a block; the maximum fee while pending."""
 
@@ -141,7 +141,7 @@ class Log:
     data: bytes
     index: int
     transaction_hash: bytes
-    place: Place
+    inclusion: Inclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Receipt:
     """Receipt of an executed transaction."""
 
     transaction: Transaction
-    place: Place
+    inclusion: Inclusion
     succeeded: bool
     gas_used: int
     cumulative_gas_used: int
@@ -206,7 +206,7 @@ class Block:
     header: Header
     size: int
     """Bytes of its RLP."""
-    transactions: tuple[PlacedTransaction, ...] = ()
+    transactions: tuple[RPCTransaction, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     """None while it is pending."""
 

@@ -171,7 +171,7 @@ class ResultBlockSearch:
 class EventItem:
     """Event message of a block with its cursor: height and position."""
 
-    place: tuple[int, int]
+    cursor: tuple[int, int]
     category: str
     value: object
 

@@ -171,17 +171,17 @@ _ROWS = {
     0x50: "POP MLOAD MSTORE MSTORE8 SLOAD SSTORE JUMP JUMPI PC MSIZE GAS JUMPDEST TLOAD TSTORE"
     " MCOPY PUSH0",
     0x60: " ".join(f"PUSH{size}" for size in range(1, 33)),
-    0x80: " ".join(f"DUP{place}" for place in range(1, 17)),
-    0x90: " ".join(f"SWAP{place}" for place in range(1, 17)),
+    0x80: " ".join(f"DUP{number}" for number in range(1, 17)),
+    0x90: " ".join(f"SWAP{number}" for number in range(1, 17)),
     0xA0: "LOG0 LOG1 LOG2 LOG3 LOG4",
     0xF0: "CREATE CALL CALLCODE RETURN DELEGATECALL CREATE2",
     0xFA: "STATICCALL",
     0xFD: "REVERT INVALID SELFDESTRUCT",
 }
 _NAMES = {
-    first + place: name
+    first + number: name
     for first, names in _ROWS.items()
-    for place, name in enumerate(names.split())
+    for number, name in enumerate(names.split())
 }
 
 

@@ -234,8 +234,8 @@ class TraceBlock(Job[tuple[bytes, ...]]):
         world = engine.world(self.root)
         replay(world, self.environment, self.txs[: self.first])
         output_limit = OutputLimit(self.tracing.max_bytes)
-        places = range(self.first, len(self.txs))
-        return tuple(self._trace(world, index, output_limit) for index in places)
+        indexes = range(self.first, len(self.txs))
+        return tuple(self._trace(world, index, output_limit) for index in indexes)
 
     def _trace(self, world: World, index: int, output_limit: OutputLimit) -> bytes:
         raw = self.txs[index]

@@ -148,17 +148,18 @@ class ParamLoader(Generic[P]):
         self.specs = specs(params)
         self._names = (*(spec.wire for spec in self.specs), *ignored)
         self._readers = tuple(
-            (place, spec, rules.reader(spec.kind)) for place, spec in enumerate(self.specs)
+            (position, spec, rules.reader(spec.kind))
+            for position, spec in enumerate(self.specs)
         )
 
     def from_uri(self, values: Mapping[str, str]) -> P:
         """Read parameters from the values of a URI; the first of a repeated name counts."""
         prefix = self._rules.uri_prefix
         given = {}
-        for place, spec, reader in self._readers:
+        for position, spec, reader in self._readers:
             text = values.get(spec.wire, "")
             if text not in ("", "null"):
-                given[spec.name] = self._read(place, spec, reader.from_uri, text, prefix)
+                given[spec.name] = self._read(position, spec, reader.from_uri, text, prefix)
         return self._build(given, prefix)
 
     def from_query(self, query: bytes) -> P:
@@ -170,8 +171,8 @@ class ParamLoader(Generic[P]):
         prefix = self._rules.json_prefix
         values = self._members(raw) if raw and raw != b"null" else {}
         given = {
-            spec.name: self._read(place, spec, reader.from_json, values[spec.wire], prefix)
-            for place, spec, reader in self._readers
+            spec.name: self._read(position, spec, reader.from_json, values[spec.wire], prefix)
+            for position, spec, reader in self._readers
             if spec.wire in values
         }
         return self._build(given, prefix)
@@ -184,7 +185,7 @@ class ParamLoader(Generic[P]):
 
     def _read(
         self,
-        place: int,
+        position: int,
         spec: ParamSpec,
         read: Callable[[Any], Any],
         value: Any,
@@ -193,14 +194,14 @@ class ParamLoader(Generic[P]):
         try:
             return read(value)
         except ValueError as error:
-            text = self._rules.describe_error(place, spec.wire, error, value)
+            text = self._rules.describe_error(position, spec.wire, error, value)
             raise InvalidParams(prefix + text) from None
 
     def _build(self, given: dict[str, Any], prefix: str) -> P:
         try:
-            for place, spec in enumerate(self.specs):
+            for position, spec in enumerate(self.specs):
                 if spec.required and spec.name not in given:
-                    given[spec.name] = self._rules.missing(place, spec.wire, spec.kind)
+                    given[spec.name] = self._rules.missing(position, spec.wire, spec.kind)
         except ValueError as error:
             raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)

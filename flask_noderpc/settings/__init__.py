@@ -76,6 +76,6 @@ def read_settings(
         try:
             values[row.name] = row.read(given)
         except ValueError as error:
-            place = (written or {}).get(row.name, row.key)
-            raise ConfigurationError(f"{place} = {short_repr(given)}: {error}") from None
+            source = (written or {}).get(row.name, row.key)
+            raise ConfigurationError(f"{source} = {short_repr(given)}: {error}") from None
     return Settings(**values)

@@ -38,7 +38,7 @@ def service_pages(
 ) -> dict[str, tuple[str, Page]]:
     """The pages of a mount by the names of their endpoints: rule and view."""
 
-    # Each place where the mount is seen has one; a host's prefix may have variables.
+    # Each base path under which the mount is seen has one; a host's prefix may have variables.
     @lru_cache(maxsize=8)
     def described(base: str) -> bytes:
         return jsoncodec.encode(openapi(routes(), dialect, base))

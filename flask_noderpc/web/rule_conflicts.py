@@ -99,7 +99,7 @@ def refuse_overlap(app: Flask) -> None:
         if not _mount_of(app, rule):
             continue
         for method in (rule.methods or set()) - _AUTOMATIC:
-            other = seen.setdefault((*_place(rule), method), rule.endpoint)
+            other = seen.setdefault((*_target(rule), method), rule.endpoint)
             if other != rule.endpoint:
                 raise ConfigurationError(
                     f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
@@ -127,11 +127,11 @@ def _left(app: Flask) -> Iterator[RuleConflict]:
     hosts: dict[tuple[object, ...], list[Rule]] = {}
     for rule in app.url_map.iter_rules():
         if not _mount_of(app, rule) and not rule.build_only:
-            for place in _places(rule):
-                hosts.setdefault(place, []).append(rule)
+            for target in _targets(rule):
+                hosts.setdefault(target, []).append(rule)
     for rule in app.url_map.iter_rules():
         mount = _mount_of(app, rule)
-        for host in hosts.get(_place(rule), ()) if mount else ():
+        for host in hosts.get(_target(rule), ()) if mount else ():
             taken = _take(rule, host)
             if taken:
                 endpoint = rule.endpoint.removeprefix(f"{mount}.")
@@ -153,15 +153,15 @@ def _mount_of(app: Flask, rule: Rule) -> str:
     return name if name in app.extensions.get("noderpc", ()) else ""
 
 
-def _place(rule: Rule) -> tuple[object, ...]:
+def _target(rule: Rule) -> tuple[object, ...]:
     # Variables have names of their own in each rule.
     path = _VARIABLE.sub(">", rule.rule)
     return path, rule.subdomain or "", rule.host or "", bool(rule.websocket)
 
 
-def _places(rule: Rule) -> Iterator[tuple[object, ...]]:
-    """Yield the places that a rule matches: also without its last slash, as redirects do."""
-    path, *others = _place(rule)
+def _targets(rule: Rule) -> Iterator[tuple[object, ...]]:
+    """Yield the targets that a rule matches: also without its last slash, as redirects do."""
+    path, *others = _target(rule)
     yield path, *others
     if isinstance(path, str) and path.endswith("/"):
         yield path.removesuffix("/"), *others

@@ -59,7 +59,7 @@ def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:
     """Return the schema of ``events``, that of Tendermint 0.36, for a dialect's event data."""
 
     class EventItem(WireSchema):
-        cursor = Cursor(attribute="place")
+        cursor = Cursor(attribute="cursor")
         event = Text(attribute="category")
         data = EventData(schemas, attribute="value")
 

@@ -247,10 +247,10 @@ def _checked_list(value: Json) -> list[Json]:
     return value
 
 
-def _located(error: Exception, place: str) -> DecodeError:
+def _located(error: Exception, step: str) -> DecodeError:
     if isinstance(error, DecodeError):
-        return DecodeError(error.reason, (place, *error.path))
-    return DecodeError(str(error), (place,))
+        return DecodeError(error.reason, (step, *error.path))
+    return DecodeError(str(error), (step,))
 
 
 @cache

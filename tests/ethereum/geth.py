@@ -10,7 +10,7 @@ import rlp
 from rlp.codec import consume_length_prefix
 
 from flask_noderpc import jsoncodec
-from flask_noderpc.domain.ethereum import Header, Log, Place, Receipt
+from flask_noderpc.domain.ethereum import Header, Inclusion, Log, Receipt
 from flask_noderpc.protocol.ethereum.transactions import decode
 
 _HERE = Path(__file__).parent / "golden"
@@ -73,7 +73,7 @@ def header(block: RawBlock) -> Header:
 def receipt(reply: Any, raw: bytes) -> Receipt:
     """A receipt that geth answered, of the transaction in these bytes."""
     tx = decode(raw)
-    place = Place(
+    inclusion = Inclusion(
         data(reply["blockHash"]),
         int(reply["blockNumber"], 16),
         0,
@@ -86,14 +86,14 @@ def receipt(reply: Any, raw: bytes) -> Receipt:
             data(log["data"]),
             int(log["logIndex"], 16),
             tx.hash,
-            place,
+            inclusion,
         )
         for log in reply["logs"]
     )
     created = reply["contractAddress"]
     return Receipt(
         tx,
-        place,
+        inclusion,
         reply["status"] == "0x1",
         int(reply["gasUsed"], 16),
         int(reply["cumulativeGasUsed"], 16),

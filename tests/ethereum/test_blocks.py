@@ -67,7 +67,7 @@ def test_a_block_has_the_roots_bloom_and_gas_of_its_transactions() -> None:
     _, (block,) = _chain(raws)
     header = block.header
     assert [tx.transaction.raw for tx in block.transactions] == list(raws)
-    assert [tx.place for tx in block.transactions] == [r.place for r in block.receipts]
+    assert [tx.inclusion for tx in block.transactions] == [r.inclusion for r in block.receipts]
     assert [tx.gas_price for tx in block.transactions] == [2 * 10**9, 10**9, 2 * 10**9]
     assert header.transactions_root == ordered_root(raws)
     assert header.receipts_root != EMPTY_ROOT
@@ -143,5 +143,5 @@ def test_the_pending_block_has_no_hash_nonce_or_miner() -> None:
     assert header.timestamp == latest.header.timestamp + 1
     assert header.transactions_root == ordered_root([transfer(1), transfer(2)])
     assert [tx.transaction for tx in pending.transactions] == waiting
-    assert {(tx.place, tx.gas_price) for tx in pending.transactions} == {(None, 5 * 10**9)}
+    assert {(tx.inclusion, tx.gas_price) for tx in pending.transactions} == {(None, 5 * 10**9)}
     assert pending.receipts == ()

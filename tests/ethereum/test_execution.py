@@ -90,9 +90,9 @@ def test_a_transfer_has_a_receipt(layout: Layout) -> None:
     assert receipt.effective_gas_price == 3 * 10**9
     assert (receipt.contract_address, receipt.logs) == (None, ())
     assert receipt.bloom == EMPTY_BLOOM
-    place = receipt.place
-    assert (place.block_hash, place.block_number, place.index) == (HASH, 5, 0)
-    assert place.block_time == 1_700_000_000
+    inclusion = receipt.inclusion
+    assert (inclusion.block_hash, inclusion.block_number, inclusion.index) == (HASH, 5, 0)
+    assert inclusion.block_time == 1_700_000_000
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_indices_count_the_blocks_ethereum_transactions_and_logs_alone(layout: L
         bare(transfer(4), layout, code=5),
         bare(emitting(5, two[0]), layout),
     )
-    assert [receipt.place.index for receipt in found] == [0, 1, 2, 3, 4]
+    assert [receipt.inclusion.index for receipt in found] == [0, 1, 2, 3, 4]
     assert [receipt.transaction.nonce for receipt in found] == [0, 1, 2, 3, 5]
     logs = [log for receipt in found for log in receipt.logs]
     assert [log.index for log in logs] == list(range(7))
-    assert [log.place.index for log in logs] == [0, 0, 2, 2, 3, 3, 4]
+    assert [log.inclusion.index for log in logs] == [0, 0, 2, 2, 3, 3, 4]
     assert [log.data for log in logs] == [b"a", b"b", b"a", b"b", b"a", b"b", b"a"]
     assert logs[4].address == log_contract(9)
     assert logs[4].transaction_hash == found[3].transaction.hash

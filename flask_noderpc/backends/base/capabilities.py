@@ -65,7 +65,7 @@ class Mempool:
         and as large as fits a block.
 
         Unless it ``replaces``, it must be the first in its place; raise
-        :exc:`~flask_noderpc.errors.PlaceTaken`.
+        :exc:`~flask_noderpc.errors.NonceTaken`.
         """
         raise NotSupported("this backend takes no transactions of its own")
 

@@ -158,10 +158,10 @@ def scan_txs(
         for index, result in enumerate(results.tx_results)
         if search.matches(searchable(result.events)) and not _is_repeat(blocks, height, index)
     ]
-    places = _cut(found, page)
+    positions = _cut(found, page)
     remaining_bytes = limits.size
     records = []
-    for height, index in places:
+    for height, index in positions:
         records.append(_record(blocks, height, index, prove))
         remaining_bytes -= len(records[-1].tx)
         if remaining_bytes < 0:

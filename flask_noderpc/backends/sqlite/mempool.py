@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ...domain.responses import PendingCount, PendingTxs
-from ...errors import MempoolFull, PlaceTaken, TxInCache, TxRejected, TxTooLarge
+from ...errors import MempoolFull, NonceTaken, TxInCache, TxRejected, TxTooLarge
 from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash
 from ..base.application import BlockLimits, SenderNonce
@@ -171,7 +171,7 @@ def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: boo
     if row[0] == new:
         raise TxInCache
     if not replaces:
-        raise PlaceTaken
+        raise NonceTaken
     tx, fee_cap, tip = row[0], int.from_bytes(row[1]), int.from_bytes(row[2])
     if key.fee_cap < _raised(fee_cap) or key.tip < _raised(tip):
         raise TxRejected("replacement transaction underpriced")

@@ -68,12 +68,12 @@ def node_key(number: int) -> bytes:
     return b"node:" + number.to_bytes(8)
 
 
-def find(state: AppState, tree: TreeState, place: int) -> tuple[bytes, MerkleProof]:
+def find(state: AppState, tree: TreeState, position: int) -> tuple[bytes, MerkleProof]:
     """Return a leaf's content, and the proof that it is under the root.
 
     Raise :exc:`NodePruned` if the tree's nodes are no longer stored.
     """
-    node, count, inside, aunts = tree.root, tree.count, place, []
+    node, count, inside, aunts = tree.root, tree.count, position, []
     while count > 1:
         left, right = _children(state, node)
         half = split_point(count)
@@ -82,7 +82,7 @@ def find(state: AppState, tree: TreeState, place: int) -> tuple[bytes, MerklePro
         else:
             node, aunt, count, inside = right, left, count - half, inside - half
         aunts.append(aunt.hash)
-    proof = MerkleProof(tree.count, place, node.hash, tuple(reversed(aunts)))
+    proof = MerkleProof(tree.count, position, node.hash, tuple(reversed(aunts)))
     return _stored(state, node), proof
 
 
@@ -96,14 +96,16 @@ class TreeUpdate:
         self._leaves = leaves
         self.written: dict[bytes, bytes] = {}
         self.replaced: list[int] = []
-        places = sorted(leaves)
-        count = max(tree.count, places[-1] + 1) if places else tree.count
-        root = self._subtree(tree.root, tree.count, 0, count, places) if count else tree.root
+        positions = sorted(leaves)
+        count = max(tree.count, positions[-1] + 1) if positions else tree.count
+        root = self._subtree(tree.root, tree.count, 0, count, positions) if count else tree.root
         self.tree = TreeState(count, root, self._next)
 
-    def _subtree(self, old: Node, had: int, start: int, count: int, places: list[int]) -> Node:
+    def _subtree(
+        self, old: Node, had: int, start: int, count: int, positions: list[int]
+    ) -> Node:
         """Return the subtree of ``count`` leaves from ``start``; ``old`` has ``had``."""
-        if had == count and not places:
+        if had == count and not positions:
             return old
         if count == 1:
             if had:
@@ -116,10 +118,10 @@ class TreeUpdate:
             # Both trees are split at the same leaf.
             left, right = _children(self._state, old)
             self.replaced.append(old.number)
-        cut = bisect_left(places, start + half)
-        left = self._subtree(left, min(had, half), start, half, places[:cut])
+        cut = bisect_left(positions, start + half)
+        left = self._subtree(left, min(had, half), start, half, positions[:cut])
         right = self._subtree(
-            right, max(had - half, 0), start + half, count - half, places[cut:]
+            right, max(had - half, 0), start + half, count - half, positions[cut:]
         )
         return self._add(inner_hash(left.hash, right.hash), _pack((left, right)))
 
@@ -187,24 +189,28 @@ class MerkleKVStore(KeyValueApplication):
 
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
         before = self._required_tree(block.height - 1)
-        places = self._places(before, pairs)
+        positions = self._positions(before, pairs)
         leaves = {
-            places[key]: Leaf(pair_hash(key, value), value) for key, value in pairs.items()
+            positions[key]: Leaf(pair_hash(key, value), value) for key, value in pairs.items()
         }
         update = TreeUpdate(self._state, before, leaves)
         return _app_hash(update.tree), {
             **self._pruned(block.height - self.retained_heights),
             **update.written,
-            **{_place_key(key): _NUMBER.pack(place) for key, place in places.items()},
+            **{
+                _position_key(key): _NUMBER.pack(position)
+                for key, position in positions.items()
+            },
             _tree_key(block.height): update.tree.encode(),
             _replaced_key(block.height): b"".join(map(_NUMBER.pack, update.replaced)),
         }
 
-    def _places(self, tree: TreeState, pairs: dict[bytes, bytes]) -> dict[bytes, int]:
-        new_places = count(tree.count)
-        places = {key: self._place(key) for key in pairs}
+    def _positions(self, tree: TreeState, pairs: dict[bytes, bytes]) -> dict[bytes, int]:
+        new_positions = count(tree.count)
+        positions = {key: self._position(key) for key in pairs}
         return {
-            key: next(new_places) if place is None else place for key, place in places.items()
+            key: next(new_positions) if position is None else position
+            for key, position in positions.items()
         }
 
     def _pruned(self, height: int) -> Changes:
@@ -239,15 +245,15 @@ class MerkleKVStore(KeyValueApplication):
         return QueryResult(code=CODE_HEIGHT_PRUNED, log=log, key=data, height=latest)
 
     def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
-        place = self._place(key)
-        if place is None or place >= tree.count:
+        position = self._position(key)
+        if position is None or position >= tree.count:
             # CometBFT: DefaultProofRuntime knows no proof of absence.
             log = f"does not exist at height {height}, which has no proof"
             return QueryResult(log=log if prove else "does not exist", key=key, height=height)
-        value, proof = find(self._state, tree, place)
+        value, proof = find(self._state, tree, position)
         ops = _steps(tree, key, proof) if prove else ()
         return QueryResult(
-            log="exists", index=place, key=key, value=value, proof_ops=ops, height=height
+            log="exists", index=position, key=key, value=value, proof_ops=ops, height=height
         )
 
     def _tree(self, height: int) -> TreeState | None:
@@ -260,8 +266,8 @@ class MerkleKVStore(KeyValueApplication):
             raise StoreError(f"the state at height {height} is that of another application")
         return tree
 
-    def _place(self, key: bytes) -> int | None:
-        stored = self._state.get(_place_key(key))
+    def _position(self, key: bytes) -> int | None:
+        stored = self._state.get(_position_key(key))
         return None if stored is None else int.from_bytes(stored)
 
 
@@ -284,5 +290,5 @@ def _replaced_key(height: int) -> bytes:
     return b"replaced:%d" % height
 
 
-def _place_key(key: bytes) -> bytes:
+def _position_key(key: bytes) -> bytes:
     return b"place:" + key

@@ -199,8 +199,8 @@ class _FlatCalls(MultiTracer, Recorder):
             call, path = waiting.pop()
             within = [each for each in call.get("calls", ()) if self._counts(each)]
             yield self._entry(call, path, len(within))
-            places = range(len(within) - 1, -1, -1)
-            waiting += ((within[place], [*path, place]) for place in places)
+            indexes = range(len(within) - 1, -1, -1)
+            waiting += ((within[index], [*path, index]) for index in indexes)
 
     def _counts(self, call: dict[str, Any]) -> bool:
         calls = call["type"] in ("CALL", "STATICCALL")

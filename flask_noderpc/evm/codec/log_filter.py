@@ -80,15 +80,15 @@ def _addresses(value: Any) -> tuple[bytes, ...]:
             return (_address(value, "invalid address"),)
         case list():
             _check_count(value)
-            return tuple(_element(place, each) for place, each in enumerate(value))
+            return tuple(_element(index, each) for index, each in enumerate(value))
         case _:
             raise ValueError("invalid addresses in query")
 
 
-def _element(place: int, value: Any) -> bytes:
+def _element(index: int, value: Any) -> bytes:
     if not isinstance(value, str):
-        raise ValueError(f"non-string address at index {place}")
-    return _address(value, f"invalid address at index {place}")
+        raise ValueError(f"non-string address at index {index}")
+    return _address(value, f"invalid address at index {index}")
 
 
 def _address(text: str, prefix: str) -> bytes:

@@ -90,7 +90,7 @@ class Uint64(ParamField):
 
 
 class Index(Quantity):
-    """A place in a list."""
+    """An index in a list."""
 
     go_type = "hexutil.Uint"
 
@@ -274,8 +274,8 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     return {name: value for name, value in given if value is not None}
 
 
-def _words(place: int, name: str, error: ValueError, value: Any) -> str:
-    return f"invalid argument {place}: {error}"
+def _words(position: int, name: str, error: ValueError, value: Any) -> str:
+    return f"invalid argument {position}: {error}"
 
 
 # Of a host's rows, whose fields are annotated as Python's types.
@@ -291,8 +291,8 @@ def _reader(kind: ParamField) -> ParamField:
     return _READERS.get(type(kind), kind)
 
 
-def _missing(place: int, name: str, kind: ParamField) -> Any:
-    raise ValueError(f"missing value for required argument {place}")
+def _missing(position: int, name: str, kind: ParamField) -> Any:
+    raise ValueError(f"missing value for required argument {position}")
 
 
 GETH_PARAMS = ParamRules(

@@ -18,7 +18,7 @@ from ...domain.ethereum import (
     NO_BLOB_FEE,
     BlockView,
     HeadView,
-    PlacedTransaction,
+    RPCTransaction,
 )
 from ...wire.fields import Flag, Json, WireField
 from ...wire.schema import ListOf, WireSchema, compiled
@@ -26,18 +26,18 @@ from . import hex
 from .hex import Data, Quantity
 
 
-def _of_place(name: str) -> Callable[[PlacedTransaction], Any]:
-    return lambda placed: None if placed.place is None else getattr(placed.place, name)
+def _of_inclusion(name: str) -> Callable[[RPCTransaction], Any]:
+    return lambda placed: None if placed.inclusion is None else getattr(placed.inclusion, name)
 
 
-def _of_tx(name: str) -> Callable[[PlacedTransaction], Any]:
+def _of_tx(name: str) -> Callable[[RPCTransaction], Any]:
     return lambda placed: getattr(placed.transaction, name)
 
 
-def _from_type(from_type: int, name: str) -> Callable[[PlacedTransaction], Any]:
+def _from_type(from_type: int, name: str) -> Callable[[RPCTransaction], Any]:
     """A member of the transactions from some type on."""
 
-    def get(placed: PlacedTransaction) -> Any:
+    def get(placed: RPCTransaction) -> Any:
         tx = placed.transaction
         return getattr(tx, name) if tx.type >= from_type else None
 
@@ -65,11 +65,13 @@ class Authorization(WireSchema):
 class Transaction(WireSchema):
     """A transaction of any type."""
 
-    block_hash = Data(data_key="blockHash", nullable=True, get=_of_place("block_hash"))
+    block_hash = Data(data_key="blockHash", nullable=True, get=_of_inclusion("block_hash"))
     block_number = Quantity(
-        data_key="blockNumber", nullable=True, get=_of_place("block_number")
+        data_key="blockNumber", nullable=True, get=_of_inclusion("block_number")
     )
-    block_time = Quantity(data_key="blockTimestamp", nullable=True, get=_of_place("block_time"))
+    block_time = Quantity(
+        data_key="blockTimestamp", nullable=True, get=_of_inclusion("block_time")
+    )
     sender = Data(data_key="from", get=_of_tx("sender"))
     gas = Quantity(get=_of_tx("gas"))
     gas_price = Quantity(data_key="gasPrice")
@@ -86,7 +88,7 @@ class Transaction(WireSchema):
     data = Data(data_key="input", get=_of_tx("data"))
     nonce = Quantity(get=_of_tx("nonce"))
     to = Data(nullable=True, get=_of_tx("to"))
-    index = Quantity(data_key="transactionIndex", nullable=True, get=_of_place("index"))
+    index = Quantity(data_key="transactionIndex", nullable=True, get=_of_inclusion("index"))
     value = Quantity(get=_of_tx("value"))
     type = Quantity(get=_of_tx("type"))
     access_list = ListOf(
@@ -154,11 +156,11 @@ class Log(WireSchema):
     address = Data()
     topics = ListOf(Data())
     data = Data()
-    block_number = Quantity(data_key="blockNumber", get=attrgetter("place.block_number"))
+    block_number = Quantity(data_key="blockNumber", get=attrgetter("inclusion.block_number"))
     transaction_hash = Data(data_key="transactionHash")
-    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("place.index"))
-    block_hash = Data(data_key="blockHash", get=attrgetter("place.block_hash"))
-    block_time = Quantity(data_key="blockTimestamp", get=attrgetter("place.block_time"))
+    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("inclusion.index"))
+    block_hash = Data(data_key="blockHash", get=attrgetter("inclusion.block_hash"))
+    block_time = Quantity(data_key="blockTimestamp", get=attrgetter("inclusion.block_time"))
     index = Quantity(data_key="logIndex")
     removed = Flag(get=lambda _: False)
 
@@ -166,10 +168,10 @@ class Log(WireSchema):
 class Receipt(WireSchema):
     """Result of executing a transaction."""
 
-    block_hash = Data(data_key="blockHash", get=attrgetter("place.block_hash"))
-    block_number = Quantity(data_key="blockNumber", get=attrgetter("place.block_number"))
+    block_hash = Data(data_key="blockHash", get=attrgetter("inclusion.block_hash"))
+    block_number = Quantity(data_key="blockNumber", get=attrgetter("inclusion.block_number"))
     transaction_hash = Data(data_key="transactionHash", get=attrgetter("transaction.hash"))
-    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("place.index"))
+    transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("inclusion.index"))
     sender = Data(data_key="from", get=attrgetter("transaction.sender"))
     to = Data(nullable=True, get=attrgetter("transaction.to"))
     gas_used = Quantity(data_key="gasUsed")
@@ -275,7 +277,7 @@ SCHEMAS: dict[type, type[WireSchema]] = {
     BlockView: Block,
     HeadView: Head,
     ethereum.Header: Header,
-    ethereum.PlacedTransaction: Transaction,
+    ethereum.RPCTransaction: Transaction,
     ethereum.Transaction: FilledTransaction,
     ethereum.Receipt: Receipt,
     ethereum.Log: Log,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import jsoncodec
 from ...domain.ethereum import ZERO_ADDRESS, Transaction
-from ...errors import PlaceTaken
+from ...errors import NonceTaken
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.crypto import DEV_KEYS, Key, personal_digest
@@ -118,7 +118,7 @@ def _placed(ctx: Context, tx: Transaction) -> Transaction:
             try:
                 hand_in(ctx, placed, submit)
                 return placed
-            except PlaceTaken:
+            except NonceTaken:
                 continue
             except EvmError as error:
                 if not error.text.startswith(_TAKEN):

@@ -150,10 +150,10 @@ def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
     receipt = find(ctx, params.hash)
     if receipt is None:
         raise EvmError("transaction not found")
-    block = reader(ctx).at(receipt.place.block_number)
+    block = reader(ctx).at(receipt.inclusion.block_number)
     if block is None:
         raise PrunedHistory
-    last = receipt.place.index
+    last = receipt.inclusion.index
     return _traced(ctx, block.header, _raws(block)[: last + 1], last, params.config)[0]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from ...domain.abci import ExecTxResult
 from ...domain.ethereum import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Receipt, Transaction
 from ...domain.evm import CallArgs
-from ...errors import NotSupported, PlaceTaken, TxInCache, TxRejected
+from ...errors import NonceTaken, NotSupported, TxInCache, TxRejected
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.crypto import keccak
@@ -164,12 +164,12 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> bytes:
     """Add a transaction to the mempool by a given function; return its Ethereum hash.
 
-    Raise :exc:`~flask_noderpc.errors.PlaceTaken` where ``submit`` does.
+    Raise :exc:`~flask_noderpc.errors.NonceTaken` where ``submit`` does.
     """
     check_fee(ctx, tx)
     try:
         check = submit(tx.raw)
-    except PlaceTaken:
+    except NonceTaken:
         raise
     except TxInCache:
         raise EvmError(_why_known(ctx, tx)) from None

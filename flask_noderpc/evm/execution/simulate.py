@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, BlockView, Header, Log, Place
+from ...domain.ethereum import Block, BlockView, Header, Inclusion, Log
 from ...domain.evm import BlockChanges, CallArgs
 from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
 from ...errors import ExecutionTimedOut, InvalidTransaction
@@ -137,8 +137,8 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     if not payload.blocks:
         raise EvmError("empty input", code=_INVALID)
     # Pending transactions have not changed the state yet.
-    place = Tag.LATEST if params.block is Tag.PENDING else params.block
-    base, root = header_and_root(ctx, place)
+    number_or_hash = Tag.LATEST if params.block is Tag.PENDING else params.block
+    base, root = header_and_root(ctx, number_or_hash)
     settings = ctx.settings
     rules = Rules(
         chain_id=settings.evm_chain_id,
@@ -199,7 +199,7 @@ def _calls(block: Block, calls: Sequence[Called]) -> Iterator[dict[str, Any]]:
     log_index = 0
     for receipt, called in zip(block.receipts, calls, strict=True):
         outcome = called.outcome
-        logs = _logs(called, receipt.transaction.hash, receipt.place, log_index)
+        logs = _logs(called, receipt.transaction.hash, receipt.inclusion, log_index)
         log_index += len(logs)
         shown: dict[str, Any] = {
             "returnData": b"" if outcome.error else outcome.output,
@@ -213,9 +213,9 @@ def _calls(block: Block, calls: Sequence[Called]) -> Iterator[dict[str, Any]]:
         yield shown
 
 
-def _logs(called: Called, tx_hash: bytes, place: Place, start: int) -> tuple[Log, ...]:
+def _logs(called: Called, tx_hash: bytes, inclusion: Inclusion, start: int) -> tuple[Log, ...]:
     return tuple(
-        Log(log.address, log.topics, log.data, index, tx_hash, place)
+        Log(log.address, log.topics, log.data, index, tx_hash, inclusion)
         for index, log in enumerate(called.logs, start)
     )
 

@@ -103,7 +103,7 @@ def code(ctx: Context, params: AccountParams) -> bytes:
 
 
 class StorageKey(ParamField):
-    """A place in storage: hex of any length up to a word, with its zeros or without."""
+    """A storage key: hex of any length up to a word, with its zeros or without."""
 
     def from_json(self, value: Any) -> bytes:
         """The word."""
@@ -111,7 +111,7 @@ class StorageKey(ParamField):
 
 
 def read_key(value: Any) -> bytes:
-    """The word of a place in storage; raise :exc:`ValueError` with geth's text."""
+    """Return the word of a storage key; raise :exc:`ValueError` with geth's text."""
     if not isinstance(value, str):
         raise mismatch(value, "string")
     # geth: internal/ethapi, decodeStorageKey.

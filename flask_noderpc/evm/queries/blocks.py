@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...domain.ethereum import Block, BlockView, Header, Log, PlacedTransaction, Receipt
+from ...domain.ethereum import Block, BlockView, Header, Log, Receipt, RPCTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.blocks import pending_transaction
@@ -148,15 +148,15 @@ class TransactionParams(Params):
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
 
-def transaction_by_hash(ctx: Context, params: TransactionParams) -> PlacedTransaction | None:
+def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransaction | None:
     """A transaction by its Ethereum hash, committed or pending."""
     receipt = find(ctx, params.hash)
     if receipt is None:
         return _waiting_with(ctx, params.hash)
-    return PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+    return RPCTransaction(receipt.transaction, receipt.inclusion, receipt.effective_gas_price)
 
 
-def _waiting_with(ctx: Context, tx_hash: bytes) -> PlacedTransaction | None:
+def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
     found = ctx.backend.mempool.pending_by_eth_hash(tx_hash)
     for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
@@ -196,19 +196,19 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
 
 def transaction_by_number_and_index(
     ctx: Context, params: NumberAndIndexParams
-) -> PlacedTransaction | None:
+) -> RPCTransaction | None:
     """A transaction by its index in a block."""
     return _in(reader(ctx).block(params.block), params.index)
 
 
 def transaction_by_hash_and_index(
     ctx: Context, params: HashAndIndexParams
-) -> PlacedTransaction | None:
+) -> RPCTransaction | None:
     """A transaction by its index in a block."""
     return _in(reader(ctx).by_hash(params.hash), params.index)
 
 
-def _in(block: Block | None, index: int) -> PlacedTransaction | None:
+def _in(block: Block | None, index: int) -> RPCTransaction | None:
     if block is None or index >= len(block.transactions):
         return None
     return block.transactions[index]
@@ -231,10 +231,10 @@ def raw_transaction_by_hash_and_index(ctx: Context, params: HashAndIndexParams) 
     return _raw(transaction_by_hash_and_index(ctx, params))
 
 
-def _raw(placed: PlacedTransaction | None) -> bytes | None:
+def _raw(placed: RPCTransaction | None) -> bytes | None:
     return None if placed is None else placed.transaction.raw
 
 
-def pending_transactions(ctx: Context, params: NoParams) -> tuple[PlacedTransaction, ...]:
+def pending_transactions(ctx: Context, params: NoParams) -> tuple[RPCTransaction, ...]:
     """Pending transactions, oldest first."""
     return tuple(map(pending_transaction, reader(ctx).waiting()))

@@ -149,11 +149,11 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
 def _check(percentiles: Sequence[float]) -> None:
     if len(percentiles) > _MAX_PERCENTILES:
         raise _invalid(f"over the query limit {_MAX_PERCENTILES}")
-    for place, each in enumerate(percentiles):
+    for index, each in enumerate(percentiles):
         if not 0 <= each <= 100:
             raise _invalid(f"{each:f}")
-        if place and each <= percentiles[place - 1]:
-            raise _invalid(f"#{place - 1}:{percentiles[place - 1]:f} >= #{place}:{each:f}")
+        if index and each <= percentiles[index - 1]:
+            raise _invalid(f"#{index - 1}:{percentiles[index - 1]:f} >= #{index}:{each:f}")
 
 
 def _invalid(reason: str) -> EvmError:

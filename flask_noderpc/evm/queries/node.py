@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from ...domain.ethereum import PlacedTransaction, Transaction
+from ...domain.ethereum import RPCTransaction, Transaction
 from ...errors import NotSupported
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
@@ -165,7 +165,7 @@ def content_from(ctx: Context, params: SenderParams) -> Pool:
     }
 
 
-_Senders = dict[bytes, list[PlacedTransaction]]
+_Senders = dict[bytes, list[RPCTransaction]]
 
 
 def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
@@ -204,7 +204,7 @@ def _count(senders: _Senders) -> int:
     return sum(map(len, senders.values()))
 
 
-def _shown(ctx: Context, show: Callable[[PlacedTransaction], Any]) -> Pool:
+def _shown(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
     pending, queued = _parted(ctx)
     return {
         name: {to_checksum(sender): _by_nonce(found, show) for sender, found in senders.items()}
@@ -213,8 +213,8 @@ def _shown(ctx: Context, show: Callable[[PlacedTransaction], Any]) -> Pool:
 
 
 def _by_nonce(
-    found: tuple[PlacedTransaction, ...] | list[PlacedTransaction],
-    show: Callable[[PlacedTransaction], Any],
+    found: tuple[RPCTransaction, ...] | list[RPCTransaction],
+    show: Callable[[RPCTransaction], Any],
 ) -> Pool:
     return {str(placed.transaction.nonce): show(placed) for placed in found}
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...domain.ethereum import Log, PlacedTransaction
+from ...domain.ethereum import Log, RPCTransaction
 from ...domain.search import FilterKind, PolledFilter
 from ...errors import FilterNotFound, SearchTooCostly
 from ...jsonrpc.context import Context
@@ -89,9 +89,9 @@ def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
     return tuple(placed.transaction.hash for placed in found), cursor
 
 
-def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[PlacedTransaction, ...], int]:
+def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[RPCTransaction, ...], int]:
     """The Ethereum transactions that came after the cursor, also those in a block by now."""
-    found: list[PlacedTransaction] = []
+    found: list[RPCTransaction] = []
     cursor, left = polled.cursor, ctx.settings.evm_max_body_bytes
     while len(found) < _MAX_PENDING and left > 0:
         arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)

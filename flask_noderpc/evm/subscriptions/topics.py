@@ -55,7 +55,7 @@ class EncodedBlock:
 
     def receipt(self, receipt: Receipt) -> bytes:
         """Return one of its receipts, encoded."""
-        index = receipt.place.index
+        index = receipt.inclusion.index
         if index not in self._receipts:
             self._receipts[index] = self._encode(receipt)
         return self._receipts[index]

@@ -15,9 +15,9 @@ from ...domain.ethereum import (
     ZERO_HASH,
     Block,
     Header,
-    Place,
-    PlacedTransaction,
+    Inclusion,
     Receipt,
+    RPCTransaction,
     Transaction,
 )
 from ...domain.genesis import ConsensusParams, Genesis
@@ -117,7 +117,7 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
 
 def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
     """Return a simulated block, whose hash is that of its RLP, as in Ethereum."""
-    where = Place(ZERO_HASH, header.number, header.timestamp, 0)
+    where = Inclusion(ZERO_HASH, header.number, header.timestamp, 0)
     unplaced = numbered(executed, where, header.base_fee)
     made = replace(
         header,
@@ -132,9 +132,9 @@ def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
     return _block(replace(made, hash=block_hash), _placed(placed), placed)
 
 
-def _placed(executed: tuple[Receipt, ...]) -> tuple[PlacedTransaction, ...]:
+def _placed(executed: tuple[Receipt, ...]) -> tuple[RPCTransaction, ...]:
     return tuple(
-        PlacedTransaction(receipt.transaction, receipt.place, receipt.effective_gas_price)
+        RPCTransaction(receipt.transaction, receipt.inclusion, receipt.effective_gas_price)
         for receipt in executed
     )
 
@@ -146,9 +146,9 @@ def fee_after(header: Header) -> int | None:
     return next_base_fee(header.base_fee, header.gas_used, header.gas_limit)
 
 
-def pending_transaction(tx: Transaction) -> PlacedTransaction:
+def pending_transaction(tx: Transaction) -> RPCTransaction:
     """Return a pending transaction, whose effective gas price is its fee cap."""
-    return PlacedTransaction(tx, None, tx.fee_cap)
+    return RPCTransaction(tx, None, tx.fee_cap)
 
 
 def raw_block(block: Block) -> bytes:
@@ -205,7 +205,7 @@ def _number(items: rlp.Reader) -> int:
 
 def _block(
     header: Header,
-    transactions: tuple[PlacedTransaction, ...] = (),
+    transactions: tuple[RPCTransaction, ...] = (),
     executed: tuple[Receipt, ...] = (),
 ) -> Block:
     size = len(encode_block(header, [tx.transaction.raw for tx in transactions]))

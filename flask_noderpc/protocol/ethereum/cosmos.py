@@ -122,4 +122,4 @@ def _access(entry: bytes) -> rlp.Item:
 
 def _signature(tx: Message, number: int) -> list[int]:
     """V, R and S from this field on."""
-    return [int.from_bytes(tx.blob(number + place)) for place in range(3)]
+    return [int.from_bytes(tx.blob(number + index)) for index in range(3)]

@@ -198,7 +198,7 @@ def tx_events(
     events: list[Event] = []
     if layout is Layout.SPLIT:
         for index, run in enumerate(runs, first_index):
-            events.append(event("ethereum_tx", **_place(run, index)))
+            events.append(event("ethereum_tx", **_inclusion(run, index)))
     for index, run in enumerate(runs, first_index):
         sender = to_checksum(run.tx.sender)
         events += (
@@ -216,14 +216,14 @@ def event(kind: str, **attributes: str) -> Event:
     )
 
 
-def _place(run: Run, index: int) -> dict[str, str]:
+def _inclusion(run: Run, index: int) -> dict[str, str]:
     return {"ethereumTxHash": _hex(run.tx.hash), "txIndex": str(index)}
 
 
 def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
     tx_attributes = {
         "amount": str(run.tx.value),
-        **_place(run, index),
+        **_inclusion(run, index),
         "txGasUsed": str(run.gas_used),
         "txHash": node_hash.hex(),
         # Ours: Ethermint has the sender in message alone.

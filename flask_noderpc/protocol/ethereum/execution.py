@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...domain.abci import BlockResults, ExecTxResult
-from ...domain.ethereum import Log, Place, Receipt, Transaction
+from ...domain.ethereum import Inclusion, Log, Receipt, Transaction
 from ...domain.evm import EmittedLog
 from ...errors import InvalidTransaction
 from . import cosmos, ethermint
@@ -78,13 +78,13 @@ def receipts(
     """
     executed = _executed(txs, results)
     base_fee = ethermint.base_fee(results)
-    return numbered(executed, Place(block_hash, results.height, block_time, 0), base_fee)
+    return numbered(executed, Inclusion(block_hash, results.height, block_time, 0), base_fee)
 
 
 def numbered(
-    executed: Iterable[Executed], first: Place, base_fee: int | None
+    executed: Iterable[Executed], first: Inclusion, base_fee: int | None
 ) -> tuple[Receipt, ...]:
-    """The receipts of transactions that ran one after the other, from a place on."""
+    """The receipts of transactions that ran one after the other, numbered from ``first`` on."""
     made: list[Receipt] = []
     gas = log_index = 0
     for index, each in enumerate(executed):
@@ -148,16 +148,16 @@ def _logs_by_transaction(
 
 
 def _receipt(
-    executed: Executed, place: Place, base_fee: int | None, gas: int, log_index: int
+    executed: Executed, inclusion: Inclusion, base_fee: int | None, gas: int, log_index: int
 ) -> Receipt:
     tx = executed.transaction
     logs = tuple(
-        Log(log.address, log.topics, log.data, index, tx.hash, place)
+        Log(log.address, log.topics, log.data, index, tx.hash, inclusion)
         for index, log in enumerate(executed.logs, log_index)
     )
     return Receipt(
         tx,
-        place,
+        inclusion,
         executed.succeeded,
         executed.gas_used,
         gas,

@@ -107,9 +107,9 @@ def _check_lists(tx: Transaction) -> None:
         raise InvalidTransaction("set code tx must have at least one authorization tuple")
     if tx.type == BLOB and not tx.blob_versioned_hashes:
         raise InvalidTransaction("blobless blob transaction")
-    for place, each in enumerate(tx.blob_versioned_hashes):
+    for index, each in enumerate(tx.blob_versioned_hashes):
         if each[:1] != b"\x01":
-            raise InvalidTransaction(f"blob {place} has invalid hash version")
+            raise InvalidTransaction(f"blob {index} has invalid hash version")
 
 
 def _check_initcode(to: bytes | None, data: bytes) -> None:

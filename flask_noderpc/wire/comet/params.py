@@ -294,11 +294,11 @@ def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     return dict(zip(names, values, strict=True))
 
 
-def _words(place: int, name: str, error: ValueError, value: Any) -> str:
+def _words(position: int, name: str, error: ValueError, value: Any) -> str:
     return str(error)
 
 
-def _missing(place: int, name: str, kind: ParamField) -> Any:
+def _missing(position: int, name: str, kind: ParamField) -> Any:
     # CometBFT: an omitted parameter is Go's zero value.
     if type(kind) not in READERS:
         raise ValueError(f"{name}: is required")
