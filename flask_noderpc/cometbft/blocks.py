@@ -125,7 +125,7 @@ class HeaderByHash(Params):
 
 
 # CometBFT: the answer without a block.
-NO_ANSWER = ResultBlock(NO_BLOCK, None)
+NO_RESULT = ResultBlock(NO_BLOCK, None)
 
 
 def _is_before_all(ctx: Context, height: int | None) -> bool:
@@ -149,17 +149,17 @@ def _height_of(ctx: Context, block_hash: bytes) -> int | None:
 def block(ctx: Context, params: AtHeight) -> ResultBlock:
     """A block with its id."""
     if _is_before_all(ctx, params.height):
-        return NO_ANSWER
-    return block_answer(ctx.backend, block_height(ctx.backend, params.height))
+        return NO_RESULT
+    return result_block(ctx.backend, block_height(ctx.backend, params.height))
 
 
 def block_by_hash(ctx: Context, params: ByHash) -> ResultBlock:
     """A block with its id, found by its hash."""
     height = _height_of(ctx, params.hash)
-    return NO_ANSWER if height is None else block_answer(ctx.backend, height)
+    return NO_RESULT if height is None else result_block(ctx.backend, height)
 
 
-def block_answer(backend: ChainBackend, height: int) -> ResultBlock:
+def result_block(backend: ChainBackend, height: int) -> ResultBlock:
     """The block at a height, with those whom its evidence accuses."""
     block_id, found = backend.block(height)
     return ResultBlock(

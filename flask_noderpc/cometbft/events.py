@@ -148,7 +148,7 @@ def _matching_page(
 def _weight(message: Message) -> int:
     """Return the approximate bytes of a message, of the kinds that can be large."""
     match message.value:
-        case NewBlock(results=results, answer=ResultBlock(block=Block(txs=txs))):
+        case NewBlock(results=results, result_block=ResultBlock(block=Block(txs=txs))):
             output = sum(len(result.data) + len(result.log) for result in results.tx_results)
             return 2 * sum(map(len, txs)) + output
         case TxCommitted(tx=tx, result=result):

@@ -9,10 +9,10 @@ from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
-CANONICAL_COMMIT = Cache(given="height", final=lambda answer: answer.canonical)
+CANONICAL_COMMIT = Cache(given="height", final=lambda result: result.canonical)
 # A hash that nobody knows may be that of a block to come.
-KNOWN_BLOCK = Cache(always=True, final=lambda answer: answer.block is not None)
-KNOWN_HEADER = Cache(always=True, final=lambda answer: answer.header is not None)
+KNOWN_BLOCK = Cache(always=True, final=lambda result: result.block is not None)
+KNOWN_HEADER = Cache(always=True, final=lambda result: result.header is not None)
 
 # CometBFT: rpc/core/routes.go has the same cache policy, with abci_info, blockchain and tx
 # always cacheable, whose answers can change; ours are not.

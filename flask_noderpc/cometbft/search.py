@@ -14,8 +14,8 @@ from ..events.query import Query, check_length, parse
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
 from ..wire.params import Flag, Int, Text
-from .blocks import block_answer, page_slice, per_page
-from .txs import proven, tx_answer
+from .blocks import page_slice, per_page, result_block
+from .txs import proven, result_tx
 
 T = TypeVar("T")
 
@@ -58,14 +58,14 @@ def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
     )
     by_hash = search.hash_in(query)
     if by_hash is not None:
-        answer = _one(ctx, by_hash, params.prove)
+        found = _one(ctx, by_hash, params.prove)
     else:
         criteria = search.tx_search(query)
-        answer = FoundTxs(0, ())
+        found = FoundTxs(0, ())
         if criteria is not None:
-            answer = ctx.backend.search_txs(criteria, page, _limits(ctx), params.prove)
-    page_slice(answer.total, params.page, page.limit)
-    return ResultTxSearch(answer.total, tuple(map(tx_answer, answer.txs)))
+            found = ctx.backend.search_txs(criteria, page, _limits(ctx), params.prove)
+    page_slice(found.total, params.page, page.limit)
+    return ResultTxSearch(found.total, tuple(map(result_tx, found.txs)))
 
 
 def _one(ctx: Context, tx_hash: bytes, prove: bool) -> FoundTxs:
@@ -81,13 +81,13 @@ def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
     query = _query(ctx, params.query)
     page = _page(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
     criteria = search.block_search(query)
-    answer = FoundHeights(0, ())
+    found = FoundHeights(0, ())
     if criteria is not None:
-        answer = ctx.backend.search_blocks(criteria, page, _limits(ctx))
-    page_slice(answer.total, params.page, page.limit)
-    _require_size(ctx, answer.heights)
-    blocks = _read_each(lambda height: block_answer(ctx.backend, height), answer.heights)
-    return ResultBlockSearch(answer.total, tuple(blocks))
+        found = ctx.backend.search_blocks(criteria, page, _limits(ctx))
+    page_slice(found.total, params.page, page.limit)
+    _require_size(ctx, found.heights)
+    blocks = _read_each(lambda height: result_block(ctx.backend, height), found.heights)
+    return ResultBlockSearch(found.total, tuple(blocks))
 
 
 def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:

@@ -65,7 +65,7 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
     if not params.hash:
         raise ValueNotAllowed("transaction hash cannot be empty")
     found = ctx.backend.tx(params.hash)
-    return tx_answer(proven(ctx.backend, found) if params.prove else found)
+    return result_tx(proven(ctx.backend, found) if params.prove else found)
 
 
 def proven(backend: ChainBackend, found: TxResult) -> TxResult:
@@ -74,7 +74,7 @@ def proven(backend: ChainBackend, found: TxResult) -> TxResult:
     return replace(found, proof=hashes.tx_proof(block.txs, found.index))
 
 
-def tx_answer(found: TxResult) -> ResultTx:
+def result_tx(found: TxResult) -> ResultTx:
     """The transaction as it is answered, with its hash."""
     return ResultTx(
         hashes.tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
@@ -138,8 +138,8 @@ def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
 
 def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
     """Answer ``broadcast_tx_async`` in the order of the calls that wait."""
-    answer = broadcast_tx_async(ctx, params)
-    return StartedCall(lambda: answer)
+    result = broadcast_tx_async(ctx, params)
+    return StartedCall(lambda: result)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:

@@ -14,7 +14,7 @@ from .validator import Validator
 class NewBlock:
     """A block and its execution results."""
 
-    answer: ResultBlock
+    result_block: ResultBlock
     results: BlockResults
 
 

@@ -156,11 +156,11 @@ def _work(
     while True:
         job = jobs.get()
         try:
-            answer = True, job(engine)
+            outcome = True, job(engine)
         except Exception as error:
-            answer = False, _sendable(error)
+            outcome = False, _sendable(error)
         try:
-            send(parent, answer)
+            send(parent, outcome)
         except OSError:
             os._exit(0)
         except Exception as error:

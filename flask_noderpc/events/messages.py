@@ -115,19 +115,19 @@ def _block_messages(backend: ChainBackend, height: int) -> Iterator[_Draft]:
 
 
 def _result_messages(
-    answer: ResultBlock, block: Block, results: BlockResults
+    result_block: ResultBlock, block: Block, results: BlockResults
 ) -> Iterator[_Draft]:
     height = results.height
     block_events = results.begin_block_events + results.end_block_events
     block_keys = keys_of(block_events)
-    yield "NewBlock", event_data.NewBlock(answer, results), block_keys
+    yield "NewBlock", event_data.NewBlock(result_block, results), block_keys
     yield "NewBlockHeader", event_data.NewBlockHeader(block.header, len(block.txs), results), {}
     yield (
         "NewBlockEvents",
         event_data.NewBlockEvents(height, block_events, len(block.txs)),
         block_keys,
     )
-    for piece, accused in zip(block.evidence, answer.byzantine_validators, strict=True):
+    for piece, accused in zip(block.evidence, result_block.byzantine_validators, strict=True):
         yield "NewEvidence", event_data.NewEvidence(height, piece, accused), {}
     for index, (tx, result) in enumerate(zip(block.txs, results.tx_results, strict=True)):
         yield (

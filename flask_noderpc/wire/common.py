@@ -233,7 +233,7 @@ class NetInfo(WireSchema):
     domain = network.NetInfo
     listening = Flag()
     listeners = ListOf(Text())
-    n_peers = IntString(get=lambda answer: len(answer.peers), dump_only=True)
+    n_peers = IntString(get=lambda result: len(result.peers), dump_only=True)
     peers = ListOf(Peer)
 
 
@@ -241,7 +241,7 @@ class PendingTxs(WireSchema):
     """Result of ``unconfirmed_txs``."""
 
     domain = responses.PendingTxs
-    n_txs = IntString(get=lambda answer: len(answer.txs), dump_only=True)
+    n_txs = IntString(get=lambda result: len(result.txs), dump_only=True)
     total = IntString()
     total_bytes = IntString()
     txs = ListOf(Base64())

@@ -99,7 +99,7 @@ class NetInfo(WireSchema):
     domain = network.NetInfo
     listening = Flag()
     listeners = ListOf(Text())
-    n_peers = IntString(get=lambda answer: len(answer.peers), dump_only=True)
+    n_peers = IntString(get=lambda result: len(result.peers), dump_only=True)
     peers = ListOf(Peer)
 
 
@@ -119,8 +119,8 @@ class FinalizeBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Nested(Block, get=attrgetter("answer"))
-    block_id = Nested(common.BlockID, get=attrgetter("answer.block_id"))
+    block = Nested(Block, get=attrgetter("result_block"))
+    block_id = Nested(common.BlockID, get=attrgetter("result_block.block_id"))
     result_finalize_block = Nested(FinalizeBlock, get=attrgetter("results"))
 
 

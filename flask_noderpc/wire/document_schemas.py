@@ -174,11 +174,11 @@ class LastCommit(WireSchema):
 
 
 def _accusations(
-    answer: responses.ResultBlock,
+    result: responses.ResultBlock,
 ) -> list[tuple[block.Evidence, validator.Validator]]:
     # document: Evidence has one validator; evidence that accuses several is repeated for each.
-    assert answer.block is not None
-    pairs = zip(answer.block.evidence, answer.byzantine_validators, strict=True)
+    assert result.block is not None
+    pairs = zip(result.block.evidence, result.byzantine_validators, strict=True)
     return [(piece, one) for piece, accused in pairs for one in accused]
 
 
@@ -200,7 +200,7 @@ class BlockAnswer(WireSchema):
 
     domain = responses.ResultBlock
     block_id = Nested(common.BlockID)
-    block = Nested(Block, get=lambda answer: answer)
+    block = Nested(Block, get=lambda result: result)
 
 
 class CommitSignature(WireSchema):
@@ -399,7 +399,7 @@ def _is_proven(lookup: Json) -> bool:
 
 TX_LOOKUP = Choice(
     (TxLookup, ProvenTxLookup),
-    lambda answer: TxLookup if answer.proof is None else ProvenTxLookup,
+    lambda result: TxLookup if result.proof is None else ProvenTxLookup,
     lambda value: ProvenTxLookup if _is_proven(value) else TxLookup,
 )
 """Schema of a transaction, with a proof or without."""
@@ -419,8 +419,8 @@ class ProvenTxSearch(TxSearch):
     txs = ListOf(ProvenTxLookup)
 
 
-def _tx_search(answer: responses.ResultTxSearch) -> type[WireSchema]:
-    proven = any(tx.proof is not None for tx in answer.txs)
+def _tx_search(result: responses.ResultTxSearch) -> type[WireSchema]:
+    proven = any(tx.proof is not None for tx in result.txs)
     return ProvenTxSearch if proven else TxSearch
 
 

@@ -170,9 +170,9 @@ class Envelope:
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
         """Return a reply with an error object; its id is null if it could not be parsed."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
-        said = error.text_with_hint if self.shows_hints else error.text
-        if said:
-            body["data"] = said
+        detail = error.text_with_hint if self.shows_hints else error.text
+        if detail:
+            body["data"] = detail
         shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + jsoncodec.encode(body) + b"}"
 

@@ -79,7 +79,7 @@ def bare_tx_result(found: Json) -> abci.ExecTxResult:
     return tx_result({**whole, "gas_wanted": "0", "gas_used": "0", **found})
 
 
-def tx_answer(found: Json) -> responses.ResultTx:
+def result_tx(found: Json) -> responses.ResultTx:
     """A committed transaction."""
     return responses.ResultTx(
         bytes.fromhex(found["hash"]),
@@ -91,7 +91,7 @@ def tx_answer(found: Json) -> responses.ResultTx:
     )
 
 
-def block_answer(found: Json) -> responses.ResultBlock:
+def result_block(found: Json) -> responses.ResultBlock:
     """A block with its id."""
     return responses.ResultBlock(
         rebuild.block_id(found["block_id"]), rebuild.block(found["block"])
@@ -338,8 +338,8 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "blockchain": lambda found: responses.ResultBlockchainInfo(
         int(found["last_height"]), tuple(map(block_meta, found["block_metas"]))
     ),
-    "block": block_answer,
-    "block_by_hash": block_answer,
+    "block": result_block,
+    "block_by_hash": result_block,
     "header": header,
     "header_by_hash": header,
     "block_results": block_results,
@@ -360,12 +360,12 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
     "num_unconfirmed_txs": lambda found: responses.PendingCount(
         int(found["total"]), int(found["total_bytes"])
     ),
-    "tx": tx_answer,
+    "tx": result_tx,
     "tx_search": lambda found: responses.ResultTxSearch(
-        int(found["total_count"]), tuple(map(tx_answer, found["txs"]))
+        int(found["total_count"]), tuple(map(result_tx, found["txs"]))
     ),
     "block_search": lambda found: responses.ResultBlockSearch(
-        int(found["total_count"]), tuple(map(block_answer, found["blocks"]))
+        int(found["total_count"]), tuple(map(result_block, found["blocks"]))
     ),
     "abci_info": lambda found: responses.ResultABCIInfo(app_info(found["response"])),
     "abci_query": lambda found: responses.ResultABCIQuery(query_result(found["response"])),

@@ -81,7 +81,7 @@ class EndBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block and its results."""
 
-    block = Nested(Block, get=attrgetter("answer.block"))
+    block = Nested(Block, get=attrgetter("result_block.block"))
     result_begin_block = Nested(BeginBlock, get=attrgetter("results"))
     result_end_block = Nested(EndBlock, get=attrgetter("results"))
 

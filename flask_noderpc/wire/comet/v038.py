@@ -72,8 +72,8 @@ class FinalizeBlock(WireSchema):
 class NewBlock(WireSchema):
     """A block, its id, and its results."""
 
-    block = Nested(Block, get=attrgetter("answer.block"))
-    block_id = Nested(common.BlockID, get=attrgetter("answer.block_id"))
+    block = Nested(Block, get=attrgetter("result_block.block"))
+    block_id = Nested(common.BlockID, get=attrgetter("result_block.block_id"))
     result_finalize_block = Nested(FinalizeBlock, get=attrgetter("results"))
 
 

@@ -382,7 +382,7 @@ class Status(WireSchema):
 class NetInfo(common.NetInfo):
     """Result of ``net_info``."""
 
-    listeners = ListOf(Text(), get=lambda answer: answer.listeners or LISTENERS)
+    listeners = ListOf(Text(), get=lambda result: result.listeners or LISTENERS)
 
 
 class ABCIParams(WireSchema):
