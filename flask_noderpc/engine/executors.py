@@ -214,7 +214,8 @@ class WorkerPool:
 
     def check(self, client: str, limit: int) -> None:
         """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` above the client's limit."""
-        if sum(ticket.client == client for ticket in (*self.queue, *self.working)) >= limit:
+        working = sum(ticket.client == client for ticket in self.working)
+        if self.queue.owned(client) + working >= limit:
             raise ExecutorsBusy.of_client(limit)
 
     def call_next(self) -> None:
