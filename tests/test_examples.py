@@ -62,7 +62,7 @@ def call(client: FlaskClient, path: str, method: str, params: Any = ()) -> Any:
 def test_the_example_of_a_route_answers_with_its_schema(client: FlaskClient) -> None:
     mine(client)
     header = client.get("/block?height=1").get_json()["result"]["block"]["header"]
-    wanted = {
+    expected = {
         "height": "1",
         "time": header["time"],
         "proposer": header["proposer_address"],
@@ -72,8 +72,8 @@ def test_the_example_of_a_route_answers_with_its_schema(client: FlaskClient) -> 
     by_post = call(client, "/", "proposers", {"minHeight": "1", "count": 1})
     refused = client.get("/proposers?minHeight=1&count=1000")
 
-    assert by_get["result"]["proposals"][0] == wanted
-    assert by_post["result"] == {"proposals": [wanted]}
+    assert by_get["result"]["proposals"][0] == expected
+    assert by_post["result"] == {"proposals": [expected]}
     assert "count must be from 1 to 100" in refused.get_json()["error"]["data"]
     described = client.get("/openapi.json").get_json()
     assert "ProposalSchema" in described["components"]["schemas"]

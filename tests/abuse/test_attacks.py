@@ -79,8 +79,8 @@ def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
     node: Node, body: bytes, status: int
 ) -> None:
     # What is behind a broken body is no request.
-    wanted = [200, 200] if status == 200 else [400]
-    assert answers(node, post(CHUNKED, body=body + CLOSING)) == wanted
+    expected = [200, 200] if status == 200 else [400]
+    assert answers(node, post(CHUNKED, body=body + CLOSING)) == expected
 
 
 def test_a_body_beside_an_upgrade_is_not_read_twice(node: Node) -> None:

@@ -133,7 +133,7 @@ def test_credentials_are_neither_logged_nor_echoed(
     caplog.set_level(0)
     client = app_for(Faulty(raises(RuntimeError("fault"))), log_calls=True).test_client()
     headers = {"Authorization": f"Bearer {SECRET}", "Cookie": f"session={SECRET}"}
-    said = [
+    message = [
         client.get("/block", headers=headers),
         client.get(f"/block?height={SECRET}", headers=headers),
         client.post("/", data=f'{{"id":1,"method":"nosuch","x":"{SECRET}"', headers=headers),
@@ -141,4 +141,4 @@ def test_credentials_are_neither_logged_nor_echoed(
         client.get("/nosuch", headers=headers),
     ]
     assert SECRET not in caplog.text
-    assert [SECRET in answer.text for answer in said] == [False, True, False, False, False]
+    assert [SECRET in answer.text for answer in message] == [False, True, False, False, False]

@@ -216,10 +216,12 @@ def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Pat
             for _ in range(300):
                 stack.enter_context(connect(node.url()))
             is_served(node)
-        said = node.log.read_text()
-        assert "11 connections at each address instead of 900, 11 websockets instead of" in said
-        assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS and" in said
-        assert "Traceback" not in said
+        message = node.log.read_text()
+        assert (
+            "11 connections at each address instead of 900, 11 websockets instead of" in message
+        )
+        assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS and" in message
+        assert "Traceback" not in message
 
 
 def test_a_low_limit_of_files_is_raised_as_far_as_it_goes(tmp_path: Path) -> None:

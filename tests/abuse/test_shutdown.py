@@ -37,12 +37,12 @@ def test_five_hundred_websockets_get_close_1001_at_shutdown(tmp_path: Path) -> N
         ended.start()
         for client in clients:
             client.read()
-        told = time.monotonic() - began
+        received = time.monotonic() - began
         stack.close()
         ended.join(PATIENCE)
 
         assert [client.closed for client in clients] == [1001] * CLIENTS
-        check_duration(told, SOON_S)
+        check_duration(received, SOON_S)
         assert node.end() == 0
         assert "Traceback" not in node.log.read_text()
 

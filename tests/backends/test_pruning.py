@@ -88,11 +88,11 @@ class Eventful:
         # The same again, failures, and changes of the set that succeed or fail.
         again = self._random.choice(self.txs or [fresh])
         change = power_of_newcomer(self._random.choice((0, 0, 5, 6)))
-        wanted = self._random.choice((fresh, fresh, again, b"val=no validator", change))
+        expected = self._random.choice((fresh, fresh, again, b"val=no validator", change))
         # A failure is not shown beside an earlier success, of which a store that forgot it
         # knows nothing.
         forgotten = {tx for item in self.blocks[: self.base - 1] for tx in item.block.txs}
-        return fresh if wanted.startswith(b"val=ed") and wanted in forgotten else wanted
+        return fresh if expected.startswith(b"val=ed") and expected in forgotten else expected
 
 
 def answers(client: FlaskClient, base: int, chain: Eventful) -> Iterator[tuple[str, Any]]:

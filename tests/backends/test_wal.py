@@ -42,9 +42,9 @@ def long_reader(path: Path) -> Iterator[None]:
         yield
 
 
-def write(store: SQLiteBackend, maker: ChainMaker, wanted: int) -> None:
+def write(store: SQLiteBackend, maker: ChainMaker, expected: int) -> None:
     """Blocks of so many bytes together."""
-    for number in range(wanted // 500_000):
+    for number in range(expected // 500_000):
         store.append_block(maker.block(b"%d=" % number + b"x" * 500_000))
 
 
@@ -57,9 +57,9 @@ def test_a_long_reader_is_logged_once_and_leaves_no_large_wal(
         while not caplog.messages and time.monotonic() < deadline:
             store.append_block(maker.block(b"meanwhile=1"))
         assert size(path) > 3 * LIMIT, "nobody can empty it"
-    (told,) = caplog.messages
-    assert f"{path}-wal has " in told
-    assert "something has read the store for long" in told
+    (received,) = caplog.messages
+    assert f"{path}-wal has " in received
+    assert "something has read the store for long" in received
 
     deadline = time.monotonic() + 120
     while size(path) > LIMIT and time.monotonic() < deadline:

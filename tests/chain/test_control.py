@@ -96,10 +96,10 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     chain: EmbeddedChain,
 ) -> None:
     control = chain.control
-    wanted = time_of(chain, chain.latest_height()) + 12_345
-    control.set_next_time(wanted)
-    assert time_of(chain, control.mine()) == wanted
-    assert wanted < time_of(chain, control.mine()) <= wanted + 1
+    expected = time_of(chain, chain.latest_height()) + 12_345
+    control.set_next_time(expected)
+    assert time_of(chain, control.mine()) == expected
+    assert expected < time_of(chain, control.mine()) <= expected + 1
 
 
 def test_a_revert_undoes_a_set_time(chain: EmbeddedChain) -> None:

@@ -135,10 +135,10 @@ def test_subscribers_get_an_event_for_each_evidence(three: EmbeddedChain, dialec
 
     height = three.produce()
 
-    told = [m for m in messages_at(three, height) if m.category == "NewEvidence"]
+    received = [m for m in messages_at(three, height) if m.category == "NewEvidence"]
     mount = app_for(three, dialect=dialect).test_client()
     page = mount.get("""/events?filter={"query":"tm.event='NewEvidence'"}""").get_json()
-    assert len(told) == len(page["result"]["items"]) == 4
+    assert len(received) == len(page["result"]["items"]) == 4
 
 
 def test_the_same_evidence_is_taken_once(three: EmbeddedChain, client: FlaskClient) -> None:

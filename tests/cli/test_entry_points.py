@@ -92,13 +92,13 @@ def test_version_option_prints_the_version() -> None:
 
 
 def test_the_defaults_of_start_are_those_that_it_has() -> None:
-    said = " ".join(run("noderpc", "start", "--help").stdout.split())
+    message = " ".join(run("noderpc", "start", "--help").stdout.split())
 
-    assert "[default: data/noderpc.db in the home]" in said
-    assert "[default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm]" in said
-    assert said.count("[default: true; with --dev: false]") == 1
-    assert "without transactions. [default: true; with --dev: false]" in said
-    assert "instance folder" not in said
+    assert "[default: data/noderpc.db in the home]" in message
+    assert "[default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm]" in message
+    assert message.count("[default: true; with --dev: false]") == 1
+    assert "without transactions. [default: true; with --dev: false]" in message
+    assert "instance folder" not in message
 
 
 def help_of(*words: str) -> str:
@@ -126,14 +126,14 @@ def test_every_option_has_a_sentence(group: click.Group) -> None:
 
 
 def test_help_marks_required_options() -> None:
-    said = " ".join(help_of("noderpc", "prune").split())
-    assert "--retain INTEGER Number of latest blocks to retain. [required]" in said
-    said = " ".join(help_of("flask", "--app", "example_app", "noderpc", "prune").split())
-    assert "[default: the app's NODERPC_RETAIN_BLOCKS; required without it]" in said
+    message = " ".join(help_of("noderpc", "prune").split())
+    assert "--retain INTEGER Number of latest blocks to retain. [required]" in message
+    message = " ".join(help_of("flask", "--app", "example_app", "noderpc", "prune").split())
+    assert "[default: the app's NODERPC_RETAIN_BLOCKS; required without it]" in message
 
 
 def test_help_of_start_shows_the_kind_of_each_value() -> None:
-    said = " ".join(help_of("noderpc", "start").split())
+    message = " ".join(help_of("noderpc", "start").split())
     for flag in (
         "--dev True to",
         "--metrics True to",
@@ -145,7 +145,7 @@ def test_help_of_start_shows_the_kind_of_each_value() -> None:
         "--cors-origins ORIGIN,...",
         "--application [kvstore|merkle|evm]",
     ):
-        assert f" {flag} " in said
+        assert f" {flag} " in message
 
 
 def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first() -> None:

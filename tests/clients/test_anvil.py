@@ -122,13 +122,13 @@ def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
         assert ask(url, "eth_sendRawTransaction", f"0x{raw.hex()}") == hash_of(raw)
     mine()
     ask(url, "eth_sendRawTransaction", f"0x{WAITING.hex()}")
-    told: dict[str, Any] = {}
-    while len(told) < len(kinds):
+    received: dict[str, Any] = {}
+    while len(received) < len(kinds):
         message = client.json()["params"]
-        told.setdefault(kinds[message["subscription"]], message["result"])
+        received.setdefault(kinds[message["subscription"]], message["result"])
     hashes = [hash_of(raw) for raw in TRANSACTIONS]
     return {
-        **told,
+        **received,
         "genesis": ask(url, "eth_getBlockByNumber", "0x0", False),
         "block": ask(url, "eth_getBlockByNumber", "0x1", True),
         "pending block": ask(url, "eth_getBlockByNumber", "pending", True),

@@ -95,10 +95,10 @@ def test_cosmjs_tests_pass_against_a_plain_node(
     node: str, tmp_path: Path, dialect: str
 ) -> None:
     # As long as nobody has sent anything, only a node that makes blocks has any.
-    wanted = {"idle.js": IDLE_STEPS, "run.js": STEPS}
+    expected = {"idle.js": IDLE_STEPS, "run.js": STEPS}
     quick = () if dialect == "comet-0.38" else ("--block-interval", "0.2")
     with started(tmp_path, "--dialect", dialect, *quick) as plain:
-        for script, steps in wanted.items():
+        for script, steps in expected.items():
             ended = run(node, plain.url(), CLIENTS[dialect], script)
 
             assert ended.returncode == 0, ended.stderr

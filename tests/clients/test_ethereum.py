@@ -94,8 +94,8 @@ def expected(chain: EmbeddedChain, url: str) -> Shown:
         "waited for": {"hash": tx_hash(SENT), "status": 1, "number": 4},
     }
     if url.startswith("ws"):
-        told = {"head": 5, "log": _log(0, b"four", TOPIC_A), "pending": tx_hash(EMITTING)}
-        shown["told of"] = told
+        received = {"head": 5, "log": _log(0, b"four", TOPIC_A), "pending": tx_hash(EMITTING)}
+        shown["told of"] = received
     return shown
 
 
@@ -202,15 +202,15 @@ async def _told(w3: Any) -> Shown:
         await eth.subscribe("newPendingTransactions"): "pending",
     }
     await eth.send_raw_transaction(EMITTING)
-    told: Shown = {}
+    received: Shown = {}
     async for message in w3.socket.process_subscriptions():
-        told[names[message["subscription"]]] = message["result"]
-        if len(told) == len(names):
+        received[names[message["subscription"]]] = message["result"]
+        if len(received) == len(names):
             break
     return {
-        "head": told["head"]["number"],
-        "log": _shown_log(told["log"]),
-        "pending": told["pending"].to_0x_hex(),
+        "head": received["head"]["number"],
+        "log": _shown_log(received["log"]),
+        "pending": received["pending"].to_0x_hex(),
     }
 
 

@@ -80,7 +80,7 @@ def test_hardhat_uses_and_drives_the_chain(
     }
     words = ["run", "--no-compile", "--network", network, "hardhat.js"]
     shown = steps(ethereum_js, HARDHAT.resolve(), *words, env=env)
-    wanted = {
+    expected = {
         "chain id": 9000,
         "deployed": 1,
         "sent": [1, 12],
@@ -110,7 +110,7 @@ def test_hardhat_uses_and_drives_the_chain(
         "metadata": 9000,
         "loadFixture": 0,
     }
-    assert shown == (wanted | driven if network == "node" else wanted)
+    assert shown == (expected | driven if network == "node" else expected)
 
 
 def cast(url: str, *words: str) -> str:

@@ -31,12 +31,12 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "noderpc.service"
     text = (FILES / "noderpc.service").read_text()
     unit.write_text(replaced(text, {"/opt/noderpc/bin": str(SCRIPTS)}))
-    said = subprocess.run(
+    message = subprocess.run(
         [str(ANALYZE), "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE
     )
     # What it says of other units of the machine is not about ours.
-    assert said.returncode == 0, said.stderr
-    assert unit.name not in said.stderr
+    assert message.returncode == 0, message.stderr
+    assert unit.name not in message.stderr
 
 
 def test_the_command_of_the_systemd_unit_serves_and_stops(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_files_copied_by_the_container_exist() -> None:
 
 
 def test_the_container_s_command_serves_is_healthy_and_ends(tmp_path: Path) -> None:
-    told, way = instructions(), Way(free_port(), host="localhost")
+    received, way = instructions(), Way(free_port(), host="localhost")
     # Lists, so that no shell keeps SIGTERM for itself.
-    entry, extra = json.loads(told["ENTRYPOINT"][0]), json.loads(told["CMD"][0])
-    check = json.loads(told["HEALTHCHECK"][0].partition("CMD ")[2])
+    entry, extra = json.loads(received["ENTRYPOINT"][0]), json.loads(received["CMD"][0])
+    check = json.loads(received["HEALTHCHECK"][0].partition("CMD ")[2])
     names = {
         "noderpc": str(SCRIPTS / "noderpc"),
         "/var/lib/noderpc": str(tmp_path),

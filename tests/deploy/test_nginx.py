@@ -144,8 +144,8 @@ def test_the_client_is_the_peer_of_nginx_despite_forged_headers(behind: Behind) 
         events.recv()
 
     def logged() -> bool:
-        said = behind.server.log()
-        return "genesis" in said and "num_unconfirmed_txs" in said
+        message = behind.server.log()
+        return "genesis" in message and "num_unconfirmed_txs" in message
 
     until(logged, "the lines of both calls")
     lines = [

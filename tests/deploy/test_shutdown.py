@@ -62,13 +62,13 @@ class Returning:
         try:
             websocket.send(json.dumps(call("subscribe", {"query": "tm.event='NewBlock'"})))
             while True:
-                said = json.loads(websocket.recv(PATIENCE))
-                if "error" in said:
+                message = json.loads(websocket.recv(PATIENCE))
+                if "error" in message:
                     # Without a subscription it would hear nothing more.
-                    self.errors.append(said["error"]["data"])
+                    self.errors.append(message["error"]["data"])
                     return
-                if said["result"]:
-                    block = said["result"]["data"]["value"]["block"]
+                if message["result"]:
+                    block = message["result"]["data"]["value"]["block"]
                     heights[block["header"]["height"]] += 1
                     self.blocks += 1
         except ConnectionClosed:

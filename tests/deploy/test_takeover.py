@@ -60,7 +60,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
         ]
         assert heights == [last + 1, last, last - 1, last - 2]
         assert other.end() == 0
-    said = subprocess.run(
+    message = subprocess.run(
         [
             sys.executable,
             "-c",
@@ -72,7 +72,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
         text=True,
         check=True,
     )
-    verified = re.search(r"(\d+) blocks verified", said.stdout)
+    verified = re.search(r"(\d+) blocks verified", message.stdout)
     assert verified
     assert int(verified[1]) > last
 

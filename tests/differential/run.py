@@ -62,10 +62,12 @@ def hear(side: Side, version: Version) -> dict[str, Reply]:
     return {mask(name): masked(answer, mask) for name, answer in (answers | events).items()}
 
 
-def masked(told: Reply, mask: Any) -> Reply:
+def masked(received: Reply, mask: Any) -> Reply:
     """The answer without what hangs on the clock."""
     return replace(
-        told, body=mask(told.body), replies=tuple(mask(reply) for reply in told.replies)
+        received,
+        body=mask(received.body),
+        replies=tuple(mask(reply) for reply in received.replies),
     )
 
 
@@ -78,10 +80,10 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
             assert "result" in json.loads(client.read() or ""), category
         side.call("broadcast_tx_commit", tx=base64.b64encode(b"told=of").decode())
         with ThreadPoolExecutor(len(clients)) as pool:
-            told = pool.map(lambda client: client.read() or "", clients.values())
+            received = pool.map(lambda client: client.read() or "", clients.values())
             return {
                 f"event {category}": Reply(101, replies=(reply,))
-                for category, reply in zip(clients, told, strict=True)
+                for category, reply in zip(clients, received, strict=True)
             }
     finally:
         for client in clients.values():
@@ -94,11 +96,11 @@ def all_differences(theirs: dict[str, Reply], own: dict[str, Reply]) -> list[Dif
     return [one for name in theirs for one in differences(name, theirs[name], own[name])]
 
 
-def write(version: Version, home: Path, told: dict[str, Reply]) -> None:
+def write(version: Version, home: Path, received: dict[str, Reply]) -> None:
     """Keep what a real node said, and the genesis and keys that it said it of."""
     document = {
         "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
-        "told": {name: asdict(answer) for name, answer in told.items()},
+        "told": {name: asdict(answer) for name, answer in received.items()},
     }
     _path(version).write_bytes(gzip.compress(json.dumps(document).encode(), mtime=0))
 
@@ -106,11 +108,11 @@ def write(version: Version, home: Path, told: dict[str, Reply]) -> None:
 def read(version: Version) -> tuple[dict[str, str], dict[str, Reply]]:
     """What :func:`write` kept: the files of the home, and the answers."""
     document = json.loads(gzip.decompress(_path(version).read_bytes()))
-    told = {
+    received = {
         name: Reply(**{**answer, "replies": tuple(answer["replies"])})
         for name, answer in document["told"].items()
     }
-    return document["home"], told
+    return document["home"], received
 
 
 def _path(version: Version) -> Path:

@@ -95,8 +95,8 @@ def _uris(height: int, block_hash: str) -> Iterator[Ask]:
 
 def _heights(height: int) -> Iterator[Ask]:
     for route in _AT_HEIGHT:
-        for wanted in (1, 2, 3, height, height + 1, height + 2, height + 100):
-            yield _uri(route, height=str(wanted))
+        for expected in (1, 2, 3, height, height + 1, height + 2, height + 100):
+            yield _uri(route, height=str(expected))
     for value in _HEIGHT_VALUES:
         yield _uri("block", height=value)
         yield _uri("validators", page=value)
@@ -182,8 +182,8 @@ def _posts(height: int, block_hash: str) -> Iterator[Ask]:
         for params in _NO_OBJECTS:
             yield _post(route, params)
     for route in _AT_HEIGHT:
-        for wanted in (1, height, height + 1, height + 100):
-            yield _post(route, {"height": str(wanted)})
+        for expected in (1, height, height + 1, height + 100):
+            yield _post(route, {"height": str(expected)})
     for value in _JSON_HEIGHTS:
         yield _post("block", {"height": value})
         yield _post("validators", ["2", value, "1"])

@@ -71,9 +71,9 @@ class Side:
     def call(self, method: str, **params: Any) -> Any:
         """The result of a call; raise ``AssertionError`` where there is none."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        told = ask(self.url, Ask(method, "POST", body=body))
-        reply = json.loads(told.body)
-        assert "result" in reply, (method, told)
+        received = ask(self.url, Ask(method, "POST", body=body))
+        reply = json.loads(received.body)
+        assert "result" in reply, (method, received)
         return reply["result"]
 
     def height(self) -> int:

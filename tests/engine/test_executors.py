@@ -146,9 +146,9 @@ def test_queued_jobs_fail_when_the_pool_closes(one: Executors, tmp_path: Path) -
 
 def test_a_dead_worker_fails_its_job_and_is_replaced(one: Executors) -> None:
     before = one.run(WhoAmI(), LONG_S)
-    with pytest.raises(ExecutorDied) as told:
+    with pytest.raises(ExecutorDied) as received:
         one.run(Killed(), LONG_S)
-    assert str(told.value)
+    assert str(received.value)
     assert one.run(WhoAmI(), LONG_S) not in (before, os.getpid())
 
 
@@ -166,9 +166,9 @@ def test_a_process_killed_from_outside_in_the_middle_of_a_job(
 
 def begun(folder: Path) -> int:
     """The process of a job that is held."""
-    said = folder / "begun"
-    until(lambda: said.exists() and bool(said.read_text()), "the job has begun")
-    return int(said.read_text())
+    message = folder / "begun"
+    until(lambda: message.exists() and bool(message.read_text()), "the job has begun")
+    return int(message.read_text())
 
 
 def test_an_idle_worker_that_is_killed_fails_no_job(one: Executors) -> None:
@@ -184,9 +184,9 @@ def test_no_more_wait_than_may(one: Executors, tmp_path: Path) -> None:
         begun(tmp_path)
         waiting = threads.submit(one.run, WhoAmI(), LONG_S)
         until(lambda: len(one._pool.queue) == 1, "the second waits")
-        with pytest.raises(ExecutorsBusy) as told:
+        with pytest.raises(ExecutorsBusy) as received:
             one.run(WhoAmI(), LONG_S)
-        assert "NODERPC_EVM_EXECUTORS" in str(told.value)
+        assert "NODERPC_EVM_EXECUTORS" in str(received.value)
         (tmp_path / "end").touch()
         assert held.result(LONG_S) == "done"
         assert waiting.result(LONG_S) > 0
@@ -337,7 +337,7 @@ def run_script(after: str, before: str = "") -> str:
 
 
 def test_after_a_fork_each_process_has_its_workers() -> None:
-    said = run_script(
+    message = run_script(
         """
 parents = made.run(WhoAmI(), 30)
 child = os.fork()
@@ -351,11 +351,11 @@ assert made.run(WhoAmI(), 30) == parents
 print("parent")
 """
     )
-    assert said.split() == ["child", "parent"]
+    assert message.split() == ["child", "parent"]
 
 
 def test_under_gevent_others_run_while_one_waits() -> None:
-    said = run_script(
+    message = run_script(
         """
 import pathlib, tempfile
 from flask_noderpc.errors import ExecutionTimedOut
@@ -385,7 +385,7 @@ print("done")
 """,
         before="import gevent.monkey; gevent.monkey.patch_all(); import gevent",
     )
-    assert said == "done\n"
+    assert message == "done\n"
 
 
 @pytest.mark.parametrize("job", ["WhoAmI", "Endless"])

@@ -14,10 +14,14 @@ OTHER = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 
 
 def test_every_event_is_found_under_the_older_name() -> None:
-    told = event("ethereum_tx", amount="7", recipient=ADDRESS, sender=OTHER)
+    received = event("ethereum_tx", amount="7", recipient=ADDRESS, sender=OTHER)
     other = event("transfer", sender="ethm1")
 
-    assert with_aliases([told, other]) == (told, replace(told, type="ethereum"), other)
+    assert with_aliases([received, other]) == (
+        received,
+        replace(received, type="ethereum"),
+        other,
+    )
 
 
 def test_the_sender_is_taken_from_the_message_where_only_that_has_it() -> None:
@@ -44,12 +48,12 @@ def test_the_events_of_other_transactions_are_handed_back() -> None:
 
 
 def test_addresses_are_indexed_in_small_letters() -> None:
-    told = event("ethereum_tx", recipient=ADDRESS, ethereumTxFailed="Reverted")
+    received = event("ethereum_tx", recipient=ADDRESS, ethereumTxFailed="Reverted")
     old = event("ethereum", recipient=ADDRESS)
     bank = event("transfer", recipient=ADDRESS)
     small = {"recipient": ADDRESS.lower(), "ethereumTxFailed": "Reverted"}
 
-    assert searchable([told]) == (event("ethereum_tx", **small), event("ethereum", **small))
+    assert searchable([received]) == (event("ethereum_tx", **small), event("ethereum", **small))
     assert searchable([old, bank]) == (event("ethereum", recipient=ADDRESS.lower()), bank)
 
 

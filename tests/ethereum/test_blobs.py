@@ -59,7 +59,7 @@ def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "said"),
+    ("place", "value", "message"),
     [
         (2, [], "invalid number of 0 blobs for 1"),
         (2, [BLOB[1:]], "blobs of 131072 bytes are needed"),
@@ -69,10 +69,10 @@ def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
         (4, b"no list", "rlp: expected input list for proofs"),
     ],
 )
-def test_blobs_of_another_transaction_are_refused(place: int, value: Any, said: str) -> None:
+def test_blobs_of_another_transaction_are_refused(place: int, value: Any, message: str) -> None:
     with pytest.raises(InvalidTransaction) as caught:
         without_blobs(_changed(place, value))
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 def test_a_sidecar_of_another_version_or_with_more_is_refused() -> None:

@@ -78,10 +78,10 @@ def test_both_layouts_are_those_of_ethermint() -> None:
     assert [e.type for e in split.events] == ["ethereum_tx", *kinds]
     assert len(split.events[0].attributes) == 2
     assert split.events[1:] == single.events
-    told = _attributes(single.events[0])
-    assert told["recipient"].lower() == "0x" + log_contract().hex()
-    assert told["sender"] == _attributes(single.events[2])["sender"]
-    assert "ethereumTxFailed" not in told
+    received = _attributes(single.events[0])
+    assert received["recipient"].lower() == "0x" + log_contract().hex()
+    assert received["sender"] == _attributes(single.events[2])["sender"]
+    assert "ethereumTxFailed" not in received
 
 
 def test_indices_in_events_count_over_the_block() -> None:

@@ -31,7 +31,7 @@ _ALLOWED = Authorization(chain_id=0, address=bytes(20), nonce=0, y_parity=0, r=1
 
 
 @pytest.mark.parametrize(
-    ("gas", "wanted"),
+    ("gas", "expected"),
     [
         (intrinsic_gas(b"", False), 21_000),
         (intrinsic_gas(b"\0\1\0", False), 21_000 + 4 + 16 + 4),
@@ -45,9 +45,9 @@ _ALLOWED = Authorization(chain_id=0, address=bytes(20), nonce=0, y_parity=0, r=1
         (initcode_gas(b"\0" * MAX_INITCODE), 2 * 1_536),
     ],
 )
-def test_gas_before_anything_runs(gas: int, wanted: int) -> None:
+def test_gas_before_anything_runs(gas: int, expected: int) -> None:
     # The Yellow Paper's appendix G; EIPs 2028, 2930, 3860, 7623, 7702.
-    assert gas == wanted
+    assert gas == expected
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def call(signature: str, kinds: list[str], *values: object) -> bytes:
 
 @given(some.text())
 def test_a_revert_reason_is_decoded(text: str) -> None:
-    said = text.encode("utf-8", "ignore").decode()
-    assert reason(call("08c379a0", ["string"], said)) == said
+    message = text.encode("utf-8", "ignore").decode()
+    assert reason(call("08c379a0", ["string"], message)) == message
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ DYNAMIC = decode(sample("dynamic fee"))
 
 def refused(**changes: object) -> str:
     tx: Transaction = replace(DYNAMIC, **changes)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTransaction) as told:
+    with pytest.raises(InvalidTransaction) as received:
         validity.check_form(tx, CHAIN_ID, LIMIT)
-    return str(told.value)
+    return str(received.value)
 
 
 def test_statically_invalid_transactions_are_refused() -> None:
@@ -164,9 +164,9 @@ def test_senders_with_code_or_without_funds_are_refused() -> None:
     with pytest.raises(InvalidTransaction, match=f"not an eoa: address 0x{sender().hex()}"):
         validity.check_sender(DYNAMIC, b"\x60")
     cost = 90_000 * 5 * 10**9 + 7
-    with pytest.raises(InvalidTransaction) as told:
+    with pytest.raises(InvalidTransaction) as received:
         validity.check_funds(DYNAMIC, Account(balance=cost - 1))
-    assert str(told.value) == (
+    assert str(received.value) == (
         f"insufficient funds for gas * price + value: balance {cost - 1}, tx cost {cost},"
         " overshot 1"
     )

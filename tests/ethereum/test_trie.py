@@ -87,11 +87,11 @@ def test_accounts_are_read_and_proven_as_they_were_written(
         assert accounts.code(record, root, address) == own.code
         leaf = rlp.decode(proven(root, address, proof.proof))
         assert leaf[2:] == [found.storage_root, found.code_hash]
-        for slot, told in zip(slots, proof.slots, strict=True):
+        for slot, received in zip(slots, proof.slots, strict=True):
             word = int.from_bytes(state.get(slot, b""))
-            assert told.value == word
+            assert received.value == word
             assert accounts.storage(record, found.storage_root, slot) == word
-            value = proven(found.storage_root, slot, told.proof)
+            value = proven(found.storage_root, slot, received.proof)
             assert value == (rlp.encode(word) if word else b"")
 
     nobody = accounts.prove(record, root, b"\x01" * 20, [bytes(32)])

@@ -80,12 +80,12 @@ def test_faults_lose_nothing_and_repeat_nothing(
     maker = ChainMaker(initial_height=initial_height)
     backend = Faulty(maker.genesis, state=maker.state)
     backend.faults = [StoreError("locked"), ValueError("unforeseen"), StoreError("locked")]
-    told: list[int] = []
+    received: list[int] = []
     enough = threading.Event()
 
     def publish(height: int) -> None:
-        told.append(next(messages_at(backend, height)).height)
-        if len(told) == 6:
+        received.append(next(messages_at(backend, height)).height)
+        if len(received) == 6:
             enough.set()
 
     feed = Feed(HeightSource(backend, publish), is_followed=lambda: True)
@@ -94,4 +94,4 @@ def test_faults_lose_nothing_and_repeat_nothing(
     assert enough.wait(20)
     feed.stop()
 
-    assert told == list(range(initial_height, initial_height + 6))
+    assert received == list(range(initial_height, initial_height + 6))

@@ -28,9 +28,9 @@ def test_a_block_emits_its_round_events_before_its_block_events() -> None:
 
 
 def test_a_block_has_five_steps_of_which_the_last_is_to_the_next_height() -> None:
-    told = [m.value for m in messages_at(BACKEND, 2) if m.category == "NewRoundStep"]
+    received = [m.value for m in messages_at(BACKEND, 2) if m.category == "NewRoundStep"]
 
-    assert told == [
+    assert received == [
         RoundState(height, 0, f"RoundStep{step}")
         for height, step in (
             (2, "Propose"),
@@ -43,9 +43,9 @@ def test_a_block_has_five_steps_of_which_the_last_is_to_the_next_height() -> Non
 
 
 def test_evidence_and_validator_updates_are_emitted() -> None:
-    told = {name for height in range(1, 9) for name in categories(height)}
+    received = {name for height in range(1, 9) for name in categories(height)}
 
-    assert {"NewEvidence", "ValidatorSetUpdates"} <= told
+    assert {"NewEvidence", "ValidatorSetUpdates"} <= received
 
 
 def test_positions_count_from_zero_at_each_height() -> None:

@@ -135,7 +135,7 @@ def test_receipts_count_over_the_block(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("expected", "found"),
     [
         ({}, 3),
         ({"fromBlock": "earliest"}, 3),
@@ -151,9 +151,9 @@ def test_receipts_count_over_the_block(ask: Ask) -> None:
     ],
 )
 def test_logs_are_found_by_address_and_topics(
-    ask: Ask, wanted: dict[str, Any], found: int
+    ask: Ask, expected: dict[str, Any], found: int
 ) -> None:
-    assert len(ask("eth_getLogs", wanted)) == found
+    assert len(ask("eth_getLogs", expected)) == found
 
 
 def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
@@ -240,9 +240,9 @@ class Full(EthermintDouble):
         if block.height not in self.full_at:
             return super().finalize_block(block)
         (tx,) = ethereum_transactions(block.txs[0])
-        told = event("ethereum_tx", ethereumTxHash=f"0x{tx.hash.hex()}", txIndex="0")
+        received = event("ethereum_tx", ethereumTxHash=f"0x{tx.hash.hex()}", txIndex="0")
         log = "out of gas in location: block gas meter; gasWanted: 100000"
-        unfit = ExecTxResult(code=11, log=log, events=(told,))
+        unfit = ExecTxResult(code=11, log=log, events=(received,))
         return replace(super().finalize_block(replace(block, txs=())), tx_results=(unfit,))
 
 

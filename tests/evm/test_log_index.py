@@ -113,9 +113,9 @@ def test_index_search_equals_a_full_scan(parts: Any, filters: list[dict[str, obj
     scanned = client_of(MemoryBackend(maker.genesis, blocks, state=maker.state))
     with TemporaryDirectory() as folder, stored((maker, blocks), Path(folder)) as backend:
         indexed = client_of(backend)
-        for wanted in filters:
-            one, other = (call(each, "eth_getLogs", wanted) for each in (indexed, scanned))
-            assert one == other, wanted
+        for expected in filters:
+            one, other = (call(each, "eth_getLogs", expected) for each in (indexed, scanned))
+            assert one == other, expected
         for own in (h for b in blocks for tx in b.block.txs for h in transaction_hashes(tx)):
             found = call(indexed, "eth_getTransactionReceipt", "0x" + own.hex())
             assert found == call(scanned, "eth_getTransactionReceipt", "0x" + own.hex())

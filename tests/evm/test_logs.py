@@ -134,11 +134,11 @@ def test_a_filter_is_read_and_answered_as_geth_does(
 def test_too_many_alternatives_are_refused(
     client: FlaskClient, method: str, count: int
 ) -> None:
-    for wanted in (
+    for expected in (
         {"address": ["0x" + "12" * 20] * count},
         {"topics": [None, ["0x" + "aa" * 32] * count]},
     ):
-        refused = ask(client, method, wanted)
+        refused = ask(client, method, expected)
         assert refused == {
             "code": -32602,
             "message": "invalid argument 0: exceed max addresses or topics per search position",
@@ -146,13 +146,13 @@ def test_too_many_alternatives_are_refused(
 
 
 def test_a_thousand_alternatives_are_taken(client: FlaskClient) -> None:
-    wanted = {
+    expected = {
         "fromBlock": "0x0",
         "address": ["0x" + "12" * 20] * 999 + ["0x" + log_contract(2).hex()],
         "topics": [["0x" + "cc" * 32] * 999 + ["0x" + B.hex()], None],
     }
 
-    assert len(ask(client, "eth_getLogs", wanted)) == 1
+    assert len(ask(client, "eth_getLogs", expected)) == 1
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_a_log_query_beyond_the_limit_is_refused(
 
 
 def test_a_cap_counts_the_difference(client: FlaskClient) -> None:
-    wanted = {"fromBlock": "0x0"}
+    expected = {"fromBlock": "0x0"}
 
-    assert len(ask(client_of(scanned(), evm_block_range_cap=3), "eth_getLogs", wanted)) == 5
-    assert len(ask(client_of(scanned(), evm_logs_cap=5), "eth_getLogs", wanted)) == 5
+    assert len(ask(client_of(scanned(), evm_block_range_cap=3), "eth_getLogs", expected)) == 5
+    assert len(ask(client_of(scanned(), evm_logs_cap=5), "eth_getLogs", expected)) == 5
 
 
 class Pruned(MemoryBackend):
@@ -248,10 +248,10 @@ def test_only_heights_that_have_blocks_count_for_a_range(first: str) -> None:
     client = client_of(
         MemoryBackend(maker.genesis, blocks, state=maker.state), evm_block_range_cap=3
     )
-    wanted = {"fromBlock": first, "toBlock": hex(1_000_002)}
+    expected = {"fromBlock": first, "toBlock": hex(1_000_002)}
 
-    (log,) = ask(client, "eth_getLogs", wanted)
-    request_id = ask(client, "eth_newFilter", wanted)
+    (log,) = ask(client, "eth_getLogs", expected)
+    request_id = ask(client, "eth_newFilter", expected)
 
     assert log["blockNumber"] == hex(1_000_000)
     assert ask(client, "eth_getFilterLogs", request_id) == [log]

@@ -103,13 +103,13 @@ def test_pruned_blocks_get_pruned_history_unavailable(
 
 
 def test_logs_pruned_during_a_batch_get_an_error(chain: EmbeddedChain, say: Say) -> None:
-    wanted = {**ALL_LOGS, "fromBlock": "0x4"}
+    expected = {**ALL_LOGS, "fromBlock": "0x4"}
     calls = [
         {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []},
-        {"jsonrpc": "2.0", "id": 2, "method": "eth_getLogs", "params": [wanted]},
+        {"jsonrpc": "2.0", "id": 2, "method": "eth_getLogs", "params": [expected]},
     ]
 
-    def prune(_: object, method: str, **told: object) -> None:
+    def prune(_: object, method: str, **received: object) -> None:
         if method == "eth_blockNumber":
             chain.store.prune(3)
 

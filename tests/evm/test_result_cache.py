@@ -59,10 +59,10 @@ def test_each_evm_method_answers_the_same_uncached_and_cached(chain: EmbeddedCha
         asked = clients()
         for method, params in _calls(chain):
             call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            wanted, first, again = (client.post("/evm", json=call).data for client in asked)
+            expected, first, again = (client.post("/evm", json=call).data for client in asked)
             if params[:1] != ["pending"]:
                 # Its time goes on.
-                assert (first, again) == (wanted, wanted), call
+                assert (first, again) == (expected, expected), call
         chain.mempool.submit(transfer(3 + 2 * turn))
         chain.produce()
         chain.mempool.submit(transfer(4 + 2 * turn))

@@ -110,14 +110,14 @@ def test_eth_get_proof_verifies_against_the_state_root(
     keys = ["0x0", "0x" + "00" * 31 + "03", "0x77"]
     found = node.ask("eth_getProof", address, keys, hex(height))
     leaf = read(root, word(address), found["accountProof"])
-    told = [int(found["nonce"], 16), int(found["balance"], 16)]
+    received = [int(found["nonce"], 16), int(found["balance"], 16)]
     hashes = [word(found["storageHash"]), word(found["codeHash"])]
     if leaf:
         nonce, balance, *own = rlp.decode(leaf)
-        assert [int.from_bytes(nonce), int.from_bytes(balance)] == told
+        assert [int.from_bytes(nonce), int.from_bytes(balance)] == received
         assert own == hashes
     else:
-        assert (told, hashes) == ([0, 0], [NO_STORAGE, NO_CODE])
+        assert (received, hashes) == ([0, 0], [NO_STORAGE, NO_CODE])
     assert [slot["key"] for slot in found["storageProof"]] == keys
     for slot in found["storageProof"]:
         value = int(slot["value"], 16)

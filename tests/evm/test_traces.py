@@ -130,11 +130,11 @@ def test_struct_log_trace_shows_the_revert_data(node: Node) -> None:
 def test_options_are_found_in_any_letter_case(node: Node) -> None:
     # geth's own client writes them as Go names its fields.
     own, options = NAMES["relay"], {"Tracer": "callTracer", "TracerConfig": {"WithLog": True}}
-    wanted = traced(node, "relay", "callTracer", withLog=True)
-    assert node.ask("debug_traceTransaction", own, options) == wanted
+    expected = traced(node, "relay", "callTracer", withLog=True)
+    assert node.ask("debug_traceTransaction", own, options) == expected
     # The last counts.
     twice = {"Tracer": "noopTracer", "tracer": "callTracer", "tracerconfig": {"withlog": True}}
-    assert node.ask("debug_traceTransaction", own, twice) == wanted
+    assert node.ask("debug_traceTransaction", own, twice) == expected
     steps = node.ask("debug_traceTransaction", own, {"DisableStack": True})["structLogs"]
     assert not any("stack" in step for step in steps)
     config = {"Tracer": "callTracer", "StateOverrides": {ME: {"Code": "0x00"}}}

@@ -165,13 +165,13 @@ def test_new_pending_transactions_notifies_of_transactions_mined_at_once(
     client: WebSocketClient, chain: EmbeddedChain
 ) -> None:
     hashes = subscribed(client, "newPendingTransactions")
-    wanted = []
+    expected = []
     for nonce in range(3, 23):
-        wanted.append(f"0x{decode(transfer(nonce)).hash.hex()}")
+        expected.append(f"0x{decode(transfer(nonce)).hash.hex()}")
         chain.mempool.submit(transfer(nonce))
         chain.produce()
 
-    assert [told(client, hashes) for _ in wanted] == wanted
+    assert [told(client, hashes) for _ in expected] == expected
 
 
 def test_transaction_receipts_are_sent_as_one_list_per_block(

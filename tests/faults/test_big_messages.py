@@ -61,12 +61,12 @@ def test_events_and_replies_on_one_connection_never_interleave(
         sender = threading.Thread(target=send, args=(client, count))
         sender.start()
         # Every text was read whole, or it would not be JSON.
-        told = [client.json() for _ in range(count * 4)]
+        received = [client.json() for _ in range(count * 4)]
         sender.join()
 
-    keys = [one["result"]["events"]["app.key"][0] for one in told if one["id"] == "event"]
+    keys = [one["result"]["events"]["app.key"][0] for one in received if one["id"] == "event"]
     assert keys == [f"key{number}" for number in range(count)]
-    assert [one["error"] for one in told if one.get("error")] == []
+    assert [one["error"] for one in received if one.get("error")] == []
 
 
 def send(client: WebSocketClient, count: int) -> None:

@@ -63,9 +63,9 @@ def emit(chain: EmbeddedChain, nonce: int) -> str:
 
 
 def told(client: WebSocketClient, subscription: str) -> Any:
-    said = client.json()["params"]
-    assert said["subscription"] == subscription
-    return said["result"]
+    message = client.json()["params"]
+    assert message["subscription"] == subscription
+    return message["result"]
 
 
 def block_hashes(chain: EmbeddedChain, first: int, last: int) -> list[str]:

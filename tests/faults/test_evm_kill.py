@@ -102,8 +102,8 @@ class Clients:
             self.lost_calls += 1
 
     def wait_for_more(self, count: int) -> None:
-        for wanted in range(len(self.mined) + 1, len(self.mined) + count + 1):
-            until(lambda: len(self.mined) >= wanted or bool(self.failures), "one more")  # noqa: B023
+        for expected in range(len(self.mined) + 1, len(self.mined) + count + 1):
+            until(lambda: len(self.mined) >= expected or bool(self.failures), "one more")  # noqa: B023
             assert not self.failures
 
     def stop(self) -> None:

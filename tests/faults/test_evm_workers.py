@@ -61,8 +61,8 @@ class Heads(threading.Thread):
 
     def run(self) -> None:
         while len(self.hashes) < BLOCKS:
-            told = json.loads(self._client.read() or "")
-            self.hashes.append(told["params"]["result"]["hash"])
+            received = json.loads(self._client.read() or "")
+            self.hashes.append(received["params"]["result"]["hash"])
         self._client.close()
 
 

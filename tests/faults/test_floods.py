@@ -109,9 +109,9 @@ def test_a_flood_behind_a_call_that_waits_is_answered_in_order(server: Server) -
 
         assert client.json()["id"] == "waits"
         # Not all of them: what is in the sockets' buffers takes a while.
-        wanted = min(sent // len(frame), 1000)
-        assert [client.json()["id"] for _ in range(wanted)] == [7] * wanted
+        expected = min(sent // len(frame), 1000)
+        assert [client.json()["id"] for _ in range(expected)] == [7] * expected
         client.sock.shutdown(socket.SHUT_RDWR)
 
-    assert wanted == 1000
+    assert expected == 1000
     assert grown < MEMORY_KB

@@ -98,10 +98,10 @@ def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
             quick.call("broadcast_tx_sync", {"tx": tx}, "sent")
 
         for client in (quick, slow):
-            told: list[str] = []
-            while len(told) < 8:
+            received: list[str] = []
+            while len(received) < 8:
                 message = client.json()
                 if message["id"] != "sent":
                     events = message["result"]["events"]
-                    told.append(events["app.key"][0])
-            assert told == [f"key{number}" for number in range(8)]
+                    received.append(events["app.key"][0])
+            assert received == [f"key{number}" for number in range(8)]

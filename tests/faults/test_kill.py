@@ -128,8 +128,8 @@ def test_a_node_killed_while_it_makes_its_home_and_store_starts_again(tmp_path: 
         database.parent.mkdir()
         with processes() as start:
             node = start(database, interval=0.01, lease=0.2, empty=True)
-            wanted = randomness.choice(["config", "config/genesis.json", "chain.db"])
-            until((database.parent / wanted).exists, f"{wanted} is there")
+            expected = randomness.choice(["config", "config/genesis.json", "chain.db"])
+            until((database.parent / expected).exists, f"{expected} is there")
             threading.Event().wait(randomness.random() * 0.01)
             node.kill()
             again = start(database, interval=0.01, lease=0.2, empty=True)

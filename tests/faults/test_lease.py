@@ -26,8 +26,8 @@ ROUNDS = 20 if is_long() else 3
 
 
 def grow(backend: SQLiteBackend, blocks: int) -> None:
-    wanted = backend.latest_height() + blocks
-    until(lambda: backend.latest_height() >= wanted, f"height {wanted}")
+    expected = backend.latest_height() + blocks
+    until(lambda: backend.latest_height() >= expected, f"height {expected}")
 
 
 def pause(process: Process, database: Path) -> None:

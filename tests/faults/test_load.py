@@ -63,8 +63,8 @@ class Watcher:
             tx = b"watched=%d" % len(self.delays)
             self._client.call("broadcast_tx_sync", {"tx": encoded(tx)}, "reply")
             # Its own event each time, and no other: there is no gap.
-            told = [self._client.json() for _ in range(2)]
-            (event,) = (one for one in told if one["id"] == "event")
+            received = [self._client.json() for _ in range(2)]
+            (event,) = (one for one in received if one["id"] == "event")
             assert event["result"]["events"]["app.key"][1] == str(len(self.delays))
             self.delays.append(time.monotonic() - began)
 

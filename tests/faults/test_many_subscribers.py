@@ -59,7 +59,7 @@ class Reader:
         self._rest = data[max(end, len(data) - 100) :]
 
 
-def read_all(readers: list[Reader], wanted: int) -> None:
+def read_all(readers: list[Reader], expected: int) -> None:
     """Read from all at once until each has been told as often."""
     deadline = time.monotonic() + DELAY_S
     with selectors.DefaultSelector() as selector:
@@ -69,7 +69,7 @@ def read_all(readers: list[Reader], wanted: int) -> None:
             assert time.monotonic() < deadline, sorted(len(r.told) for r in readers)
             for key, _ in selector.select(1.0):
                 key.data.read()
-                if len(key.data.told) >= wanted:
+                if len(key.data.told) >= expected:
                     selector.unregister(key.fileobj)
 
 
@@ -85,17 +85,17 @@ def test_blocks_of_any_size_reach_all_reading_subscribers(
         for client in clients:
             assert client.asked("subscribe", {"query": "tm.event='Tx'"})["result"] == {}
         _stalled, *readers = map(Reader, clients)
-        wanted = []
+        expected = []
         for txs in BLOCKS:
             for number in range(txs):
                 chain.mempool.submit(b"key%d.%d=value" % (txs, number))
             height = chain.produce()
-            wanted += [(height, index) for index in range(txs)]
+            expected += [(height, index) for index in range(txs)]
             began = time.monotonic()
-            read_all(readers, len(wanted))
+            read_all(readers, len(expected))
             took.append(time.monotonic() - began)
         memory = server.census()["memory_kb"]
 
     print([f"{txs} txs: {seconds:.2f} s" for txs, seconds in zip(BLOCKS, took, strict=True)])
     print(f"{memory} kB")
-    assert all(reader.told == wanted for reader in readers)
+    assert all(reader.told == expected for reader in readers)

@@ -59,9 +59,9 @@ def test_an_unpatched_gevent_host_gets_an_error_and_continues_to_serve(tmp_path:
 
         assert server.get("/health") == {}
         assert server.get("/status")["node_info"]
-        said = server.log().splitlines()
+        message = server.log().splitlines()
 
-    assert said == [
+    assert message == [
         "no websocket: gevent without monkey.patch_all(): patch before everything else"
     ]
 

@@ -72,7 +72,7 @@ def denied(app: Flask) -> Iterator[Ways]:
 
 
 def test_a_denied_method_does_not_exist_on_any_transport(denied: Ways) -> None:
-    told = "NODERPC_DENY_METHODS"
+    received = "NODERPC_DENY_METHODS"
     status, text = denied.get("status")
     assert status == 404
     for answer in (
@@ -87,7 +87,7 @@ def test_a_denied_method_does_not_exist_on_any_transport(denied: Ways) -> None:
         denied.websocket("eth_subscribe", "/evm/ws"),
     ):
         assert "-32601" in answer
-        assert told in answer
+        assert received in answer
         assert "result" not in answer
     assert denied.get("health")[0] == 200
     assert '"result"' in denied.post("eth_chainId", "/evm")

@@ -133,9 +133,9 @@ def test_one_client_cannot_take_all_waiter_slots(
     hogs = [server.waiting(HOG) for _ in range(3)]
     guest = server.waiting(GUEST)
 
-    told = hogs[0].result(20)["error"]["data"]
-    assert "3 calls wait already, 3 of this client, and so this one gave way" in told
-    assert "NODERPC_MAX_WAITING_CALLS raises this" in told
+    received = hogs[0].result(20)["error"]["data"]
+    assert "3 calls wait already, 3 of this client, and so this one gave way" in received
+    assert "NODERPC_MAX_WAITING_CALLS raises this" in received
     # One for each of two more would be as much as the hog has left.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
     assert again == "3 calls wait already, NODERPC_MAX_WAITING_CALLS raises this"

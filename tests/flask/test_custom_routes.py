@@ -77,8 +77,8 @@ def test_a_custom_route_takes_a_dataclass_and_returns_a_dict(
 
     answers = [client.get(path).get_json(), client.post("/", json=call).get_json()]
 
-    told = {"name": "you", "times": 3, "loud": True, "data": "AQI=", "others": ["me"]}
-    assert [answer["result"] for answer in answers] == [{"height": 5, "params": told}] * 2
+    received = {"name": "you", "times": 3, "loud": True, "data": "AQI=", "others": ["me"]}
+    assert [answer["result"] for answer in answers] == [{"height": 5, "params": received}] * 2
     assert client.get('/greet?name="a"').get_json()["result"]["params"]["times"] == 1
     # The node's own are still there.
     assert client.get("/status").status_code == 200

@@ -199,12 +199,12 @@ def test_openapi_states_if_strings_need_quotes(
     answers: list[Any] = [
         client.get(f"/tx_search?query={query}").json for query in ('"a=1"', "a=1")
     ]
-    said = client.get("/openapi.json").get_json()["info"]["description"]
+    message = client.get("/openapi.json").get_json()["info"]["description"]
 
     assert "result" in answers[0]
     needs_quotes = "result" not in answers[1]
-    assert ("Texts stand in double quotes, or" in said) == needs_quotes
-    assert ("Texts stand as they are, in double quotes, or" in said) != needs_quotes
+    assert ("Texts stand in double quotes, or" in message) == needs_quotes
+    assert ("Texts stand as they are, in double quotes, or" in message) != needs_quotes
 
 
 def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) -> None:
@@ -227,11 +227,11 @@ def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) ->
         write_origins=[f"https://{CANARY}"],
         **texts,
     )
-    told = everything(app.test_client(), "/edon")
+    received = everything(app.test_client(), "/edon")
 
-    assert "openrpc" in told
-    assert CANARY not in told
-    assert told.replace("/edon", "/node") == everything(app.test_client(), "/node")
+    assert "openrpc" in received
+    assert CANARY not in received
+    assert received.replace("/edon", "/node") == everything(app.test_client(), "/node")
 
 
 def document_of(client: FlaskClient, path: str = "/openapi.json", **options: Any) -> Any:
@@ -262,11 +262,11 @@ def test_unsafe_routes_are_described_only_when_enabled(backend: chain.PeeredBack
 )
 def test_denied_methods_are_not_described(backend: chain.PeeredBackend, guards: Any) -> None:
     client = app_for(backend, rpc_unsafe=True, **guards).test_client()
-    told = told_of(client)
+    received = told_of(client)
 
-    assert "health" in told
-    assert not {"status", "dial_seeds", "dial_peers"} & told
-    for name in told - {"rpc.discover"}:
+    assert "health" in received
+    assert not {"status", "dial_seeds", "dial_peers"} & received
+    for name in received - {"rpc.discover"}:
         assert "-32601" not in client.get(f"/{name}").text
 
 
@@ -274,13 +274,13 @@ def test_denied_evm_methods_are_not_described(
     backend: chain.PeeredBackend,
 ) -> None:
     app = app_for(backend, json_rpc_enable=True, deny_methods=["eth_get*"])
-    told = {
+    received = {
         method["name"]
         for method in asked(app.test_client(), "rpc.discover")["result"]["methods"]
     }
 
-    assert "eth_chainId" in told
-    assert not any(name.startswith("eth_get") for name in told)
+    assert "eth_chainId" in received
+    assert not any(name.startswith("eth_get") for name in received)
 
 
 def test_a_method_without_a_path_is_described_as_a_method(
@@ -327,5 +327,5 @@ def test_errors_are_described_as_they_are(backend: chain.PeeredBackend) -> None:
         assert answer.status_code == status
         described = responses[str(status)]["$ref"].rpartition("/")[2]
         content = document["components"]["responses"][described]["content"][answer.mimetype]
-        told = answer.json if answer.is_json else answer.text
-        validator(content["schema"], document).validate(told)
+        received = answer.json if answer.is_json else answer.text
+        validator(content["schema"], document).validate(received)

@@ -116,7 +116,7 @@ def newer(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda path: path.write_bytes(b"no database" * 1000), "no SQLite database"),
         (lambda path: path.unlink(), "gone|can't be opened|no chain"),
@@ -124,7 +124,7 @@ def newer(path: Path) -> None:
     ],
 )
 def test_readyz_reports_an_unreadable_store_without_its_path(
-    tmp_path: Path, damage: Callable[[Path], None], said: str
+    tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     path = tmp_path / "chain.db"
     sample = make_chain(3)
@@ -144,7 +144,7 @@ def test_readyz_reports_an_unreadable_store_without_its_path(
     assert answer.status_code == 503
     assert answer.text.count("\n") == 1
     assert str(tmp_path) not in answer.text
-    assert any(word in answer.text for word in said.split("|")), answer.text
+    assert any(word in answer.text for word in message.split("|")), answer.text
 
 
 def test_readyz_asks_a_custom_backend(tmp_path: Path) -> None:

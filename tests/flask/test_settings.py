@@ -134,9 +134,9 @@ def test_an_error_shows_little_of_a_long_value(name: str, given: object) -> None
     with pytest.raises(ConfigurationError) as caught:
         read(**{name: given})
 
-    said = str(caught.value)
-    assert "xxx...xxx" in said
-    assert len(said) < 1_000
+    message = str(caught.value)
+    assert "xxx...xxx" in message
+    assert len(message) < 1_000
 
 
 def test_the_names_that_settings_take_are_those_that_there_are() -> None:

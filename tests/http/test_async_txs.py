@@ -81,11 +81,11 @@ def test_async_transactions_refused_by_the_store_are_counted_and_logged(
     """Two processes of one store think that there is room for one more."""
     path = tmp_path / "chain.db"
     refused: list[Exception] = []
-    told = threading.Event()
+    received = threading.Event()
 
     def count(sender: object, *, error: Exception) -> None:
         refused.append(error)
-        told.set()
+        received.set()
 
     with closing(made(path, max_txs=1)) as one, closing(made(path, max_txs=1)) as other:
         clients = [app_for(chain, metrics=True).test_client() for chain in (one, other)]
@@ -93,13 +93,13 @@ def test_async_transactions_refused_by_the_store_are_counted_and_logged(
             with locked(path):
                 for number, client in enumerate(clients):
                     assert send(client, b"k%d=1" % number)["result"]["code"] == "0"
-            assert told.wait(PATIENCE)
+            assert received.wait(PATIENCE)
             assert [total(client) for client in clients] == ["1", "1"]
         assert len(refused) == 1
         assert "mempool is full" in str(refused[0])
-        said = [r.getMessage() for r in caplog.records if r.name == "flask_noderpc.mempool"]
-        assert len(said) == 1
-        assert "broadcast_tx_async" in said[0]
+        message = [r.getMessage() for r in caplog.records if r.name == "flask_noderpc.mempool"]
+        assert len(message) == 1
+        assert "broadcast_tx_async" in message[0]
         assert "\nnoderpc_async_txs_refused_total 1.0\n" in clients[0].get("/metrics").text
 
 

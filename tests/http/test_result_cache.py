@@ -93,8 +93,8 @@ def test_each_route_answers_the_same_uncached_and_cached(
     without = app_for(backend, dialect=dialect, cache_bytes=0).test_client()
     keeping = app_for(backend, dialect=dialect).test_client()
     for path in PATHS:
-        wanted = told(without, path)
-        assert [told(keeping, path) for _ in range(2)] == [wanted, wanted], path
+        expected = told(without, path)
+        assert [told(keeping, path) for _ in range(2)] == [expected, expected], path
 
 
 @pytest.fixture
@@ -127,13 +127,13 @@ def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
         chain.mempool.submit(b"name=%d" % number)
         height = chain.produce()
         for _ in range(2):
-            said = client.get(path)
-            response = said.get_json()["result"]["response"]
+            message = client.get(path)
+            response = message.get_json()["result"]["response"]
             assert b64decode(response["value"]) == b"%d" % number
             assert response["height"] == str(height)
             told = answer(client, "/abci_info")["result"]["response"]
             assert told["last_block_height"] == str(height)
-        headers = {"If-None-Match": said.headers["ETag"]}
+        headers = {"If-None-Match": message.headers["ETag"]}
         assert client.get(path, headers=headers).status_code == 304
     other.close()
 
@@ -175,10 +175,10 @@ def test_nondeterministic_applications_are_not_cached(
     made.produce()
     client = app_for(made, dialect="comet-0.38").test_client()
     for number in (1, 2, 3):
-        said = client.get("/abci_query")
-        response = said.get_json()["result"]["response"]
+        message = client.get("/abci_query")
+        response = message.get_json()["result"]["response"]
         assert b64decode(response["value"]) == b"%d" % number
-        assert "ETag" not in said.headers
+        assert "ETag" not in message.headers
     made.close()
 
 
@@ -189,8 +189,8 @@ def test_cached_keys_count_toward_the_limit(chain: EmbeddedChain) -> None:
     try:
         for number in range(30):
             call = {"method": "abci_query", "params": {"path": f"{number:06}" + "x" * 500_000}}
-            said = client.post("/", json={"jsonrpc": "2.0", "id": 1, **call}).get_json()
-            assert "result" in said
+            message = client.post("/", json={"jsonrpc": "2.0", "id": 1, **call}).get_json()
+            assert "result" in message
         gc.collect()
         now, _ = tracemalloc.get_traced_memory()
     finally:
@@ -308,8 +308,8 @@ def test_pruned_blocks_are_not_served_from_the_cache(chain: EmbeddedChain) -> No
     chain.control.mine(5)
     assert "result" in answer(client, "/block?height=2")
     chain.store.prune(2)
-    said = answer(client, "/block?height=2")["error"]["data"]
-    assert "lowest height is 4" in said
+    message = answer(client, "/block?height=2")["error"]["data"]
+    assert "lowest height is 4" in message
 
 
 def test_an_answer_that_a_client_has_is_not_sent_again(backend: sample.PeeredBackend) -> None:

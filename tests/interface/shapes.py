@@ -51,12 +51,12 @@ def _shape(value: object, name: str, where: str) -> Iterator[str]:
     yield from _fields(value, fields, EXTRAS.get(name, {}), where)
 
 
-def _array(value: object, wanted: Kind, where: str) -> Iterator[str]:
+def _array(value: object, expected: Kind, where: str) -> Iterator[str]:
     if not isinstance(value, list):
         yield f"{where}: {value!r} is no array"
         return
     for index, item in enumerate(value):
-        yield from _complaints(item, wanted, f"{where}[{index}]")
+        yield from _complaints(item, expected, f"{where}[{index}]")
 
 
 def _fields(
@@ -65,12 +65,12 @@ def _fields(
     if not isinstance(value, dict):
         yield f"{where}: {value!r} is no object"
         return
-    wanted = _first_names(fields)
-    for name in wanted:
+    expected = _first_names(fields)
+    for name in expected:
         if name not in value:
             yield f"{where}.{name}: missing"
     for name, item in value.items():
-        kind = wanted.get(name, extras.get(name))
+        kind = expected.get(name, extras.get(name))
         if kind is None:
             yield f"{where}.{name}: unexpected"
         else:
@@ -91,8 +91,8 @@ def _first_names(fields: Mapping[str, Kind]) -> dict[str, Kind]:
 
 
 def _text(pattern: str) -> Callable[[object], bool]:
-    wanted = re.compile(pattern)
-    return lambda value: isinstance(value, str) and wanted.fullmatch(value) is not None
+    expected = re.compile(pattern)
+    return lambda value: isinstance(value, str) and expected.fullmatch(value) is not None
 
 
 def _is_number(value: object) -> bool:

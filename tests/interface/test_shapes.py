@@ -213,12 +213,12 @@ def sample(kind: Kind) -> Any:
     if set(kind) == {"nullable"}:
         return sample(kind["nullable"])
     value: dict[str, Any] = {}
-    for path, wanted in kind.items():
+    for path, expected in kind.items():
         *parents, last = path.split(".")
         inner = value
         for parent in parents:
             inner = inner.setdefault(parent, {})
-        inner[last] = sample(wanted)
+        inner[last] = sample(expected)
     return value
 
 

@@ -34,15 +34,15 @@ def test_an_event_buffer_holds_the_newest_batch_and_older_events_within_its_limi
     batches: list[list[bytes]], max_events: int, max_bytes: int
 ) -> None:
     ring = EventBuffer(ALL, max_events, max_bytes)
-    told: list[bytes] = []
+    received: list[bytes] = []
     for batch in batches:
         ring.extend(batch)
-        told += batch
+        received += batch
 
         kept = ring.since(ring.first)
         assert kept is not None
-        assert kept == told[len(told) - len(kept) :]
-        assert ring.end == len(told)
+        assert kept == received[len(received) - len(kept) :]
+        assert ring.end == len(received)
         assert len(kept) >= len(batch)
         older = kept[: len(kept) - len(batch)]
         assert not older or (len(older) <= max_events and sum(map(len, kept)) <= max_bytes)
@@ -79,17 +79,17 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.lists(st.sampled_from(QUERIES), max_size=12))
 def test_every_subscriber_gets_each_match_once_and_in_order(
-    told: list[dict[str, str]], asked: list[str]
+    received: list[dict[str, str]], asked: list[str]
 ) -> None:
-    messages = [message(position, **keys) for position, keys in enumerate(told)]
+    messages = [message(position, **keys) for position, keys in enumerate(received)]
     hub = QueryHub(encode, 100)
     joined = [hub.join(parse(text), lambda: None) for text in asked]
 
     hub.publish(messages)
 
     for text, (ring, cursor) in zip(asked, joined, strict=True):
-        wanted = [encode(m) for m in messages if parse(text).matches(m.keys)]
-        assert ring.since(cursor) == wanted
+        expected = [encode(m) for m in messages if parse(text).matches(m.keys)]
+        assert ring.since(cursor) == expected
 
 
 def test_a_subscriber_is_woken_once_per_block_with_matches() -> None:

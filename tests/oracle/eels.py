@@ -80,17 +80,17 @@ class EelsWorld(World):
         return int(states.get_storage(self.state, Address(address), Bytes32(slot.to_bytes(32))))
 
     def patch(self, overrides: Overrides) -> None:
-        for address, wanted in overrides.items():
+        for address, expected in overrides.items():
             own, at = states.get_account(self.state, Address(address)), Address(address)
             made = EelsAccount(
-                own.nonce if wanted.nonce is None else Uint(wanted.nonce),
-                own.balance if wanted.balance is None else U256(wanted.balance),
-                own.code if wanted.code is None else wanted.code,
+                own.nonce if expected.nonce is None else Uint(expected.nonce),
+                own.balance if expected.balance is None else U256(expected.balance),
+                own.code if expected.code is None else expected.code,
             )
             states.set_account(self.state, at, made)
-            if wanted.state is not None:
+            if expected.state is not None:
                 states.destroy_storage(self.state, at)
-            for slot, word in (wanted.state or wanted.state_diff or {}).items():
+            for slot, word in (expected.state or expected.state_diff or {}).items():
                 number = U256(int.from_bytes(word))
                 states.set_storage(self.state, at, Bytes32(slot), number)
 

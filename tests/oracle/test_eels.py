@@ -77,9 +77,9 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
         records |= change.written
         txs = scenario.block(ours.world(change.root), TXS)
         job = ExecuteBlock(change.root, scenario.environment(number), txs)
-        mine, wanted = timed(ours, "ours", job), timed(eels, "eels", job)
-        assert told(mine) == told(wanted), f"block {number}"
-        assert mine.change.root == wanted.change.root, f"block {number}"
+        mine, expected = timed(ours, "ours", job), timed(eels, "eels", job)
+        assert told(mine) == told(expected), f"block {number}"
+        assert mine.change.root == expected.change.root, f"block {number}"
         change = mine.change
         for found in mine.outcomes:
             name = kind(found[1]) if isinstance(found, tuple) else "refused"
@@ -114,11 +114,11 @@ def test_the_same_transactions_may_run(seed: int) -> None:
         raw = scenario.odd(world)
         job = ExecuteBlock(change.root, scenario.environment(1), (raw,))
         (mine,) = job(ours).outcomes
-        wanted = refusal(eels, job, raw)
+        expected = refusal(eels, job, raw)
         reason = mine.reason if isinstance(mine, Refused) else ""
-        assert bool(reason) == bool(wanted), (
-            f"{number}: {reason!r}, {wanted!r}: 0x{raw.hex()[:300]}"
+        assert bool(reason) == bool(expected), (
+            f"{number}: {reason!r}, {expected!r}: 0x{raw.hex()[:300]}"
         )
-        seen.add(wanted)
+        seen.add(expected)
 
     assert len(seen) > 6, seen

@@ -127,9 +127,9 @@ def test_both_adapters_answer_byte_for_byte(chain: EmbeddedChain, dialect: str) 
         serving(app, ResponseCache(BYTES)) as direct,
     ):
         for request in (*ROUTES, *BODIES, *EVM_BODIES):
-            wanted = ask(flask.port, request)
+            expected = ask(flask.port, request)
             for _ in range(2):
-                assert ask(direct.port, request) == wanted, request
+                assert ask(direct.port, request) == expected, request
 
 
 def test_calls_do_not_enter_flask_and_all_else_does(

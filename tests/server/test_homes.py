@@ -63,12 +63,12 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
 
     # An address that nobody could listen at would be told of first.
     nowhere = ("--rpc.laddr", "tcp://192.0.2.1:1")
-    said = refusal("--home", str(tmp_path), *nowhere, *asked)
+    message = refusal("--home", str(tmp_path), *nowhere, *asked)
 
-    assert said.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'} holds chain ")
-    assert words in said
-    assert "--home" in said
-    assert "\n" not in said
+    assert message.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'} holds chain ")
+    assert words in message
+    assert "--home" in message
+    assert "\n" not in message
 
 
 def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Pat
         at.execute("UPDATE app_state SET value = X'392E39' WHERE key = CAST('version' AS BLOB)")
         assert at.execute("SELECT changes()").fetchone() == (1,)
 
-    (said,) = refusal("--home", str(tmp_path)).splitlines()
+    (message,) = refusal("--home", str(tmp_path)).splitlines()
 
-    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in said
+    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in message
 
 
 def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
     app = str(tmp_path / "hosts.py")
     command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
 
-    said = refusal(command=command)
+    message = refusal(command=command)
 
-    assert "application 'kvstore', and NODERPC_APPLICATION is 'merkle'" in said
+    assert "application 'kvstore', and NODERPC_APPLICATION is 'merkle'" in message
 
 
 def made_by_hand(database: Path) -> None:

@@ -234,9 +234,11 @@ def all_are_told(node: Node, subscribers: list[Faithful], sender: Sender) -> Non
     assert sender.sent > 0
     # What was sent last may still wait for its block.
     until(lambda: len(committed(node)) > sender.sent, "the last block")
-    first, *wanted = committed(node)
+    first, *expected = committed(node)
     assert first == FIRST
-    until(lambda: all(len(each.told) >= len(wanted) for each in subscribers), "the last events")
+    until(
+        lambda: all(len(each.told) >= len(expected) for each in subscribers), "the last events"
+    )
     for subscriber in subscribers:
         subscriber.end()
-        assert subscriber.told == wanted
+        assert subscriber.told == expected

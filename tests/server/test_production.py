@@ -41,8 +41,8 @@ def test_subscribers_get_consecutive_blocks(tmp_path: Path) -> None:
         node.until_up()
         client = WebSocketClient(node.url(), timeout=PATIENCE)
         assert client.asked("subscribe", ["tm.event='NewBlock'"])["result"] == {}
-        told = [client.json()["result"]["data"]["value"] for _ in range(3)]
-        heights = [int(value["block"]["header"]["height"]) for value in told]
+        received = [client.json()["result"]["data"]["value"] for _ in range(3)]
+        heights = [int(value["block"]["header"]["height"]) for value in received]
         client.close()
     assert heights == [heights[0] + step for step in range(3)]
 

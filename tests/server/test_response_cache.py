@@ -150,21 +150,21 @@ def test_every_route_answers_byte_for_byte_as_without_caches(
     }
     headers = "Origin: https://page.example\r\n"
     with serving(app_for(backend, cache_bytes=0, **guards), None) as plain:
-        wanted = [without_clocks(one) for one in plain.ask(*PATHS, headers=headers)]
+        expected = [without_clocks(one) for one in plain.ask(*PATHS, headers=headers)]
     with serving(app_for(backend, **guards), ResponseCache(ROOM)) as served:
         first, again = (served.ask(*PATHS, headers=headers) for _ in range(2))
     assert first[0].count(b"Access-Control-Allow-Origin") == 1
-    for path, one, two, three in zip(PATHS, wanted, first, again, strict=True):
+    for path, one, two, three in zip(PATHS, expected, first, again, strict=True):
         assert without_clocks(two.replace(_etag(two), b"")) == one, path
         assert without_clocks(three) == without_clocks(two), path
-    kept = [path for path, told in zip(PATHS, first, strict=True) if _etag(told)]
+    kept = [path for path, received in zip(PATHS, first, strict=True) if _etag(received)]
     assert len(kept) > len(PATHS) / 2
     assert len(served.computed) == 2 * len(PATHS) - len(kept) - PATHS.count("/health")
 
 
-def _etag(told: bytes) -> bytes:
+def _etag(received: bytes) -> bytes:
     """The line that only tells of what is kept."""
-    found = re.search(rb"\r\nETag: [^\r]*", told)
+    found = re.search(rb"\r\nETag: [^\r]*", received)
     return found[0] if found else b""
 
 
@@ -182,8 +182,8 @@ def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -
         for number in range(1, 20):
             chain.mempool.submit(b"k%d=v" % number)
             height = chain.produce()
-            for told in served.ask("/status", "/status"):
-                assert b'"latest_block_height":"%d"' % height in told
+            for received in served.ask("/status", "/status"):
+                assert b'"latest_block_height":"%d"' % height in received
         assert served.computed.count("/status") == 19
     other.close()
 
@@ -201,10 +201,12 @@ def test_at_each_new_head_every_route_answers_as_without_caches(
         for number in range(4):
             chain.mempool.submit(b"k%d=v" % number)
             chain.produce()
-            wanted = [without_clocks(told) for told in plain.ask(*PATHS)]
+            expected = [without_clocks(received) for received in plain.ask(*PATHS)]
             for _ in range(2):
-                for path, one, told in zip(PATHS, wanted, served.ask(*PATHS), strict=True):
-                    assert without_clocks(told.replace(_etag(told), b"")) == one, path
+                for path, one, received in zip(
+                    PATHS, expected, served.ask(*PATHS), strict=True
+                ):
+                    assert without_clocks(received.replace(_etag(received), b"")) == one, path
 
 
 def test_a_cached_block_is_served_until_it_is_reverted(tmp_path: Path) -> None:
@@ -261,14 +263,14 @@ def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_cached_calls_send_rpc_called(chain: EmbeddedChain) -> None:
-    told: list[tuple[str, int, str]] = []
+    received: list[tuple[str, int, str]] = []
 
     def hear(_sender: object, method: str, outcome: int, transport: str, **_: object) -> None:
-        told.append((method, outcome, transport))
+        received.append((method, outcome, transport))
 
     with serving(app_for(chain), ResponseCache(ROOM)) as served, rpc_called.connected_to(hear):
         served.ask("/health", "/health", "/genesis", "/genesis")
-    assert told == [("health", 0, "get")] * 2 + [("genesis", 0, "get")] * 2
+    assert received == [("health", 0, "get")] * 2 + [("genesis", 0, "get")] * 2
 
 
 def post(body: str, headers: str = "", path: str = "/") -> bytes:
@@ -301,9 +303,9 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
             found = [without_clocks(exchange(sock, call)) for call in calls]
             return found, len(served.computed)
 
-    wanted, _ = answers(None, 0)
+    expected, _ = answers(None, 0)
     found, computed = answers(ResponseCache(ROOM), ROOM)
-    assert found == wanted
+    assert found == expected
     # The first of each length, and four with ids that are left to Flask.
     assert computed == 3 * (4 + 4)
 
@@ -363,8 +365,8 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
         for turn in range(3):
             height = made.control.mine() and made.latest_height()
             for request_id in (1, 2):
-                told = ask(request_id, "eth_blockNumber")
-                assert told.endswith(
+                received = ask(request_id, "eth_blockNumber")
+                assert received.endswith(
                     b'{"jsonrpc":"2.0","id":%d,"result":"%#x"}' % (request_id, height)
                 )
             assert served.computed.count("/evm") == turn + 1

@@ -53,12 +53,12 @@ def test_without_other_flags_they_are_those_of_the_interface(tmp_path: Path) -> 
         pytest.skip("this system lets nobody make a network of its own")
     start = [*COMMAND, "--home", str(tmp_path), "--json-rpc.enable"]
     with started(tmp_path, command=[*alone, f'{up}; exec "$@"', "sh", *start]) as node:
-        said = {
+        message = {
             title: node.url(title) for title in ("node RPC", "EVM JSON-RPC", "EVM websocket")
         }
         listening = _listening(node.pid)
         banner = node.log.read_text()
-    assert said == {
+    assert message == {
         "node RPC": "http://127.0.0.1:26657",
         "EVM JSON-RPC": "http://0.0.0.0:8545",
         "EVM websocket": "ws://0.0.0.0:8546",
@@ -110,9 +110,9 @@ def test_cache_entries_are_per_listener(node: Node) -> None:
 
 
 def test_start_prints_example_urls(node: Node) -> None:
-    said = node.log.read_text()
-    assert "/status" in said
-    assert "--dialect comet-0.38" in said
+    message = node.log.read_text()
+    assert "/status" in message
+    assert "--dialect comet-0.38" in message
 
 
 def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
 def test_invalid_flags_are_one_line_errors(
     tmp_path: Path, flags: list[str], words: str
 ) -> None:
-    said = refusal("--home", str(tmp_path), *flags)
-    assert words in said
-    assert said.startswith("Error: ")
-    assert "\n" not in said
+    message = refusal("--home", str(tmp_path), *flags)
+    assert words in message
+    assert message.startswith("Error: ")
+    assert "\n" not in message
 
 
 def test_variables_that_are_no_settings_are_warned_of(
@@ -154,14 +154,14 @@ def test_variables_that_are_no_settings_are_warned_of(
     monkeypatch.setenv("NODERPC_CHAIN_ID", "known")
     with started(tmp_path) as node:
         node.until_up()
-        said = node.log.read_text()
+        message = node.log.read_text()
     for words in (
         "NODERPC_MONIKR of the environment is not read: NODERPC_MONIKR is no setting;"
         " did you mean NODERPC_MONIKER?",
         "FLASK_NODERPC_SERVICE_HOST of the environment is not read",
     ):
-        assert said.count(words) == 1
-    assert "NODERPC_CHAIN_ID" not in said
+        assert message.count(words) == 1
+    assert "NODERPC_CHAIN_ID" not in message
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
@@ -205,8 +205,8 @@ def test_errors_in_a_settings_file_name_the_file(tmp_path: Path, text: str, word
     path = tmp_path / "config" / "noderpc.toml"
     path.parent.mkdir()
     path.write_text(text)
-    said = refusal("--home", str(tmp_path), command=COMMAND)
-    assert said.startswith(f"Error: {path}: {words}")
+    message = refusal("--home", str(tmp_path), command=COMMAND)
+    assert message.startswith(f"Error: {path}: {words}")
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_bad_value_is_named_by_its_flag_before_its_place_in_the_file(
     path = tmp_path / "config" / "noderpc.toml"
     path.parent.mkdir()
     path.write_text("block_interval = 2\nworkers = 2\n")
-    said = refusal("--home", str(tmp_path), *flags)
-    assert said.startswith(f"Error: {words}")
+    message = refusal("--home", str(tmp_path), *flags)
+    assert message.startswith(f"Error: {words}")
     assert not (tmp_path / "config" / "genesis.json").exists()
 
 
@@ -234,8 +234,10 @@ def test_a_bad_value_of_the_environment_is_named_by_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NODERPC_BLOCK_INTERVAL", "-1")
-    said = refusal("--home", str(tmp_path))
-    assert said.startswith("Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0")
+    message = refusal("--home", str(tmp_path))
+    assert message.startswith(
+        "Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0"
+    )
 
 
 def test_a_setting_that_contradicts_the_chain_is_reported_once(tmp_path: Path) -> None:
@@ -243,8 +245,8 @@ def test_a_setting_that_contradicts_the_chain_is_reported_once(tmp_path: Path) -
     with started(tmp_path, "--chain-id", "one") as node:
         node.until_up()
     for flags in ((), ("--workers", "2")):
-        (said,) = refusal(*own, "other", *flags).splitlines()
-        assert "holds chain 'one', and NODERPC_CHAIN_ID is 'other'" in said
+        (message,) = refusal(*own, "other", *flags).splitlines()
+        assert "holds chain 'one', and NODERPC_CHAIN_ID is 'other'" in message
 
 
 def test_a_copy_is_served_by_its_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,8 +269,8 @@ def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        said = refusal("--home", str(tmp_path), "--rpc.laddr", address)
-    assert f"{address}: Address already in use; --rpc.laddr sets another address" in said
+        message = refusal("--home", str(tmp_path), "--rpc.laddr", address)
+    assert f"{address}: Address already in use; --rpc.laddr sets another address" in message
 
 
 def test_a_home_without_write_permission_is_reported() -> None:
@@ -373,10 +375,10 @@ def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> 
             stack.enter_context(closing(WebSocketClient(node.url(), timeout=PATIENCE)))
             for _ in range(20)
         ]
-        told: list[int] = []
+        received: list[int] = []
 
         def wait() -> None:
-            told.append(get(node.url(), '/broadcast_tx_commit?tx="a=1"').status)
+            received.append(get(node.url(), '/broadcast_tx_commit?tx="a=1"').status)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
@@ -385,7 +387,7 @@ def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> 
         assert node.end() == 0
         waiting.join(PATIENCE)
 
-        assert told
+        assert received
         for client in websockets:
             client.read()
         assert [client.closed for client in websockets] == [1001] * 20

@@ -54,18 +54,20 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
             assert again.end() == os.EX_CONFIG
         finally:
             again.kill()
-    (said,) = without_warnings(again.log.read_text()).splitlines()
-    assert said.startswith("Error: ")
-    assert "another program holds the write lock" in said
+    (message,) = without_warnings(again.log.read_text()).splitlines()
+    assert message.startswith("Error: ")
+    assert "another program holds the write lock" in message
 
 
 def test_a_file_that_is_no_store_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "noderpc.db").write_bytes(b"no database" * 500)
 
-    (said,) = refusal("--home", str(tmp_path)).splitlines()
+    (message,) = refusal("--home", str(tmp_path)).splitlines()
 
-    assert said.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'}: the file is no SQLite")
+    assert message.startswith(
+        f"Error: {tmp_path / 'data' / 'noderpc.db'}: the file is no SQLite"
+    )
 
 
 def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> None:
@@ -84,9 +86,9 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
     )
     app = str(tmp_path / "hosts.py")
 
-    said = refusal(command=[sys.executable, "-m", "flask", "--app", app, "noderpc", "start"])
+    message = refusal(command=[sys.executable, "-m", "flask", "--app", app, "noderpc", "start"])
 
-    assert "a process of the node ended with 3 before it was ready" in said
+    assert "a process of the node ended with 3 before it was ready" in message
     assert (tmp_path / "loads").read_text() == "xx"
 
 

@@ -105,8 +105,8 @@ def test_subscribers_over_tls_get_events_and_close_1001(
         # Larger than one record of TLS, in both directions.
         for _ in range(20):
             client.call("health", {}, request_id="x" * 100_000)
-        told = [client.json() for _ in range(40)]
-        assert sum("data" in message["result"] for message in told) == 19
+        received = [client.json() for _ in range(40)]
+        assert sum("data" in message["result"] for message in received) == 19
         assert node.end() == 0
         while client.read() is not None:
             pass

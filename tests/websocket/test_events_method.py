@@ -44,10 +44,12 @@ def test_the_events_method_returns_what_subscribers_got(node: Node, connect: Con
     client.asked("subscribe", {"query": "tm.event EXISTS"})
     produce(node, 3)
     items = pages(node, max_results=7)[::-1]
-    told = [client.json()["result"] for _ in items]
+    received = [client.json()["result"] for _ in items]
 
-    assert [item["data"] for item in items] == [one["data"] for one in told]
-    assert [[item["event"]] for item in items] == [one["events"]["tm.event"] for one in told]
+    assert [item["data"] for item in items] == [one["data"] for one in received]
+    assert [[item["event"]] for item in items] == [
+        one["events"]["tm.event"] for one in received
+    ]
     cursors = [item["cursor"] for item in items]
     assert cursors == sorted(set(cursors))
     ends = events(node)
@@ -163,10 +165,10 @@ def test_a_page_that_gets_large_ends_early(start: Callable[..., Node], category:
     for number in range(4):
         node.chain.mempool.submit(b"k%d=" % number + b"x" * 1_000)
         node.produce()
-    wanted = {"query": f"tm.event='{category}'"}
+    expected = {"query": f"tm.event='{category}'"}
 
-    first = events(node, filter=wanted, max_results=100)
-    everything = pages(node, filter=wanted, max_results=100)
+    first = events(node, filter=expected, max_results=100)
+    everything = pages(node, filter=expected, max_results=100)
 
     assert first["more"]
     assert 0 < len(first["items"]) < 4
@@ -183,14 +185,14 @@ def test_an_absent_vote_leaves_the_places_as_they_are(node: Node) -> None:
 
 def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
     produce(node, 1)
-    wanted = events(node, filter=TXS, max_results=1)
-    cursor = wanted["items"][0]["cursor"]
+    expected = events(node, filter=TXS, max_results=1)
+    cursor = expected["items"][0]["cursor"]
 
     def got(**params: str) -> HttpResponse:
         return get(node.url, "/events", params)
 
     for given in ('{"query":"tm.event=\'Tx\'"}', "\"tm.event='Tx'\""):
-        assert got(filter=given, max_results="1").json["result"] == wanted
+        assert got(filter=given, max_results="1").json["result"] == expected
     for after in (cursor, f'"{cursor}"'):
         (left,) = got(after=after, wait_time="1ms").json["result"]["items"]
         assert left["event"] == "NewRoundStep"

@@ -186,9 +186,9 @@ def test_a_message_of_any_size_reaches_a_reader_whole(size: int) -> None:
     serving = threading.Thread(target=connection.run, args=(receive, nothing))
     serving.start()
     theirs.sendall(b"\x81\x81\0\0\0\0a")
-    wanted = len(text_frame(b"x" * size))
+    expected = len(text_frame(b"x" * size))
     received = bytearray()
-    while len(received) < wanted:
+    while len(received) < expected:
         received += theirs.recv(1 << 20)
     theirs.close()
     serving.join(PATIENCE)

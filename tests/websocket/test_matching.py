@@ -73,14 +73,14 @@ def test_subscriptions_match_transactions_by_query(
     node.chain.mempool.submit(f"val=ed25519!{key}!1".encode())
     node.produce()
 
-    told = []
+    received = []
     while (message := client.json())["id"] != "end":
         data = message["result"]["data"]
         assert data["type"] == "tendermint/event/Tx" or "tm.event" not in query
         if "TxResult" in data["value"]:
             tx = base64.b64decode(data["value"]["TxResult"]["tx"])
-            told.append(tx.partition(b"=")[0].decode())
-    assert [key for key in told if key != "val"] == matched
+            received.append(tx.partition(b"=")[0].decode())
+    assert [key for key in received if key != "val"] == matched
 
 
 @pytest.mark.parametrize("method", ["subscribe", "unsubscribe", "tx_search", "block_search"])

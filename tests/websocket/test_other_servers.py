@@ -85,7 +85,7 @@ def test_hypercorn_is_reported_in_the_log(
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypercorn.app_wrappers", ModuleType("app_wrappers"))
     Flask("host").register_blueprint(noderpc_bp)
-    (said,) = caplog.messages
-    assert said.startswith(
+    (message,) = caplog.messages
+    assert message.startswith(
         "hypercorn refuses websockets without asking the app: `noderpc start`"
     )

@@ -56,12 +56,12 @@ def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
         node.produce()
         assert quick.json()["result"]["data"]["value"]["TxResult"]["height"] == str(height + 1)
 
-    while "error" not in (told := slow.json()):
-        assert told["id"] == "slow"
+    while "error" not in (received := slow.json()):
+        assert received["id"] == "slow"
 
-    assert told["error"]["code"] == -32000
-    assert "subscription was canceled" in told["error"]["data"]
-    assert "NODERPC_EVENT_BUFFER" in told["error"]["data"]
+    assert received["error"]["code"] == -32000
+    assert "subscription was canceled" in received["error"]["data"]
+    assert "NODERPC_EVENT_BUFFER" in received["error"]["data"]
     assert slow.asked("subscribe", ALL_TXS)["result"] == {}
 
 

@@ -33,12 +33,12 @@ def test_a_subscriber_gets_events_that_match_its_query(node: Node, connect: Conn
     node.chain.mempool.submit(b"name=satoshi")
     node.produce()
 
-    told = client.json()
+    received = client.json()
 
-    assert (told["id"], told["result"]["query"]) == ("s1", query)
-    assert told["result"]["data"]["type"] == "tendermint/event/Tx"
-    assert told["result"]["data"]["value"]["TxResult"]["index"] == 1
-    assert told["result"]["events"]["app.key"] == ["name", "satoshi"]
+    assert (received["id"], received["result"]["query"]) == ("s1", query)
+    assert received["result"]["data"]["type"] == "tendermint/event/Tx"
+    assert received["result"]["data"]["value"]["TxResult"]["index"] == 1
+    assert received["result"]["events"]["app.key"] == ["name", "satoshi"]
 
 
 @pytest.mark.parametrize("params", [BLOCKS, [BLOCKS["query"]]])
@@ -63,8 +63,8 @@ def test_every_category_of_a_block_can_be_read(node: Node, connect: Connect) -> 
     node.produce()
 
     for category, client in clients.items():
-        told = client.json()["result"]
-        assert told["events"]["tm.event"] == [category]
+        received = client.json()["result"]
+        assert received["events"]["tm.event"] == [category]
 
 
 def test_subscribing_to_a_category_without_events_succeeds(connect: Connect) -> None:
@@ -90,10 +90,10 @@ def test_events_come_in_order_and_once_to_everyone(node: Node, connect: Connect)
             node.chain.mempool.submit(b"k%d.%d=v" % (height, index))
         node.produce()
 
-    wanted = [(str(height), index) for height in range(1, 5) for index in range(60)]
+    expected = [(str(height), index) for height in range(1, 5) for index in range(60)]
     for client in clients:
-        told = [client.json()["result"]["data"]["value"]["TxResult"] for _ in wanted]
-        assert [(tx["height"], tx["index"]) for tx in told] == wanted
+        received = [client.json()["result"]["data"]["value"]["TxResult"] for _ in expected]
+        assert [(tx["height"], tx["index"]) for tx in received] == expected
 
 
 def test_a_query_is_known_by_its_normal_form(connect: Connect) -> None:
@@ -197,9 +197,9 @@ def test_a_subscription_may_be_the_first_request_of_a_process(tmp_path: Path) ->
         closing(WebSocketClient(url)) as client,
     ):
         assert client.asked("subscribe", BLOCKS)["result"] == {}
-        told = client.json()["result"]["data"]["value"]
+        received = client.json()["result"]["data"]["value"]
         # The chain has begun; on a slow machine it is past its first block.
-        assert int(told["header"]["height"]) >= 1
+        assert int(received["header"]["height"]) >= 1
 
 
 def test_a_failed_subscription_does_not_count_toward_the_limit(

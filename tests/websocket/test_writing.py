@@ -22,16 +22,16 @@ def test_a_reader_that_is_slow_and_steady_outlasts_the_deadlines() -> None:
         while waiting:
             yield waiting.pop()
 
-    wanted = text_frame(b"x" * SIZE)
+    expected = text_frame(b"x" * SIZE)
     with served(Timing(read_s=2, write_s=2), pull=pull) as pair:
         pair.connection.wake()
         pause = threading.Event()
         # Some four seconds for the whole, and never long without taking anything.
-        while len(read) < len(wanted) and (some := pair.peer.recv(50_000)):
+        while len(read) < len(expected) and (some := pair.peer.recv(50_000)):
             read += some
             pause.wait(0.05)
 
-    assert bytes(read) == wanted
+    assert bytes(read) == expected
 
 
 def test_no_message_is_read_before_the_last_reply_is_taken() -> None:

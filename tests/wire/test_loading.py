@@ -248,9 +248,9 @@ def test_bad_members_are_refused_by_name_where_marshmallow_refuses_them(
     for path in list(places(result)):
         for bad in (next(bads), next(bads)):
             value = changed(result, path, bad)
-            wanted, refused = loaded(schema, value)
+            expected, refused = loaded(schema, value)
             if refused is None:
-                assert load(value) == wanted
+                assert load(value) == expected
                 continue
             with pytest.raises(DecodeError) as caught:
                 load(value)

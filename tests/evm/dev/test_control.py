@@ -85,22 +85,22 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
     assert int(done(w3, "evm_increaseTime", "0xe10"), 16) >= 3600
     done(w3, "evm_mine")
     assert latest(w3)[1] >= time + 3600
-    wanted = latest(w3)[1] + 77
-    done(w3, "evm_setNextBlockTimestamp", wanted)
+    expected = latest(w3)[1] + 77
+    done(w3, "evm_setNextBlockTimestamp", expected)
     done(w3, "evm_mine")
-    assert latest(w3)[1] == wanted
+    assert latest(w3)[1] == expected
     done(w3, "anvil_setBlockTimestampInterval", 9)
     done(w3, "anvil_mine", 2)
-    assert latest(w3)[1] == wanted + 18
+    assert latest(w3)[1] == expected + 18
     done(w3, "anvil_removeBlockTimestampInterval")
     # hardhat's milliseconds.
-    done(w3, "evm_setTime", (wanted + 1000) * 1000)
+    done(w3, "evm_setTime", (expected + 1000) * 1000)
     done(w3, "evm_mine")
-    assert wanted + 1000 <= latest(w3)[1] < wanted + 2000
+    assert expected + 1000 <= latest(w3)[1] < expected + 2000
 
 
 @pytest.mark.parametrize(
-    ("method", "params", "said"),
+    ("method", "params", "message"),
     [
         ("evm_mine", [{"blocks": -1}], "cannot unmarshal number into Go value of type uint64"),
         ("hardhat_mine", [-1], "cannot unmarshal number into Go value of type uint64"),
@@ -128,13 +128,13 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
     ],
 )
 def test_invalid_control_calls_are_refused(
-    w3: Any, method: str, params: Any, said: str
+    w3: Any, method: str, params: Any, message: str
 ) -> None:
     if method == "anvil_addBalance":
         done(w3, "anvil_setBalance", STRANGER, "0x1")
     before = latest(w3)
     answer = asked(w3, method, *params)
-    assert said in answer["error"]["message"], answer
+    assert message in answer["error"]["message"], answer
     assert latest(w3) == before
 
 
@@ -271,7 +271,7 @@ def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"evm_max_body_bytes": 700_000}, "NODERPC_EVM_MAX_BODY_BYTES raises it"),
         ({"max_response_bytes": 500_000}, "NODERPC_MAX_RESPONSE_BYTES"),
@@ -279,7 +279,7 @@ def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
     ],
 )
 def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
-    tmp_path: Path, settings: dict[str, Any], said: str
+    tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     app = dev_app(tmp_path, **settings)
     with closing(chain_of(app)) as chain, serve(app) as url:
@@ -290,7 +290,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
         chain.mempool.submit_local(patch_tx(Change(block=block)), replaces=False)
         done(w3, "evm_mine")
         fill(w3, 2)
-        assert said in asked(w3, "anvil_dumpState")["error"]["message"]
+        assert message in asked(w3, "anvil_dumpState")["error"]["message"]
 
 
 def test_a_damaged_dump_is_refused(w3: Any) -> None:
@@ -298,7 +298,7 @@ def test_a_damaged_dump_is_refused(w3: Any) -> None:
     document = zlib.decompress(dump)
     root, records = rlp.decode(document)
     height = w3.eth.block_number
-    for damaged, said in (
+    for damaged, message in (
         (dump[:-1], "its end is missing"),
         (dump[:-5], "its end is missing"),
         (dump[: len(dump) // 2], "its end is missing"),
@@ -309,7 +309,7 @@ def test_a_damaged_dump_is_refused(w3: Any) -> None:
         (zlib.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
     ):
         error = asked(w3, "anvil_loadState", f"0x{damaged.hex()}")["error"]
-        assert error["message"].endswith(said), error
+        assert error["message"].endswith(message), error
     assert w3.eth.block_number == height
     assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
 
@@ -519,6 +519,6 @@ def test_control_methods_are_limited_to_loopback(app: Flask, w3: Any) -> None:
 
     assert len(elsewhere) == len(behind) == len(driving)
     for reply in (*elsewhere, *behind):
-        said = reply["error"]["message"]
-        assert said.startswith("only callers on this machine may sign here ("), reply
+        message = reply["error"]["message"]
+        assert message.startswith("only callers on this machine may sign here ("), reply
     assert latest(w3) == before

@@ -82,15 +82,15 @@ def _unsigned(w3: Any) -> bytes:
 def test_nothing_unsigned_comes_in_from_outside(url: str, app: Flask, w3: Any) -> None:
     asked(w3, "anvil_autoImpersonateAccount", True)
     raw = _unsigned(w3).hex()
-    said = "invalid transaction v, r, s values"
+    message = "invalid transaction v, r, s values"
 
     for method in ("eth_sendRawTransaction", "eth_sendRawTransactionSync"):
-        assert asked(w3, method, f"0x{raw}")["error"]["message"] == said
+        assert asked(w3, method, f"0x{raw}")["error"]["message"] == message
     node: Any = app.test_client()
     waiting = node.get("/num_unconfirmed_txs").text
     for route in ("broadcast_tx_sync", "broadcast_tx_commit", "check_tx"):
         answer = node.get(f"/{route}?tx=0x{raw}").text
-        assert said in answer, answer
+        assert message in answer, answer
     node.get(f"/broadcast_tx_async?tx=0x{raw}")
     assert node.get("/num_unconfirmed_txs").text == waiting
     asked(w3, "anvil_autoImpersonateAccount", False)

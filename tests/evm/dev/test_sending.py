@@ -88,7 +88,7 @@ def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ({}, "contract creation without any data provided"),
         ({"to": FIRST, "chainId": "0x1"}, "chainId does not match node's (have=1, want=9000)"),
@@ -112,9 +112,9 @@ def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
         ),
     ],
 )
-def test_invalid_transactions_are_refused(w3: Any, args: Any, said: str) -> None:
+def test_invalid_transactions_are_refused(w3: Any, args: Any, message: str) -> None:
     answer = asked(w3, "eth_sendTransaction", {"from": FIRST, **args})
-    assert said in answer["error"]["message"]
+    assert message in answer["error"]["message"]
 
 
 def test_concurrent_sends_get_distinct_nonces(chain: EmbeddedChain, w3: Any) -> None:

@@ -40,10 +40,10 @@ def test_signing_is_limited_to_loopback(app: Flask, url: str, method: str, param
     batch = client.post("/evm", json=[call], headers={"X-Forwarded-For": "192.0.2.1"})
     page = client.post("/evm", json=call, headers={"Sec-Fetch-Site": "cross-site"})
     websocket = WebSocketClient(url, path="/evm/ws", headers={"Host": "node.example"})
-    told = websocket.asked(method, params)
+    received = websocket.asked(method, params)
     websocket.close()
 
-    for error in (elsewhere.json["error"], batch.json[0]["error"], told["error"]):
+    for error in (elsewhere.json["error"], batch.json[0]["error"], received["error"]):
         assert error["message"].startswith("only callers on this machine may sign here (")
     assert "pages of another site may not change state" in page.json["error"]["message"]
 
@@ -96,8 +96,8 @@ def test_start_prints_the_development_accounts(
     again = dev_app(tmp_path)
     chain_of(again).start()
     chain_of(again).close()
-    without, told = (record.getMessage() for record in caplog.records)
+    without, received = (record.getMessage() for record in caplog.records)
     assert "this chain began without the development accounts" in without
-    assert "anybody knows the keys" in told
+    assert "anybody knows the keys" in received
     for key in DEV_KEYS:
-        assert key.secret.hex() in told
+        assert key.secret.hex() in received

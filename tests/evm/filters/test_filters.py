@@ -46,9 +46,9 @@ def test_a_log_filter_returns_new_matching_logs(chain: EmbeddedChain, ask: Ask) 
     emit(chain, 1, TOPIC_B)
     emit(chain, 2, TOPIC_A, TOPIC_B)
 
-    (told,) = ask("getFilterChanges", own)
-    assert told["blockNumber"] == "0x3"
-    assert told["topics"] == [data(TOPIC_A), data(TOPIC_B)]
+    (received,) = ask("getFilterChanges", own)
+    assert received["blockNumber"] == "0x3"
+    assert received["topics"] == [data(TOPIC_A), data(TOPIC_B)]
     assert ask("getFilterChanges", own) == []
     # The range is that of eth_getLogs.
     assert [log["blockNumber"] for log in ask("getFilterLogs", own)] == ["0x1", "0x3"]
@@ -58,12 +58,12 @@ def test_a_log_filter_ends_at_to_block(chain: EmbeddedChain, ask: Ask) -> None:
     chain.produce()
     own = ask("newFilter", {"fromBlock": "0x3", "toBlock": "0x4"})
 
-    told = []
+    received = []
     for nonce in range(5):
         emit(chain, nonce, TOPIC_A)
-        told += ask("getFilterChanges", own)
+        received += ask("getFilterChanges", own)
 
-    assert [log["blockNumber"] for log in told] == ["0x3", "0x4"]
+    assert [log["blockNumber"] for log in received] == ["0x3", "0x4"]
 
 
 def test_a_pending_filter_returns_new_pending_transactions(
@@ -76,12 +76,12 @@ def test_a_pending_filter_returns_new_pending_transactions(
     chain.mempool.submit(transfer(1))
     chain.mempool.submit(transfer(2))
 
-    wanted = [data(keccak(transfer(nonce))) for nonce in (1, 2)]
-    assert ask("getFilterChanges", hashes) == wanted
+    expected = [data(keccak(transfer(nonce))) for nonce in (1, 2)]
+    assert ask("getFilterChanges", hashes) == expected
     assert ask("getFilterChanges", hashes) == []
-    told = ask("getFilterChanges", whole)
-    assert [tx["hash"] for tx in told] == wanted
-    assert told[0]["blockHash"] is None
+    received = ask("getFilterChanges", whole)
+    assert [tx["hash"] for tx in received] == expected
+    assert received[0]["blockHash"] is None
 
 
 def test_a_pending_filter_returns_transactions_mined_at_once(
@@ -93,9 +93,9 @@ def test_a_pending_filter_returns_transactions_mined_at_once(
     chain.produce()
     chain.mempool.submit(transfer(2))
 
-    wanted = [data(keccak(transfer(nonce))) for nonce in (0, 1, 2)]
-    assert ask("getFilterChanges", hashes) == wanted
-    assert [tx["hash"] for tx in ask("getFilterChanges", whole)] == wanted
+    expected = [data(keccak(transfer(nonce))) for nonce in (0, 1, 2)]
+    assert ask("getFilterChanges", hashes) == expected
+    assert [tx["hash"] for tx in ask("getFilterChanges", whole)] == expected
     chain.produce()
     assert ask("getFilterChanges", hashes) == []
 
@@ -157,7 +157,7 @@ def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "text"),
+    ("expected", "text"),
     [
         ({"fromBlock": "pending"}, "pending logs are not supported"),
         ({"toBlock": "pending"}, "pending logs are not supported"),
@@ -169,16 +169,16 @@ def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> 
     ],
 )
 def test_a_filter_of_no_new_logs_is_refused(
-    ask: Ask, wanted: dict[str, object], text: str
+    ask: Ask, expected: dict[str, object], text: str
 ) -> None:
-    refused = ask("newFilter", wanted)
+    refused = ask("newFilter", expected)
 
     assert refused["code"] == -32602
     assert refused["message"].startswith(text)
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "expected",
     [
         {"fromBlock": "latest", "toBlock": "latest"},
         {"fromBlock": "0x1", "toBlock": "0x1"},
@@ -189,8 +189,8 @@ def test_a_filter_of_no_new_logs_is_refused(
         {"blockHash": data(TOPIC_A)},
     ],
 )
-def test_every_other_filter_is_taken(ask: Ask, wanted: dict[str, object]) -> None:
-    assert ask("getFilterChanges", ask("newFilter", wanted)) == []
+def test_every_other_filter_is_taken(ask: Ask, expected: dict[str, object]) -> None:
+    assert ask("getFilterChanges", ask("newFilter", expected)) == []
 
 
 def test_a_poller_that_was_away_gets_one_page_after_the_other(
@@ -202,8 +202,8 @@ def test_a_poller_that_was_away_gets_one_page_after_the_other(
     for nonce in range(5):
         emit(chain, nonce, TOPIC_A)
 
-    told = [len(ask("getFilterChanges", blocks)) for _ in range(4)]
-    assert told == [2, 2, 1, 0]
+    received = [len(ask("getFilterChanges", blocks)) for _ in range(4)]
+    assert received == [2, 2, 1, 0]
     pages = [ask("getFilterChanges", logs) for _ in range(6)]
     assert [log["blockNumber"] for page in pages for log in page] == [
         hex(height) for height in range(1, 6)

@@ -32,10 +32,10 @@ def test_each_change_is_returned_once_across_workers(tmp_path: Path, clock: Time
         for _ in range(20):
             one.produce()
             polls += [pool.submit(ask, "getFilterChanges", own) for ask in workers * 2]
-        told = [each for poll in polls for each in poll.result()]
-        told += workers[1]("getFilterChanges", own)
+        received = [each for poll in polls for each in poll.result()]
+        received += workers[1]("getFilterChanges", own)
 
-        assert sorted(told) == sorted(
+        assert sorted(received) == sorted(
             data(one.block(height)[0].hash) for height in range(1, 21)
         )
 
@@ -88,8 +88,8 @@ def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
         emit(chain, 0, TOPIC_A)
 
     with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        (told,) = asking(chain)("getFilterChanges", own)
-        assert told["blockNumber"] == "0x1"
+        (received,) = asking(chain)("getFilterChanges", own)
+        assert received["blockNumber"] == "0x1"
 
 
 def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
