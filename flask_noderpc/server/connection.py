@@ -103,14 +103,17 @@ class Connection:
                 next_turn()
                 self._bytes.has_read = False
         finally:
-            with suppress(OSError):
-                inner = getattr(self._sock, "_sock", None)
-                if inner is not None:
-                    try:
-                        inner.recv(_LINGER_BYTES)
-                    finally:
-                        inner.close()
-                self._sock.close()
+            self._close()
+
+    def _close(self) -> None:
+        inner = self._sock._sock
+        with suppress(OSError):
+            inner.recv(_LINGER_BYTES)
+        # Copies of it too, as simple-websocket has one and waits for its client.
+        self.drop()
+        with suppress(OSError):
+            inner.close()
+            self._sock.close()
 
     def _serve_one(self) -> bool:
         """Answer the next request; return true if there may be another."""

@@ -329,6 +329,16 @@ def test_a_websocket_of_the_application_is_served_and_closed(node: Node) -> None
     assert "Traceback" not in node.log.read_text()[logged:]
 
 
+def test_the_end_of_such_a_websocket_does_not_wait_for_the_client(node: Node) -> None:
+    with closing(WebSocketClient(node.url(), "/views/websocket")) as client:
+        client.text("text")
+        received = b""
+        while more := client.sock.recv(100):
+            received += more
+    # The text, and a Close that is not answered.
+    assert received == b"\x81\x04TEXT\x88\x02\x03\xe8"
+
+
 def test_an_application_may_take_longer_than_a_client_has_for_the_body(tmp_path: Path) -> None:
     request = b"POST /patient HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
     with started(tmp_path, command=command(tmp_path, 1.0)) as node:
