@@ -134,6 +134,8 @@ def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
     if not isinstance(dialect, Dialect):
         settings = read_settings(app.config, given)
         return settings, dialect_named(settings.dialect)
+    # An error in it is raised here, and not at a first answer or event.
+    dialect.compile()
     settings = read_settings(app.config, {**given, "dialect": None})
     return replace(settings, dialect=dialect.name), dialect
 

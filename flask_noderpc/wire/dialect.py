@@ -185,7 +185,8 @@ class Dialect:
     def _dumps(self) -> dict[type, Dump]:
         """Functions that dump each class of results; those of schemas are added when used."""
         # A pre-encoded document, or JSON of a host application's route.
-        return dict.fromkeys((jsoncodec.Raw, *_JSON), _itself)
+        plain = {jsoncodec.Raw, *_JSON} - self.schemas.keys()
+        return dict.fromkeys(plain, _itself)
 
     def _has_schema(self, result: type) -> bool:
         return result in self.schemas or result in self._dumps
@@ -204,7 +205,16 @@ class Dialect:
                     f"dialect {self.name} already has a schema for {_name(result)}:"
                     " answer with a class of your own"
                 )
+            compiled(more[result])
         return replace(self, schemas={**self.schemas, **more}) if more else self
+
+    def compile(self) -> None:
+        """Compile all schemas, which are otherwise compiled at their first use; raise
+        :exc:`ConfigurationError` for one with fields that are not of this package."""
+        choices = (*self.schemas.values(), *self.events.values())
+        for choice in choices:
+            for schema in (choice,) if isinstance(choice, type) else choice.schemas:
+                compiled(schema)
 
     def require(self, results: Mapping[str, type]) -> None:
         """Raise :exc:`ConfigurationError` unless the result of every route has a schema."""

@@ -2,7 +2,7 @@
 
 ``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
 them to load and to document. The compiled load of :mod:`.schema` calls ``decode``; the
-compiled dump has the expression of each ``encoding`` in its source.
+compiled dump has the expression of each encoding in its source.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ _CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
+_INLINED: dict[Callable[..., Any], str] = {}
+"""Encodings by the ``encode`` that was made of each."""
+
+
 class WireField(fields.Field[Any]):
     """Field of one encoding.
 
@@ -40,9 +44,9 @@ class WireField(fields.Field[Any]):
     A ``dump_only`` member follows from others and is not loaded.
     """
 
-    encoding: ClassVar[str | None] = None
-    """Python expression of the JSON of ``value``, of which :meth:`encode` is made; ``None`` in
-    a class with an :meth:`encode` of its own."""
+    _encoding: ClassVar[str]
+    """Python expression of the JSON of ``value``, of which :meth:`encode` is made. It can use
+    the names of :mod:`.source`; other classes define :meth:`encode`."""
     json_type = "string"
     json_format: str | None = None
     zero: Any = None
@@ -67,11 +71,10 @@ class WireField(fields.Field[Any]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "encoding" in vars(cls):
-            encode = function([f"return {cls.encoding}"], cls.__name__, Scope())
-            cls.encode = staticmethod(encode)  # type: ignore[assignment]
-        elif "encode" in vars(cls):
-            cls.encoding = None
+        if "_encoding" in vars(cls):
+            encode = function("self, value", [f"return {cls._encoding}"], cls.__name__, Scope())
+            cls.encode = encode  # type: ignore[method-assign]
+            _INLINED[encode] = cls._encoding
 
     def encode(self, value: Any) -> Json:
         """Return the value as JSON."""
@@ -79,9 +82,11 @@ class WireField(fields.Field[Any]):
 
     def encoded(self, value: str, scope: Scope) -> str:
         """Return the source that encodes the value of an expression, which is not null."""
-        if self.encoding is None:
+        # Of the function that is called, which a subclass or a mixin may have replaced.
+        encoding = _INLINED.get(type(self).encode)
+        if encoding is None:
             return f"{scope.bind(self.encode)}({value})"
-        return inline(self.encoding, value)
+        return inline(encoding, value)
 
     def decode(self, value: Json) -> Any:
         """Decode a JSON value that is not null; raise :exc:`ValueError`, :exc:`TypeError` or
@@ -160,7 +165,7 @@ def _integer(value: int) -> int:
 class IntString(WireField):
     """An integer as decimal text: the form of every 64-bit integer."""
 
-    encoding = "str(value)"
+    _encoding = "str(value)"
 
     zero = 0
 
@@ -187,7 +192,7 @@ class Cursor(WireField):
 class Number(WireField):
     """An integer as a JSON number."""
 
-    encoding = "int(value)"
+    _encoding = "int(value)"
 
     json_type = "integer"
     zero = 0
@@ -201,7 +206,7 @@ class Number(WireField):
 class Text(WireField):
     """Plain text."""
 
-    encoding = "value"
+    _encoding = "value"
 
     zero = ""
 
@@ -217,7 +222,7 @@ class Text(WireField):
 class Utf8(WireField):
     """Bytes as UTF-8 text; each invalid byte becomes U+FFFD."""
 
-    encoding = "text_of(value)"
+    _encoding = "text_of(value)"
 
     zero = b""
 
@@ -230,7 +235,7 @@ class Utf8(WireField):
 class Flag(WireField):
     """True or false."""
 
-    encoding = "value"
+    _encoding = "value"
 
     json_type = "boolean"
     zero = False
@@ -244,7 +249,7 @@ class Flag(WireField):
 class Hex(WireField):
     """Bytes as upper-case hex, without a prefix."""
 
-    encoding = "value.hex().upper()"
+    _encoding = "value.hex().upper()"
 
     zero = b""
 
@@ -255,13 +260,13 @@ class Hex(WireField):
 class LowerHex(Hex):
     """Bytes as lower-case hex: the form of node ids."""
 
-    encoding = "value.hex()"
+    _encoding = "value.hex()"
 
 
 class Base64(WireField):
     """Bytes as padded base64."""
 
-    encoding = "b2a_base64(value, newline=False).decode()"
+    _encoding = "b2a_base64(value, newline=False).decode()"
 
     json_format = "byte"
     zero = b""
@@ -273,7 +278,7 @@ class Base64(WireField):
 class Base64OrNull(Base64):
     """Bytes as base64, null if empty: Go's nil slice."""
 
-    encoding = "(b2a_base64(value, newline=False).decode() if value else None)"
+    _encoding = "(b2a_base64(value, newline=False).decode() if value else None)"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(nullable=True, **options)
@@ -285,7 +290,7 @@ class Base64OrNull(Base64):
 class Timestamp(WireField):
     """Nanoseconds as RFC 3339 text in UTC, trailing zeros trimmed."""
 
-    encoding = "to_text(value)"
+    _encoding = "to_text(value)"
 
     json_format = "date-time"
     zero = ZERO_TIME
@@ -297,7 +302,7 @@ class Timestamp(WireField):
 class RawJSON(WireField):
     """A JSON document that passes through byte for byte; an empty object when absent."""
 
-    encoding = 'Raw(value or b"{}")'
+    _encoding = 'Raw(value or b"{}")'
 
     json_type = "object"
     zero = b""

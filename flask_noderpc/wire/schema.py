@@ -7,7 +7,7 @@ closures that load; tests check that both give the same result as marshmallow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, Schema, ValidationError, post_load
 
-from ..errors import DecodeError, short_repr
+from ..errors import ConfigurationError, DecodeError, short_repr
 from .fields import NOT_DECODED, Json, WireField
 from .source import Scope, attribute, function, or_null
 
@@ -94,6 +94,8 @@ class Nested(WireField):
         return compiled(self.schema)(value)
 
     def encoded(self, value: str, scope: Scope) -> str:
+        if type(self).encode is not Nested.encode:
+            return super().encoded(value, scope)
         return f"{scope.bind(compiled(self.schema))}({value})"
 
     def decode(self, value: Json) -> Any:
@@ -185,6 +187,8 @@ class ListOf(WireField):
         ]
 
     def encoded(self, value: str, scope: Scope) -> str:
+        if type(self).encode is not ListOf.encode:
+            return super().encoded(value, scope)
         item, found = scope.variable(), scope.variable()
         each = _source(self.item, item, scope)
         if not self._null_when_empty:
@@ -259,24 +263,38 @@ def _instance(schema: type[WireSchema]) -> WireSchema:
     return schema()
 
 
+def _fields(
+    schema: type[WireSchema], fields: Mapping[str, Any]
+) -> Iterator[tuple[str, WireField]]:
+    for name, field in fields.items():
+        if not isinstance(field, WireField):
+            raise ConfigurationError(
+                f"{schema.__name__}.{name} is of {type(field).__name__}: give it a field of"
+                " flask_noderpc.wire.fields, or of your own that derives from WireField"
+            )
+        yield name, field
+
+
 @cache
 def compiled(schema: type[WireSchema]) -> Dump:
     """Return a function that dumps an object exactly as ``schema().dump`` does."""
     scope = Scope()
     lines = ["members = {}"]
-    for name, field in _instance(schema).dump_fields.items():
-        assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
+    for name, field in _fields(schema, _instance(schema).dump_fields):
         value = attribute(field.attribute or name, field.get, scope)
         lines += _member(field, field.data_key or name, value, scope)
-    return function([*lines, "return members"], schema.__name__, scope)
+    return function("value", [*lines, "return members"], schema.__name__, scope)
 
 
 def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
     """Return the lines that add a member, unless it is omitted."""
-    if not (field.omit_empty or field.omit_none):
-        return [f"members[{key!r}] = {_source(field, value, scope)}"]
     found = scope.variable()
-    condition = found if field.omit_empty else f"{found} is not None"
+    if type(field).omits is not WireField.omits:
+        condition = f"not {scope.bind(field.omits)}({found})"
+    elif field.omit_empty or field.omit_none:
+        condition = found if field.omit_empty else f"{found} is not None"
+    else:
+        return [f"members[{key!r}] = {_source(field, value, scope)}"]
     encoded = _source(field, found, scope)
     return [f"{found} = {value}", f"if {condition}: members[{key!r}] = {encoded}"]
 
@@ -286,8 +304,7 @@ def compiled_load(schema: type[WireSchema]) -> Load:
     """Return a function that loads an object exactly as ``schema().load`` does; it raises
     :exc:`~flask_noderpc.errors.DecodeError` at the first member that can't be decoded."""
     rows = []
-    for name, field in _instance(schema).load_fields.items():
-        assert isinstance(field, WireField), f"{schema.__name__}.{name} is no WireField"
+    for name, field in _fields(schema, _instance(schema).load_fields):
         member = (field.attribute or name, nullable_decode(field), field.decode_missing)
         rows.append((field.data_key or name, *member))
 

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from marshmallow import ValidationError
+from marshmallow.fields import Integer
 
 from flask_noderpc.domain.time import SECOND
+from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.wire.fields import (
     Base64,
     Base64OrNull,
@@ -190,6 +192,69 @@ def test_empty_fields_are_omitted_where_the_node_omits_them(
 class Doubled(Number):
     def encode(self, value: int) -> int:
         return 2 * int(super().encode(value))
+
+
+class Prefixed(Hex):
+    def encode(self, value: bytes) -> str:
+        return "0x" + str(Hex.encode(self, value))
+
+
+class Upper:
+    def encode(self, value: str) -> str:
+        return value.upper()
+
+
+class UpperText(Upper, Text):
+    pass
+
+
+class Joined(ListOf):
+    def encode(self, value: Any) -> str:
+        return ",".join(value)
+
+
+class Summed(Nested):
+    def encode(self, value: Any) -> int:
+        return int(value.number)
+
+
+class Unless(Number):
+    def omits(self, value: Any) -> bool:
+        return bool(value == 5)
+
+
+class Replaced(WireSchema):
+    prefixed = Prefixed()
+    upper = UpperText()
+    joined = Joined(Text())
+    summed = Summed(Inner)
+    unless = Unless(attribute="number")
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_methods_that_a_host_replaces_are_called(number: int) -> None:
+    inner = SimpleNamespace(number=3)
+    value = SimpleNamespace(
+        prefixed=b"a", upper="x", joined=["a", "b"], summed=inner, number=number
+    )
+
+    shown = {"prefixed": "0x61", "upper": "X", "joined": "a,b", "summed": 3}
+    unless = {} if number == 5 else {"unless": 6}
+    assert compiled(Replaced)(value) == {**shown, **unless}
+
+
+def test_the_traceback_of_a_dump_shows_the_member() -> None:
+    with pytest.raises(AttributeError) as caught:
+        compiled(Inner)(object())
+    assert "members['number'] = int(value.number)" in str(caught.traceback[-1].statement)
+
+
+def test_a_field_of_another_kind_is_refused() -> None:
+    class Foreign(WireSchema):
+        number = Integer()
+
+    with pytest.raises(ConfigurationError, match=r"Foreign\.number is of Integer: give it"):
+        compiled(Foreign)
 
 
 class Odd(WireSchema):

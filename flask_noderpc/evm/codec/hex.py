@@ -68,7 +68,7 @@ def _unprefixed(text: str) -> str:
 class Quantity(WireField):
     """A number as hex without leading zeros."""
 
-    encoding = "hex(value)"
+    _encoding = "hex(value)"
 
     def decode(self, value: Json) -> int:
         """The number."""
@@ -78,7 +78,7 @@ class Quantity(WireField):
 class Data(WireField):
     """Bytes as hex, two digits each."""
 
-    encoding = "'0x' + value.hex()"
+    _encoding = "'0x' + value.hex()"
 
     def decode(self, value: Json) -> bytes:
         """The bytes."""
