@@ -159,7 +159,7 @@ class Connection:
         except ValueError as error:
             self._send(_response_to(error))
             return False
-        self._await(Phase.BODY, self.server.limits.body_s)
+        self.phase = Phase.NOTHING
         return head is not None and self._answer(head, raw_request)
 
     def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
@@ -243,7 +243,7 @@ class Connection:
         # Also where an upgrade is asked for: what an app would read past the body's end is
         # the next request.
         sock = self._sock if head.expects_continue else None
-        environ["wsgi.input"] = Body(self._rfile, head, sock)
+        environ["wsgi.input"] = Body(self._rfile, head, self._await_body, sock)
         environ["wsgi.input_terminated"] = True
         return environ
 
@@ -281,6 +281,9 @@ class Connection:
     def _await(self, what: Phase, seconds: float) -> None:
         self.since = time.monotonic()
         self.phase, self.deadline = what, self.since + seconds
+
+    def _await_body(self) -> None:
+        self._await(Phase.BODY, self.server.limits.body_s)
 
     def is_overdue(self, now: float) -> bool:
         """True if the client is past the deadline of its phase."""

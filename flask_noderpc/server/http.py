@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, NamedTuple
 
@@ -201,14 +201,19 @@ class InvalidBody(OSError):
 class Body(BufferedReader):
     """The body of a request with ``head``, read from the connection's ``rfile``.
 
-    ``continue_to`` is the socket of a client that waits for ``100 Continue``.
+    ``begin`` is called when it is first read; ``continue_to`` is the socket of a client that
+    waits for ``100 Continue``.
     """
 
     def __init__(
-        self, rfile: BufferedReader[Any], head: RequestHead, continue_to: socket.socket | None
+        self,
+        rfile: BufferedReader[Any],
+        head: RequestHead,
+        begin: Callable[[], None],
+        continue_to: socket.socket | None,
     ) -> None:
         self.rfile = rfile
-        self._framing = _BodyBytes(rfile, head, continue_to)
+        self._framing = _BodyBytes(rfile, head, begin, continue_to)
         super().__init__(self._framing)
 
     @property
@@ -247,9 +252,14 @@ class _BodyBytes(RawIOBase):
     """The bytes of a body without their framing."""
 
     def __init__(
-        self, rfile: BufferedReader[Any], head: RequestHead, continue_to: socket.socket | None
+        self,
+        rfile: BufferedReader[Any],
+        head: RequestHead,
+        begin: Callable[[], None],
+        continue_to: socket.socket | None,
     ) -> None:
         self._rfile, self.continue_to = rfile, continue_to
+        self._begin: Callable[[], None] | None = begin
         self._in_chunks = head.is_chunked
         self._left = head.content_length or 0
         """Bytes left of the body, or of its current chunk."""
@@ -270,6 +280,9 @@ class _BodyBytes(RawIOBase):
         """Read what has come, or wait for it; return the number of bytes, 0 at the end."""
         if self.is_read:
             return 0
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
         if self.continue_to is not None:
             self.continue_to.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.continue_to = None

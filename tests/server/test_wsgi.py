@@ -154,6 +154,13 @@ def patient(environ, start_response):
     return [b"waited"]
 
 
+def late_reader(environ, start_response):
+    gevent.sleep(3)
+    body = environ["wsgi.input"].read()
+    start_response("200 OK", list(TEXT))
+    return [b"%d" % len(body)]
+
+
 def echoed(environ, start_response):
     start_response("200 OK", list(TEXT))
     return [environ["wsgi.input"].readline(), environ["wsgi.input"].read()]
@@ -339,8 +346,13 @@ def test_the_end_of_such_a_websocket_does_not_wait_for_the_client(node: Node) ->
     assert received == b"\x81\x04TEXT\x88\x02\x03\xe8"
 
 
-def test_an_application_may_take_longer_than_a_client_has_for_the_body(tmp_path: Path) -> None:
-    request = b"POST /patient HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
+@pytest.mark.parametrize("path", ["/patient", "/late_reader"])
+def test_an_application_may_take_longer_than_a_client_has_for_the_body(
+    tmp_path: Path, path: str
+) -> None:
+    # More than the server has read before the application asks for it.
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
+    request = head.encode() + bytes(200_000)
     with started(tmp_path, command=command(tmp_path, 1.0)) as node:
         node.until_up()
         assert exchange(node, request + LAST).count("HTTP/1.1 200 OK") == 2
