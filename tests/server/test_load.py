@@ -71,12 +71,12 @@ class Faithful(Subscriber):
     def _come_back(self) -> None:
         self._client = self._connected()
         self._subscribe()
-        self.is_away = False
         # In this order: what the answer lacks is told.
         self._held: list[Any] = []
         self.told += self._missed()
         for match in self._held:
             self.note("match", match)
+        self.is_away = False
         self.read_on()
 
     def note(self, kind: str, result: Any) -> None:
@@ -237,7 +237,10 @@ def all_are_told(node: Node, subscribers: list[Faithful], sender: Sender) -> Non
     first, *expected = committed(node)
     assert first == FIRST
     until(
-        lambda: all(len(each.told) >= len(expected) for each in subscribers), "the last events"
+        lambda: all(
+            len(each.told) >= len(expected) and not each.is_away for each in subscribers
+        ),
+        "the last events, also of those that were cut off after them",
     )
     for subscriber in subscribers:
         subscriber.end()
