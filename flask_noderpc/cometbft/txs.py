@@ -163,16 +163,19 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
 def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxResult:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = before
-    while (remaining := deadline - time.monotonic()) > 0:
-        seen = waiter.wait_for_block(ctx.backend, seen, remaining)
+    while True:
+        # First, as a block may have come before the wait, which another call may end.
         found = _committed(ctx.backend, tx_hash, before)
         if found is not None:
             return found
-    raise WaitTimedOut(
-        "timed out waiting for tx to be included in a block",
-        f"{tx_hash.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT waits"
-        " longer",
-    )
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise WaitTimedOut(
+                "timed out waiting for tx to be included in a block",
+                f"{tx_hash.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
+                " waits longer",
+            )
+        seen = waiter.wait_for_block(ctx.backend, seen, remaining)
 
 
 def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:

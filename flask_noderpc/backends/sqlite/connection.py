@@ -20,7 +20,6 @@ from ..base.store import FULL, Location
 from . import evm_index
 from .schema import migrate
 
-T = TypeVar("T")
 Connection = sqlite3.Connection
 C = TypeVar("C", bound=Connection)
 
