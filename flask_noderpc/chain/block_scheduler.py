@@ -186,7 +186,7 @@ class BlockScheduler:
         last_error = error.reason if isinstance(error, StoreError) else str(error)
         # Logged once, not at each attempt.
         if last_error != self.last_error:
-            log.error("no block is made: %s", error)
+            log.error("no block is produced: %s", error)
         self.last_error = last_error
 
 
@@ -209,11 +209,11 @@ def not_producing_reason(
         return ""
     last_error = (block_scheduler.last_error if block_scheduler else "") or state.last_error
     if last_error:
-        return f"no block is made: {last_error}"
+        return f"no block is produced: {last_error}"
     late_s = (now - state.expires) // SECOND
     if state.owner and late_s > _GRACE_S:
         return (
-            f"no block is made: the producer fell silent, its lease lapsed {late_s} seconds"
-            " ago, and no process took it over"
+            "no block is produced: the producer does not answer, its lease expired"
+            f" {late_s} seconds ago, and no process took it over"
         )
     return ""

@@ -214,7 +214,8 @@ class EmbeddedChain(StoreBackend):
         self.start()
         if self._block_scheduler is None:
             raise StoreError(
-                "no block is made here: it is read-only, or has no keys", self.path
+                "no block is produced here: the store is read-only, or there are no keys",
+                self.path,
             )
         return self._block_scheduler
 

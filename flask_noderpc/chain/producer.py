@@ -76,7 +76,7 @@ class ProducerLease:
         try:
             self._store.release_lease(lease, last_error)
         except BackendError as error:
-            log.warning("the lease is not given back, it lapses by itself: %s", error)
+            log.warning("the lease was not released, it expires by itself: %s", error)
 
     def _try_acquire(self) -> bool:
         self.lease = self._store.acquire_lease(self.owner, self._lease_s)
@@ -170,7 +170,7 @@ class Producer:
             if retain_heights and self._store.base_height() < min(retain_heights):
                 self._store.prune_some(min(retain_heights))
         except Exception:
-            log.exception("the block is made; old ones could not be removed")
+            log.exception("the block is stored; old blocks could not be pruned")
 
     def _produce(self, evidence: Sequence[Evidence]) -> int:
         head = self._store.head()
@@ -302,7 +302,7 @@ class Producer:
                 if rejected:
                     self._store.drop_pending(rejected)
         except Exception:
-            log.exception("the block is made; waiting transactions could not be checked again")
+            log.exception("the block is stored; pending transactions could not be rechecked")
 
 
 def _block_limits(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:

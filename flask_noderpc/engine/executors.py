@@ -196,18 +196,18 @@ class WorkerPool:
         return bool(self.idle or self.working)
 
     def add(self, executor: Executor) -> None:
-        """Have one more that has nothing to do."""
+        """Add an idle executor."""
         if not self.serves():
             self.serves_since = time.monotonic()
         self.idle.append(executor)
 
     def fail(self) -> None:
-        """Tell who waits that no process starts, unless there are others."""
+        """Fail the queued calls, as no process starts, unless there are others."""
         if not self.serves() and not self.starting:
             self.dismiss()
 
     def dismiss(self) -> None:
-        """Tell who waits that nobody comes."""
+        """Wake the queued calls, for which there is no executor."""
         for ticket in tuple(self.queue):
             ticket.called.set()
             self.queue.release(ticket)

@@ -70,11 +70,11 @@ class Limits:
 class Phase(Enum):
     """Phases in which a connection waits for its client."""
 
-    NOTHING = "nothing, it is our turn"
+    NOTHING = "nothing, the request is processed"
     REQUEST = "its next request"
     HEADERS = "the rest of the headers"
     BODY = "the rest of the body"
-    READER = "that it takes our answer"
+    READER = "it to read the response"
 
 
 class Connection:
@@ -133,7 +133,7 @@ class Connection:
     def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
         """Return the cached response to a repeated request, and leave out the request."""
         direct, response_cache = self.server.direct, self.server.response_cache
-        # While the store is looked at, it is our turn.
+        # While the store is read, the client is not waited for.
         self.phase = Phase.NOTHING
         if not (raw_request and direct and response_cache) or direct.is_bypassed():
             return ()

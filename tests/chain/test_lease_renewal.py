@@ -99,7 +99,7 @@ def test_a_recheck_that_fails_does_not_undo_the_block(
     with caplog.at_level(logging.ERROR):
         assert chain.produce() == 1
 
-    assert "the block is made" in caplog.text
+    assert "the block is stored" in caplog.text
     assert chain.mempool.pending_count().total == 1
 
 

@@ -195,7 +195,7 @@ def test_stop_returns_though_the_store_is_removed(
 
     chain.close()
 
-    assert "lapses by itself" in caplog.text
+    assert "expires by itself" in caplog.text
 
 
 def test_a_store_error_is_logged_and_the_thread_continues(

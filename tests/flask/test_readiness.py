@@ -22,7 +22,7 @@ from tests.helpers.until import until
 
 from .conftest import MakeApp
 
-HALTED = "no block is made: the keys of this home hold 10 of 16 voting power"
+HALTED = "no block is produced: the keys of this home hold 10 of 16 voting power"
 
 
 def asked(backend: ChainBackend) -> TestResponse:
@@ -89,7 +89,7 @@ def test_readyz_reports_an_expired_lease(tmp_path: Path) -> None:
             expire(database, seconds=100)
             answer = asked(other)
             assert answer.status_code == 503
-            found = re.search(r"its lease lapsed (\d+) seconds ago", answer.text)
+            found = re.search(r"its lease expired (\d+) seconds ago", answer.text)
             assert found
             assert int(found[1]) >= 100
 

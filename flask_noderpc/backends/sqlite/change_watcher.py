@@ -24,7 +24,7 @@ class ChangeWatcher:
         self._changed = threading.Condition()
         self._count = 0
         self._is_polled = False
-        self._asking = threading.Lock()
+        self._polling = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._version = -1
 
@@ -74,7 +74,7 @@ class ChangeWatcher:
                 self._changed.wait(min(remaining, self._poll_s))
 
     def _is_new(self) -> bool:
-        with self._asking:
+        with self._polling:
             try:
                 version = self._data_version()
             except (sqlite3.Error, OSError):
@@ -92,17 +92,17 @@ class ChangeWatcher:
         return version
 
     def suspend(self) -> None:
-        """Close the file, and do not ask meanwhile."""
-        self._asking.acquire()
+        """Close the file, and do not poll it until :meth:`resume`."""
+        self._polling.acquire()
         self._close()
 
     def resume(self) -> None:
-        """Ask again."""
-        self._asking.release()
+        """Poll again."""
+        self._polling.release()
 
     def close(self) -> None:
         """Close the file; the next wait opens it again."""
-        with self._asking:
+        with self._polling:
             self._close()
 
     def _close(self) -> None:

@@ -247,7 +247,7 @@ class Readers:
     def _take(self) -> Reader:
         nested = getattr(self._local, "depth", 0)
         with self._gate:
-            # One who holds a connection already must get another, or it ends never.
+            # A thread that holds a connection needs the next one before it gives that back.
             while self._suspended and not nested:
                 self._gate.wait()
             self._busy += 1

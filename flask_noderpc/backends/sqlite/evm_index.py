@@ -3,7 +3,7 @@
 A key stands for a transaction's hash, or for a log's address or one of its topics. It is 48
 bits of a hash, and so a hit may be another's: readers look into the block. A table of values
 with numbers, as the index of events has, would be larger: most topics come a few times only.
-The position of a hit is its block's height and a number in it; all hits of a log have the same.
+The place of a hit is its block's height and a number in it; all hits of a log have the same.
 
 Blocks that could not be read, since the extra ``evm`` was missing, are in ``evm_unindexed``
 and count as hits of everything.
@@ -49,17 +49,17 @@ def key(kind: bytes, value: bytes = b"") -> int:
 
 
 def place(height: int, number: int = 0) -> int:
-    """The place of something in a block."""
+    """Return the place of a transaction or log: its height and its number in the block."""
     return min(height, _LAST_HEIGHT) << _NUMBER_BITS | min(number, _LAST_NUMBER)
 
 
 def last_place(height: int) -> int:
-    """The last place in a block."""
+    """Return the last place in a block."""
     return place(height, _LAST_NUMBER)
 
 
 def height_sql(column: str) -> str:
-    """The height of a place, in SQL."""
+    """Return the height of a place, in SQL."""
     return f"{column} >> {_NUMBER_BITS}"
 
 

@@ -1,9 +1,9 @@
 """Handles of an open SQLite store, one set in each process.
 
-SQLite keeps books of the locks that its process holds, and a log that the last one to
-close a file removes. A child that inherits the books would write beside everyone else,
-into a log that is gone, and lose it. So a fork waits until nothing is read or written,
-and everything is closed before it; parent and child open again what they need.
+SQLite keeps the POSIX locks of its process in memory, and the last connection to close
+removes the WAL. A child that inherits this memory would write without locks into a WAL that
+is gone, and lose it. So a fork waits until nothing is read or written, and everything is
+closed before it; parent and child open again what they need.
 """
 
 from __future__ import annotations

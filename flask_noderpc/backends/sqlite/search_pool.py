@@ -1,7 +1,7 @@
 """Native threads that run searches, each with a connection of its own.
 
-A search looks at many rows, and SQLite never yields: on a gevent hub nobody else would get
-a ticket. There are few such threads, so that many searches take turns among themselves and
+A search looks at many rows, and SQLite never yields: no other greenlet of a gevent hub would
+run. There are few such threads, so that many searches take turns among themselves and
 leave the processor to the rest; a search that waits too long is refused.
 """
 

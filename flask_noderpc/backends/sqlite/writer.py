@@ -19,8 +19,8 @@ from .connection import Connection, Store, sqlite_errors
 
 log = logging.getLogger("flask_noderpc.store")
 
-# How long a write may be held up for readers to end: the longer, the larger the log is. All
-# that time it may be but a twentieth of.
+# How long a checkpoint may wait for readers, and so a write: the longer, the larger the WAL
+# is. Checkpoints may take a twentieth of all time.
 _PATIENCE_MS, _MAX_PATIENCE_MS = 100, 1_000
 _SHARE = 20
 
@@ -65,7 +65,7 @@ def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
     try:
         (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.Error as error:
-        log.warning("the log of what was written is not emptied: %s", error)
+        log.warning("WAL checkpoint failed: %s", error)
         return True
     finally:
         connection.execute(f"PRAGMA busy_timeout = {usual}").fetchone()
