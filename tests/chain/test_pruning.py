@@ -129,7 +129,7 @@ def test_a_block_stands_where_no_other_can_be_removed(
     monkeypatch.setattr(chain.store, "prune_some", fail)
     with caplog.at_level(logging.ERROR):
         assert chain.produce() == 2
-    assert "old ones could not be removed" in caplog.text
+    assert "old blocks could not be pruned" in caplog.text
     assert chain.base_height() == 1
 
 
