@@ -117,12 +117,14 @@ class Connection:
 
     def _serve_one(self) -> bool:
         """Answer the next request; return true if there may be another."""
-        with suppress(OSError):
-            if self._has_next():
-                raw_request = self._repeatable()
-                cached = self._cached(raw_request)
-                return self._send_parts(cached) if cached else self._serve_next(raw_request)
-        return False
+        try:
+            if not self._has_next():
+                return False
+            raw_request = self._repeatable()
+            cached = self._cached(raw_request)
+            return self._send_parts(cached) if cached else self._serve_next(raw_request)
+        except OSError:
+            return False
 
     def _repeatable(self) -> RawRequest | None:
         """Return the next request, if all of it is there and it may be a repeated one."""

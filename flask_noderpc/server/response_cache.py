@@ -25,7 +25,7 @@ from ..web.views import status_line
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000
-_MOST = 1_000_000
+_MAX_ENTRIES = 1_000_000
 
 # As most clients write them: with others it only takes longer.
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
@@ -35,10 +35,11 @@ _CHANGING = ("Date", "X-Server-Time")
 # Sent apart, as copying takes longer than one more packet.
 _LARGE = 32 * 1024
 _REPEATABLE = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
+_NO_CONTEXT = nullcontext()
 
 
 class RawRequest(NamedTuple):
-    """A whole request: how long it is, what it is known by, and the id of its call."""
+    """A whole request: its size in bytes, its key in the cache, and the id of its call."""
 
     size: int
     key: bytes
@@ -46,7 +47,7 @@ class RawRequest(NamedTuple):
 
     @classmethod
     def read(cls, waiting: bytes) -> RawRequest | None:
-        """The request that waiting bytes begin with; ``None`` of one that goes the long way."""
+        """The request that waiting bytes begin with; ``None`` of one that is never cached."""
         end = waiting.find(b"\n\r\n") + 3
         # Lines may end without a carriage return: the empty one is the first of either kind.
         if end < 3 or waiting.find(b"\n\n", 0, end) >= 0:
@@ -74,7 +75,7 @@ class RawRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """An answer but for its clocks, around the id of its call, and what it was sent to."""
+    """A response without its clocks, before and after the id of its call, and the request."""
 
     key: bytes
     head: bytes
@@ -82,13 +83,19 @@ class CachedResponse:
     after: bytes
     reproducible: Reproducible
 
+    def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
+        """Return the response to a call with this id, in parts to send one by one."""
+        body = self.before + request_id + self.after if request_id else self.before
+        head = self.head % clocks
+        return (head, body) if len(body) > _LARGE else (head + body,)
+
 
 class ResponseCache:
     """Cache of responses by their requests; bounded in bytes, also as a part of ``memory``."""
 
     def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
-        self._sent: LRUCache[bytes, CachedResponse] = LRUCache(
-            _MOST, max_bytes, _weight, memory
+        self._responses: LRUCache[bytes, CachedResponse] = LRUCache(
+            _MAX_ENTRIES, max_bytes, _weight, memory
         )
         self._fields: dict[bytes, bytes] = {}
         self._second = 0
@@ -100,24 +107,18 @@ class ResponseCache:
 
         ``context`` is entered for receivers of ``rpc_called``.
         """
-        sent = self._sent.get(raw_request.key)
-        if sent is None:
+        cached = self._responses.get(raw_request.key)
+        if cached is None:
             return None
         try:
-            if not sent.reproducible.holds():
+            if not cached.reproducible.holds():
                 return None
         except Exception:
-            # Whatever it is, the long way tells.
+            # The dispatcher meets the same error, and answers it.
             return None
-        entered = context() if rpc_called.receivers else nullcontext()
-        with entered, sent.reproducible.instrumented():
-            body = (
-                sent.before + raw_request.request_id + sent.after
-                if raw_request.request_id
-                else sent.before
-            )
-            head = sent.head % self._now()
-            return (head, body) if len(body) > _LARGE else (head + body,)
+        entered = context() if rpc_called.receivers else _NO_CONTEXT
+        with entered, cached.reproducible.instrumented():
+            return cached.parts(raw_request.request_id, self._now())
 
     def store(
         self, raw_request: RawRequest, response: Response, reproducible: Reproducible
@@ -131,7 +132,7 @@ class ResponseCache:
             if not before.startswith(opening + b","):
                 return
             before, after = _OPENING, before[len(opening) :]
-        # What is sent is here; the result that it was made of would be held a second time.
+        # The body is here; the result that it was made of would be held a second time.
         encoded = replace(reproducible.encoded, result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
@@ -140,7 +141,7 @@ class ResponseCache:
             after,
             replace(reproducible, encoded=encoded),
         )
-        self._sent.put(raw_request.key, cached)
+        self._responses.put(raw_request.key, cached)
 
     def _now(self) -> dict[bytes, bytes]:
         """Return the header fields of an answer that carry the time."""
@@ -161,6 +162,6 @@ def _head_of(response: Response) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
-def _weight(sent: CachedResponse) -> int:
-    texts = (sent.key, sent.head, sent.before, sent.after)
+def _weight(cached: CachedResponse) -> int:
+    texts = (cached.key, cached.head, cached.before, cached.after)
     return sum(map(len, texts)) + _OVERHEAD_BYTES
