@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from flask_noderpc.web.connection import Timing
+from flask_noderpc.web.websocket_server import WebSocketServer
+
 pytest_plugins = ["flask_noderpc.testing.plugin"]
 
 # How long an example takes, and how long it takes to make one, depends on the machine. The
@@ -19,6 +22,10 @@ settings.register_profile(
     derandomize=os.environ.get("NODERPC_CAMPAIGN") != "long",
 )
 settings.load_profile("any machine")
+
+# A client that shares the process and the machine with its node may pause for longer than
+# CometBFT allows; the tests of these deadlines set their own.
+WebSocketServer.timing = Timing(read_s=600, write_s=600)
 
 for _number in (signal.SIGINT, signal.SIGHUP):
     # Under nohup, or in the background of a script, they are ignored, which each process that

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.concurrency import NativeThread, is_patched
+from tests.helpers.until import PATIENCE
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_the_thread_is_the_same_for_every_caller(thread: NativeThread) -> None:
     for caller in callers:
         caller.start()
     for caller in callers:
-        caller.join(30)
+        caller.join(PATIENCE)
 
     assert len(found) == 5
     assert len(set(found)) == 1
@@ -61,7 +62,7 @@ def test_a_stopped_thread_starts_again_when_it_is_used(thread: NativeThread) -> 
     second = thread.run(threading.current_thread)
 
     assert first is not second
-    first.join(30)
+    first.join(PATIENCE)
     assert not first.is_alive()
 
 
@@ -77,7 +78,7 @@ def test_a_stop_strands_no_caller(thread: NativeThread) -> None:
     while any(caller.is_alive() for caller in callers) and len(done) < 1200:
         thread.stop()
     for caller in callers:
-        caller.join(30)
+        caller.join(PATIENCE)
 
     assert len(done) == 1200
 
@@ -188,7 +189,7 @@ print("ended")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_threads_of_other_hubs_end() -> None:
     made = subprocess.run(
-        [sys.executable, "-c", OTHER_HUBS], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", OTHER_HUBS], capture_output=True, text=True, timeout=PATIENCE
     )
 
     assert (made.stdout, made.returncode) == ("ended\n", 0), made.stderr
@@ -196,7 +197,7 @@ def test_threads_of_other_hubs_end() -> None:
 
 def test_under_gevent_only_the_calling_greenlet_waits() -> None:
     made = subprocess.run(
-        [sys.executable, "-c", UNDER_GEVENT], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", UNDER_GEVENT], capture_output=True, text=True, timeout=PATIENCE
     )
 
     assert (made.stdout, made.returncode) == ("200\n", 0), made.stderr
@@ -219,7 +220,7 @@ print(read)
 
 def test_next_turn_polls_sockets() -> None:
     made = subprocess.run(
-        [sys.executable, "-c", NEXT_TURN], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", NEXT_TURN], capture_output=True, text=True, timeout=PATIENCE
     )
 
     assert (made.stdout, made.returncode) == ("[b'x']\n", 0), made.stderr
@@ -241,7 +242,7 @@ def test_a_chain_warns_of_gevent_that_came_after_it(
         [sys.executable, "-c", script, str(tmp_path / "chain.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
     assert made.returncode == 0, made.stderr

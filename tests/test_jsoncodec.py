@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from flask_noderpc import jsoncodec
+from tests.helpers.until import PATIENCE
 
 DEEP = """
 import sys
@@ -60,7 +61,7 @@ print("alive")
 
 def test_threads_that_read_a_kind_for_the_first_time_at_once() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=PATIENCE
     )
 
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
@@ -97,6 +98,6 @@ print(children > 0)
 # Python 3.12 warns of forks beside threads.
 def test_a_child_forked_while_another_thread_compiles_a_decoder_can_decode() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

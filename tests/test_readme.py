@@ -13,6 +13,7 @@ import pytest
 from flask import Flask
 
 from flask_noderpc.extension import mounts
+from tests.helpers.until import PATIENCE
 from tests.server.node_process import Node, started
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -45,7 +46,9 @@ def test_each_curl_is_answered_in_the_order_of_the_readme(node: Node) -> None:
     assert len(CURLS) == 4
     for line in CURLS:
         own = re.sub("|".join(hosts), lambda found: hosts[found[0]], line)
-        ran = subprocess.run(["sh", "-c", own], capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            ["sh", "-c", own], capture_output=True, text=True, timeout=PATIENCE
+        )
         assert json.loads(ran.stdout)["result"], own
 
 

@@ -14,6 +14,7 @@ from flask_noderpc.backends.sqlite import backup
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
@@ -30,7 +31,7 @@ def test_a_read_view_belongs_to_one_thread_and_ends(
         assert store.latest_height() == 1
         assert store.version() != then
         with ThreadPoolExecutor(1) as others:
-            assert others.submit(store.latest_height).result(30) == 2
+            assert others.submit(store.latest_height).result(PATIENCE) == 2
     assert store.latest_height() == 2
 
 
@@ -51,7 +52,7 @@ def test_a_backup_during_writes_is_a_consistent_chain(
         copies.append(tmp_path / f"copy{number}.db")
         store.backup(copies[-1])
     stop.set()
-    writer.join(30)
+    writer.join(PATIENCE)
 
     heights = [open_store(copy).verify() for copy in copies]
 
@@ -153,7 +154,7 @@ def test_a_backend_may_be_closed_while_threads_read(
         full.close()
     stop.set()
     for reader in readers:
-        reader.join(30)
+        reader.join(PATIENCE)
 
     assert errors == []
     assert full.verify() == full.latest_height()
@@ -168,7 +169,7 @@ def test_no_descriptor_is_left_open_after_a_close(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     with backend._open().readers.snapshot() as at:
         at.execute("SELECT 1 FROM chain").fetchone()
         backend.close()

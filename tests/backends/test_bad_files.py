@@ -17,7 +17,7 @@ from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 
-from ..helpers.until import until
+from ..helpers.until import PATIENCE, until
 from .conftest import OpenStore
 
 
@@ -178,7 +178,7 @@ def test_a_write_waits_for_the_lock(
         sender = threading.Thread(target=send)
         sender.start()
         assert not done.wait(0.2)
-    sender.join(30)
+    sender.join(PATIENCE)
 
     assert done.is_set()
     assert backend.mempool.pending(1).txs == (b"a=1",)
@@ -191,7 +191,7 @@ def test_a_new_file_that_another_opens_just_now_is_waited_for(
     opened: list[bool] = []
 
     def use() -> None:
-        is_held.wait(30)
+        is_held.wait(PATIENCE)
         opened.append(open_store().has_chain())
 
     opener = threading.Thread(target=use)
@@ -200,7 +200,7 @@ def test_a_new_file_that_another_opens_just_now_is_waited_for(
     with locked(path):
         is_held.set()
         opener.join(0.2)
-    opener.join(30)
+    opener.join(PATIENCE)
 
     assert opened == [False]
 

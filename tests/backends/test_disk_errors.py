@@ -13,6 +13,7 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
@@ -69,7 +70,7 @@ def test_a_full_store_answers_each_of_many_writers(
     for sender in senders:
         sender.start()
     for sender in senders:
-        sender.join(60)
+        sender.join(PATIENCE)
 
     assert len(taken) + len(refused) == 60
     assert taken

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
+from tests.helpers.until import PATIENCE
 
 
 def run(program: str, *words: object) -> tuple[str, str, int]:
@@ -19,7 +20,7 @@ def run(program: str, *words: object) -> tuple[str, str, int]:
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     return made.stdout, made.stderr, made.returncode
 
@@ -152,7 +153,7 @@ def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
 
     def hold(at: sqlite3.Connection) -> None:
         began.set()
-        resume.wait(30)
+        resume.wait(PATIENCE)
 
     def fork() -> None:
         pid = os.fork()
@@ -163,15 +164,15 @@ def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
 
     writer = threading.Thread(target=store._open().writer.run, args=(hold,))
     writer.start()
-    began.wait(30)
+    began.wait(PATIENCE)
     forker = threading.Thread(target=fork)
     forker.start()
 
     assert not forked.wait(0.1)
     resume.set()
-    assert forked.wait(30)
-    writer.join(30)
-    forker.join(30)
+    assert forked.wait(PATIENCE)
+    writer.join(PATIENCE)
+    forker.join(PATIENCE)
 
 
 READING = """

@@ -17,6 +17,7 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
@@ -242,7 +243,7 @@ def run_together(works: Sequence[Callable[[], None]]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
 
 
 def test_a_wait_for_transactions_ends_when_one_comes(pool: SQLiteBackend) -> None:

@@ -33,6 +33,7 @@ from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.dialects import DIALECTS
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 from .leftovers import assert_no_leftovers
@@ -322,7 +323,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
         query = '/block_search?query="block.height>0"&order_by="asc"&per_page=100'
         assert "blocks" in client.get(query).get_json()["result"]
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
 
     assert faults == []
     assert heights == sorted(heights)

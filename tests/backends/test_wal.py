@@ -15,6 +15,7 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.domain.search import Page, Search, SearchLimits
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
@@ -90,7 +91,7 @@ def test_the_log_stays_small_while_the_store_is_read_and_searched(
     left = size(path)
     stop.set()
     for reader in readers:
-        reader.join(30)
+        reader.join(PATIENCE)
 
     assert left <= LIMIT
 

@@ -12,7 +12,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite.connection import Connection, Store
 from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
-from tests.helpers.until import until
+from tests.helpers.until import PATIENCE, until
 
 Work = Callable[[Connection], object]
 
@@ -46,7 +46,7 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
 
     def hold(at: Connection) -> None:
         began.set()
-        resume.wait(30)
+        resume.wait(PATIENCE)
         at.set_trace_callback(sql.append)
 
     def ask(number: int) -> None:
@@ -58,13 +58,13 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
     threads = [threading.Thread(target=writer.run, args=(hold,))]
     threads += [threading.Thread(target=ask, args=(number,)) for number in range(len(works))]
     threads[0].start()
-    began.wait(30)
+    began.wait(PATIENCE)
     for thread in threads[1:]:
         thread.start()
     until(lambda: len(writer._waiting) == len(works), "all wait")
     resume.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     writer.run(lambda at: at.set_trace_callback(None))
     return answers, sql
 

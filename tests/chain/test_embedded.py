@@ -53,14 +53,14 @@ def test_threads_that_start_one_chain_at_once_start_it_once(
     together = threading.Barrier(6)
 
     def start() -> None:
-        together.wait(30)
+        together.wait(PATIENCE)
         chain.start()
 
     threads = [threading.Thread(target=start) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
 
     assert app.inits == 1
     assert chain.produce() == 1

@@ -15,6 +15,7 @@ import pytest
 
 from flask_noderpc.chain import home
 from flask_noderpc.errors import ConfigurationError
+from tests.helpers.until import PATIENCE
 
 from .fixtures import GENESIS_TIME, key, write_home, write_key
 
@@ -103,14 +104,14 @@ def test_threads_that_create_one_home_at_once_get_the_same_files(tmp_path: Path)
     made: list[home.Home] = []
 
     def create() -> None:
-        together.wait(30)
+        together.wait(PATIENCE)
         made.append(home.create(tmp_path, None, GENESIS_TIME))
 
     threads = [threading.Thread(target=create) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
 
     assert len(made) == 8
     assert len({one.genesis.chain_id for one in made}) == 1
@@ -140,7 +141,7 @@ print(made.genesis.chain_id, made.node_key.address.hex(), made.validator_keys[0]
         process.stdin.write("go\n")
         process.stdin.flush()
 
-    answers = {process.communicate(timeout=60)[0] for process in processes}
+    answers = {process.communicate(timeout=PATIENCE)[0] for process in processes}
 
     assert len(answers) == 1
     assert len(answers.pop().split()) == 3

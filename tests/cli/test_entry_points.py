@@ -20,6 +20,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.settings import SETTINGS, read_settings
 from flask_noderpc.testing import make_chain
+from tests.helpers.until import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": str(path.parent), **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
@@ -443,7 +444,7 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert found.returncode == 1
     assert f"Error: {target}: the disk" in found.stderr

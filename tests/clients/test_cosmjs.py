@@ -12,6 +12,7 @@ import pytest
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import PATIENCE
 
 from ..helpers.require import require_program, skip_or_fail
 from ..server.node_process import started
@@ -48,7 +49,7 @@ def run(
     node: str, url: str, client: str, script: str = "run.js"
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [node, COSMJS / script, url, client], capture_output=True, text=True, timeout=120
+        [node, COSMJS / script, url, client], capture_output=True, text=True, timeout=PATIENCE
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flask_noderpc.testing.node import serve
 from tests.evm.dev.fixtures import chain_of, dev_app
+from tests.helpers.until import PATIENCE
 
 from . import ETHEREUM_SCRIPTS
 
@@ -21,7 +22,7 @@ def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> No
                 cwd=ETHEREUM_SCRIPTS,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE,
             )
     finally:
         chain_of(app).close()

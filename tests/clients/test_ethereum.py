@@ -20,6 +20,7 @@ from flask_noderpc.testing.ethermint import EmittedLog, EthermintDouble
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
+from tests.helpers.until import PATIENCE
 
 from . import ETHEREUM_SCRIPTS
 
@@ -133,7 +134,7 @@ def test_a_library_for_node_js_reads_our_node(
         f"0x{EMITTING.hex()}",
         ",".join(f"0x{raw.hex()}" for raw in many),
     ]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
 
     assert ended.returncode == 0, ended.stderr
     steps = map(json.loads, ended.stdout.splitlines())
@@ -167,7 +168,7 @@ def _over_http(url: str) -> Shown:
     with pytest.raises(TransactionNotFound):
         eth.get_transaction(b"\xee" * 32)
     sent = eth.send_raw_transaction(SENT)
-    waited = eth.wait_for_transaction_receipt(sent, timeout=120, poll_latency=0.05)
+    waited = eth.wait_for_transaction_receipt(sent, timeout=PATIENCE, poll_latency=0.05)
     return {**shown, "nothing": None, "sent": sent.to_0x_hex(), "waited for": _waited(waited)}
 
 
@@ -189,7 +190,9 @@ async def _over_websocket(url: str) -> Shown:
         with pytest.raises(TransactionNotFound):
             await eth.get_transaction(b"\xee" * 32)
         sent = await eth.send_raw_transaction(SENT)
-        waited = await eth.wait_for_transaction_receipt(sent, timeout=120, poll_latency=0.05)
+        waited = await eth.wait_for_transaction_receipt(
+            sent, timeout=PATIENCE, poll_latency=0.05
+        )
         shown |= {"nothing": None, "sent": sent.to_0x_hex(), "waited for": _waited(waited)}
         return shown | {"told of": await asyncio.wait_for(_told(w3), 20)}
 

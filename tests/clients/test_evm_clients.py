@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.until import PATIENCE
+
 from .evm_node import DevAccount
 
 SCRIPTS = Path(__file__).parent / "ethereum" / "evm"
@@ -46,7 +48,7 @@ def test_a_library_for_node_js_uses_a_contract(
 ) -> None:
     key = [dev_account.key] if signs == "client" else []
     words = [ethereum_js, str(SCRIPTS / script), evm_url, dev_account.address, *key]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
 
     assert ended.returncode == 0, ended.stderr
     steps = map(json.loads, ended.stdout.splitlines())

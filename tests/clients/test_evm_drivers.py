@@ -18,6 +18,8 @@ from web3.exceptions import (
 )
 from web3.middleware import SignAndSendRawMiddlewareBuilder
 
+from tests.helpers.until import PATIENCE
+
 from ..helpers.require import skip_or_fail
 from . import ETHEREUM_SCRIPTS
 from .evm_node import ACCOUNTS, DevAccount
@@ -118,7 +120,7 @@ def cast(url: str, *words: str) -> str:
     if not CAST.exists():
         skip_or_fail("no cast for Linux: run `npm ci` in tests/clients/ethereum")
     command = [str(CAST), words[0], "--rpc-url", url, *words[1:]]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     if ended.returncode != 0:
         raise RuntimeError(ended.stderr)
     return ended.stdout.strip()
@@ -175,7 +177,7 @@ def test_web3_py_uses_a_contract(evm_base: str, dev_account: DevAccount, signs: 
         w3.middleware_onion.inject(sign, layer=0)
 
     def settled(tx_hash: Any) -> Any:
-        return w3.eth.wait_for_transaction_receipt(tx_hash, timeout=120, poll_latency=0.05)
+        return w3.eth.wait_for_transaction_receipt(tx_hash, timeout=PATIENCE, poll_latency=0.05)
 
     made = w3.eth.contract(abi=COUNTER["abi"], bytecode=COUNTER["bytecode"])
     deployed = settled(made.constructor(7).transact())

@@ -31,7 +31,7 @@ from flask_noderpc.errors import (
 )
 from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.processes import ROOT
-from tests.helpers.until import until
+from tests.helpers.until import PATIENCE, until
 
 from .jobs import (
     DropsOldCycle,
@@ -404,7 +404,7 @@ def test_a_process_ends_with_its_parent(job: str) -> None:
         # The child has it too, so it ends when both have.
         reading = threading.Thread(target=parent.stdout.read)
         reading.start()
-        reading.join(30)
+        reading.join(PATIENCE)
         assert not reading.is_alive()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.until import PATIENCE
+
 _LOADS_NONE = """
 import sys
 import flask_noderpc
@@ -29,7 +31,7 @@ def test_nothing_without_ethereum_loads_a_library_of_the_extra(tmp_path: Path) -
         [sys.executable, "-c", _LOADS_NONE, str(tmp_path / "chain.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -50,7 +52,10 @@ except ConfigurationError as error:
 
 def test_an_incomplete_extra_is_reported_at_start() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_A_HASH], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", _WITHOUT_A_HASH],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert "pip install 'flask-noderpc[evm]'" in done.stdout, done.stderr
 
@@ -68,6 +73,6 @@ except ModuleNotFoundError as error:
 @pytest.mark.parametrize("missing", ["coincurve", "eth_hash", "Crypto"])
 def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr
     assert "pip install 'flask-noderpc[evm]'" in done.stdout

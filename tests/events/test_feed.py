@@ -13,6 +13,7 @@ from flask_noderpc.errors import StoreError
 from flask_noderpc.events.feed import Feed, HeightSource
 from flask_noderpc.events.messages import messages_at
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
 
 
 class Faulty(MemoryBackend):
@@ -39,7 +40,7 @@ class Numbers:
     def poll(self, after: int, patience_s: float) -> int:
         self.threads.append(threading.get_ident())
         self.looking.set()
-        assert self.may_end.wait(20)
+        assert self.may_end.wait(PATIENCE)
         return after + 1
 
 
@@ -49,7 +50,7 @@ def test_follow_during_stop_starts_no_second_thread(
     source = Numbers()
     feed = Feed(source, is_followed=lambda: True)
     feed.follow()
-    assert source.looking.wait(20)
+    assert source.looking.wait(PATIENCE)
     (first,) = [t for t in threading.enumerate() if t.ident == source.threads[0]]
     waits, join = threading.Event(), first.join
 
@@ -60,13 +61,13 @@ def test_follow_during_stop_starts_no_second_thread(
     monkeypatch.setattr(first, "join", announced)
     stopping = threading.Thread(target=feed.stop, daemon=True)
     stopping.start()
-    assert waits.wait(20)
+    assert waits.wait(PATIENCE)
     feed.follow()
     source.may_end.set()
 
-    stopping.join(20)
+    stopping.join(PATIENCE)
     assert not stopping.is_alive()
-    join(20)
+    join(PATIENCE)
     assert not first.is_alive()
     feed.follow()
     assert len(source.threads) == 1
@@ -91,7 +92,7 @@ def test_faults_lose_nothing_and_repeat_nothing(
     feed = Feed(HeightSource(backend, publish), is_followed=lambda: True)
     feed.follow()
     backend.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
-    assert enough.wait(20)
+    assert enough.wait(PATIENCE)
     feed.stop()
 
     assert received == list(range(initial_height, initial_height + 6))

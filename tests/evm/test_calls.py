@@ -16,7 +16,7 @@ import pytest
 from eth_abi.abi import encode
 
 from tests.ethereum.signing import CHAIN_ID, OTHER, TO, sender
-from tests.helpers.until import until
+from tests.helpers.until import PATIENCE, until
 
 from .contracts import (
     BLOCK,
@@ -408,7 +408,10 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
             # That of the blocks is idle.
             for pid in found.stdout.split():
                 os.kill(int(pid), signal.SIGKILL)
-            assert "the process that executed the call has ended" in lost.result(60)["message"]
+            assert (
+                "the process that executed the call has ended"
+                in lost.result(PATIENCE)["message"]
+            )
         assert node.ask("eth_call", {"to": ECHO, "data": "0x12"}) == "0x12"
     finally:
         node.close()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.until import PATIENCE
+
 from ..helpers.websocket import WebSocketClient
 from .processes import opened
 from .servers import Server, serving
@@ -62,7 +64,7 @@ def run_together(*groups: list[threading.Thread]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
 
 
 def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -> None:
@@ -72,7 +74,7 @@ def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -
     sender = threading.Thread(
         target=lambda: codes.append(int(node.get('/broadcast_tx_sync?tx="late=one"')["code"]))
     )
-    with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
+    with closing(sqlite3.connect(database, timeout=PATIENCE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         sender.start()
         for _ in range(6):
@@ -80,7 +82,7 @@ def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -
             node.get("/status")
         assert sender.is_alive()
         other.execute("ROLLBACK")
-    sender.join(30)
+    sender.join(PATIENCE)
 
     assert codes == [0]
 
@@ -88,7 +90,10 @@ def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -
 def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
     node: Server,
 ) -> None:
-    slow, quick = WebSocketClient(node.url, timeout=30), WebSocketClient(node.url, timeout=30)
+    slow, quick = (
+        WebSocketClient(node.url, timeout=PATIENCE),
+        WebSocketClient(node.url, timeout=PATIENCE),
+    )
     with closing(slow), closing(quick):
         for client in (slow, quick):
             client.asked("subscribe", {"query": "tm.event='Tx'"})

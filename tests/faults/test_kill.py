@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from tests.helpers.until import until
+from tests.helpers.until import PATIENCE, until
 
 from ..helpers.http import get
 from .processes import (
@@ -58,7 +58,7 @@ class Clients:
 
     def join(self) -> None:
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

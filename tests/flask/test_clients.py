@@ -14,6 +14,7 @@ from flask import Flask
 from flask_noderpc.signals import wait_began
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import PATIENCE
 
 from ..helpers.http import request
 from ..helpers.websocket import WebSocketClient
@@ -55,7 +56,7 @@ class Server:
     def waiting(self, client: str) -> Future[Any]:
         """A call that waits, once it does."""
         found = self._threads.submit(self.post, call("events", LONG), client)
-        assert self._began.acquire(timeout=120)
+        assert self._began.acquire(timeout=PATIENCE)
         return found
 
 
@@ -103,7 +104,7 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
     shortly = {"wait_time": "10ms"}
     assert "result" in server.post(call("events", shortly), GUEST)
     node.produce()
-    assert "result" in waiting.result(20)
+    assert "result" in waiting.result(PATIENCE)
     assert "result" in server.post(call("events", shortly), HOG)
 
 
@@ -123,7 +124,7 @@ def test_a_client_is_one_whichever_port_and_form_its_address_has(
     assert PER_CLIENT in server.post(call("events", LONG), same)["error"]["data"]
     assert "result" in server.post(call("events", {"wait_time": "10ms"}), other)
     node.produce()
-    assert "result" in waiting.result(20)
+    assert "result" in waiting.result(PATIENCE)
 
 
 def test_one_client_cannot_take_all_waiter_slots(
@@ -133,7 +134,7 @@ def test_one_client_cannot_take_all_waiter_slots(
     hogs = [server.waiting(HOG) for _ in range(3)]
     guest = server.waiting(GUEST)
 
-    received = hogs[0].result(20)["error"]["data"]
+    received = hogs[0].result(PATIENCE)["error"]["data"]
     assert "3 calls wait already, 3 of this client, and so this one gave way" in received
     assert "NODERPC_MAX_WAITING_CALLS raises this" in received
     # One for each of two more would be as much as the hog has left.
@@ -141,7 +142,7 @@ def test_one_client_cannot_take_all_waiter_slots(
     assert again == "3 calls wait already, NODERPC_MAX_WAITING_CALLS raises this"
     node.produce()
     for each in (*hogs[1:], guest):
-        assert "result" in each.result(20)
+        assert "result" in each.result(PATIENCE)
 
 
 HANDSHAKE = {

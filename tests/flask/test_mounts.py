@@ -21,6 +21,7 @@ from flask_noderpc import (
 )
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing import SampleChain, make_chain
+from tests.helpers.until import PATIENCE
 
 from .conftest import MakeApp
 
@@ -268,7 +269,7 @@ assert answer.status_code == 200, answer.data
 def test_a_process_that_ends_gives_its_lease_back(tmp_path: Path) -> None:
     database = tmp_path / "chain.db"
 
-    subprocess.run([sys.executable, "-c", EXITING, database], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", EXITING, database], check=True, timeout=PATIENCE)
 
     chain = EmbeddedChain(database, produce=False)
     try:

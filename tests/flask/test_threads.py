@@ -26,7 +26,7 @@ HANDSHAKE = {
 @pytest.fixture
 def node() -> Iterator[Node]:
     """Of the two threads that it believes to have one may be held."""
-    with run_node(server_threads=2, broadcast_timeout=30) as running:
+    with run_node(server_threads=2, broadcast_timeout=PATIENCE) as running:
         yield running
 
 

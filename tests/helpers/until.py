@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 # A state that is waited for may come late on a busy machine.
-PATIENCE = 90.0
+PATIENCE = 120.0
 _POLL_S = 0.01
 
 

@@ -12,6 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import PATIENCE
 
 from ..helpers.http import HttpResponse, client_post, request
 from .chain import PeeredBackend
@@ -176,7 +177,7 @@ def test_a_body_over_the_limit_is_refused_and_names_the_setting(
 
 def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, bytes]:
     """The answer to bytes that no honest client sends."""
-    with socket.create_connection(address, timeout=120) as peer:
+    with socket.create_connection(address, timeout=PATIENCE) as peer:
         peer.sendall(f"POST / HTTP/1.0\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body)
         peer.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: peer.recv(65536), b""))

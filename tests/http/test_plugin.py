@@ -93,7 +93,11 @@ def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
     code = f"import sys, {module}; print(*(sys.modules.keys() & {unwanted!r}))"
 
     found = subprocess.run(
-        [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        check=True,
+        timeout=PATIENCE,
+        capture_output=True,
+        text=True,
     )
 
     assert found.stdout.split() == []

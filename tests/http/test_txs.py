@@ -105,7 +105,7 @@ def test_a_block_that_does_not_come_is_waited_for_no_longer_than_the_setting(
 def test_a_call_beyond_the_waiter_limit_is_refused(
     client: FlaskClient, chain: EmbeddedChain
 ) -> None:
-    patient = app_for(chain, broadcast_timeout=30, max_waiting_calls=1).test_client()
+    patient = app_for(chain, broadcast_timeout=PATIENCE, max_waiting_calls=1).test_client()
     replies: list[Any] = []
     first = threading.Thread(
         target=lambda: replies.append(send(patient, "broadcast_tx_commit", b"seat=1"))
@@ -141,7 +141,7 @@ def commit(chain: EmbeddedChain, tx: bytes) -> Any:
     """The answer to ``broadcast_tx_commit``, while a block is made."""
     producer = Producer(chain)
     producer.start()
-    client = app_for(chain, broadcast_timeout=30).test_client()
+    client = app_for(chain, broadcast_timeout=PATIENCE).test_client()
     result = send(client, "broadcast_tx_commit", tx)["result"]
     producer.join()
     return result

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from flask_noderpc.events.messages import Message
 from flask_noderpc.events.query import parse
 from flask_noderpc.jsonrpc.subscriptions import EventBuffer, QueryHub
+from tests.helpers.until import PATIENCE
 
 ALL = parse("tm.event EXISTS")
 
@@ -149,7 +150,7 @@ def test_subscribing_does_not_wait_while_a_block_is_read_or_encoded() -> None:
             target=hub.join, args=(parse("b.k='1'"), lambda: None), daemon=True
         )
         thread.start()
-        thread.join(20)
+        thread.join(PATIENCE)
         joined.append(not thread.is_alive())
 
     def read() -> Iterator[Message]:

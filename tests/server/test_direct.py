@@ -18,6 +18,7 @@ from flask_noderpc.server.direct import Answer, DirectAdapter
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
 
 from ..http.test_result_cache import DIALECTS
 from .test_response_cache import answer, exchange, get, one, post, serving, without_clocks
@@ -115,7 +116,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def ask(port: int, request: bytes) -> bytes:
-    with closing(socket.create_connection(("127.0.0.1", port), timeout=120)) as sock:
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as sock:
         return without_clocks(exchange(sock, request))
 
 
@@ -197,7 +198,7 @@ def test_a_call_that_expects_100_continue_gets_it_before_the_answer(
 ) -> None:
     with (
         serving(app_for(chain), ResponseCache(BYTES)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         head, end, body = post(one("health"), "Expect: 100-continue\r\n").partition(b"\r\n\r\n")
         sock.sendall(head + end)

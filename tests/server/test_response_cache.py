@@ -30,6 +30,7 @@ from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
 
 from ..chain.test_control import opened
 from ..http import chain as sample
@@ -49,7 +50,9 @@ class Served:
 
     def ask(self, *paths: str, headers: str = "") -> list[bytes]:
         """The whole answers to GETs over one connection."""
-        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=120)) as sock:
+        with closing(
+            socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        ) as sock:
             return [exchange(sock, get(path, headers)) for path in paths]
 
 
@@ -119,7 +122,7 @@ def serving(
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(PATIENCE)
     try:
         yield served
     finally:
@@ -298,7 +301,9 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
     def answers(lane: ResponseCache | None, room: int) -> tuple[list[bytes], int]:
         with (
             serving(app_for(backend, dialect=dialect, cache_bytes=room), lane) as served,
-            closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+            closing(
+                socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)
+            ) as sock,
         ):
             found = [without_clocks(exchange(sock, call)) for call in calls]
             return found, len(served.computed)
@@ -325,7 +330,7 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
 def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None:
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         for number in range(3):
             exchange(sock, post(body % (number, number)))
@@ -335,7 +340,7 @@ def test_other_calls_are_read_each_time(chain: EmbeddedChain, body: str) -> None
 def test_a_body_may_come_later_and_requests_at_once(chain: EmbeddedChain) -> None:
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         exchange(sock, post(one("health", 1)))
         exchange(sock, post(one("health", 10)))
@@ -356,7 +361,7 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
     head = "Content-Type: application/json\r\n"
     with (
         serving(app, ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
 
         def ask(request_id: int, method: str, *params: object) -> bytes:
@@ -381,7 +386,7 @@ def test_the_evm_s_addresses_have_lanes_too(tmp_path: Path) -> None:
 def test_requests_may_come_at_once_and_in_pieces(chain: EmbeddedChain) -> None:
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         first = without_clocks(exchange(sock, get("/health")))
         sock.sendall(get("/health") * 3)
@@ -399,7 +404,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
     request = get("/health").replace(b"\r\n\r\n", b"\r\n" + sent + b"\r\n\r\n") + body
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         for _ in range(3):
             assert exchange(sock, request).startswith(b"HTTP/1.1 200 ")
@@ -422,7 +427,7 @@ def test_a_request_may_end_without_a_carriage_return(
     second = post('{"id":1}')
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         for _ in range(3):
             sock.sendall(first + second)
@@ -434,7 +439,7 @@ def test_expect_100_continue_is_answered_each_time(chain: EmbeddedChain) -> None
     asked = post(one("health"), "Expect: 100-continue\r\n")
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         for _ in range(3):
             assert exchange(sock, asked) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -445,7 +450,7 @@ def test_a_longer_id_may_make_a_body_too_long(chain: EmbeddedChain) -> None:
     longest = len(one("health", 12))
     with (
         serving(app_for(chain, max_body_bytes=longest), ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         for request_id in (12, 34):
             assert b'"result"' in exchange(sock, post(one("health", request_id)))
@@ -471,7 +476,7 @@ def test_streamed_responses_are_not_buffered(chain: EmbeddedChain) -> None:
     app.add_url_rule("/long", view_func=lambda: Response(bytes(100_000) for _ in range(200)))
     with (
         serving(app, ResponseCache(ROOM)) as served,
-        closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock,
+        closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as sock,
     ):
         tracemalloc.start()
         try:
@@ -499,11 +504,13 @@ def test_a_connection_with_a_pending_lookup_is_not_evicted(
         return version()
 
     with serving(app_for(chain), ResponseCache(ROOM), Limits(connections=1)) as served:
-        with closing(socket.create_connection(("127.0.0.1", served.port), timeout=120)) as sock:
+        with closing(
+            socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)
+        ) as sock:
             first = exchange(sock, get("/status"))
             monkeypatch.setattr(chain, "version", slow)
             sock.sendall(get("/status"))
-            assert looking.wait(20)
+            assert looking.wait(PATIENCE)
             with closing(socket.create_connection(("127.0.0.1", served.port))) as other:
                 assert other.recv(12) == b"HTTP/1.1 503"
             may_go_on.set()
@@ -515,7 +522,7 @@ def test_connection_close_is_honoured_on_cache_hits(chain: EmbeddedChain) -> Non
     with serving(app_for(chain), ResponseCache(ROOM)) as served:
         for _ in range(2):
             with closing(
-                socket.create_connection(("127.0.0.1", served.port), timeout=120)
+                socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)
             ) as s:
                 s.sendall(get("/health", "Connection: close\r\n"))
                 found = HTTPResponse(s)

@@ -55,7 +55,7 @@ def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
                 assert connection.ticked.wait(PATIENCE)
         for thread in threading.enumerate():
             if "clock" in thread.name:
-                thread.join(10)
+                thread.join(PATIENCE)
                 assert not thread.is_alive()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from flask_noderpc.cometbft import events as event_log
 from flask_noderpc.testing import Node
+from tests.helpers.until import PATIENCE
 
 from ..helpers.http import HttpResponse, call, get
 from .conftest import Connect
@@ -103,7 +104,7 @@ def test_wait_time_returns_when_an_event_happens(node: Node) -> None:
     asking.start()
     produce(node, 1, txs=0)
     produce(node, 1, txs=2)
-    asking.join(20)
+    asking.join(PATIENCE)
 
     assert [item["event"] for item in answers[0]["items"]] == ["Tx", "Tx"]
 
@@ -132,7 +133,7 @@ def test_waiting_events_calls_count_toward_the_waiter_limit(start: Callable[...,
     # One of the two is refused at once; the other waits for this block.
     produce(node, 1)
     for thread in waiting:
-        thread.join(20)
+        thread.join(PATIENCE)
 
     assert "NODERPC_MAX_WAITING_CALLS" in replies[0]["error"]["data"]
     assert len(replies[1]["result"]["items"]) == 10

@@ -42,10 +42,8 @@ def test_a_block_of_any_size_cancels_no_reading_subscriber(
 
 
 def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
-    start: Callable[..., Node], connect: Connect, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Node], connect: Connect
 ) -> None:
-    # However long the blocks take.
-    monkeypatch.setattr(WebSocketServer, "timing", Timing(read_s=600, write_s=600))
     node = start(event_buffer=5, max_body_bytes=4_000_000)
     slow, quick = connect(node), connect(node)
     slow.asked("subscribe", ALL_TXS, "slow")

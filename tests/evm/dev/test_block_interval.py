@@ -16,6 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain import block_scheduler
 from flask_noderpc.testing.node import serve
+from tests.helpers.until import PATIENCE
 
 from .fixtures import FIRST, STRANGER, asked, chain_of, dev_app
 
@@ -62,7 +63,9 @@ def test_a_transaction_does_not_wait_for_a_short_interval(
     with serve(app) as url, closing(chain_of(app)):
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         for _ in range(3):
-            assert w3.eth.wait_for_transaction_receipt(sent(w3), timeout=60)["status"] == 1
+            assert (
+                w3.eth.wait_for_transaction_receipt(sent(w3), timeout=PATIENCE)["status"] == 1
+            )
 
 
 def test_sending_does_not_wait_for_a_block_in_production(
@@ -78,14 +81,14 @@ def test_sending_does_not_wait_for_a_block_in_production(
 
         def slow(block: BlockRequest) -> BlockExecution:
             begun.set()
-            assert resume.wait(30)
+            assert resume.wait(PATIENCE)
             return run(block)
 
         monkeypatch.setattr(chain.store.abci, "finalize_block", slow)
         maker = Thread(target=chain.produce)
         maker.start()
         try:
-            assert begun.wait(30)
+            assert begun.wait(PATIENCE)
             tx_hash = sent(w3, nonce=1)
             assert maker.is_alive()
         finally:
@@ -105,7 +108,7 @@ def test_future_nonces_neither_block_their_sender_nor_produce_blocks(
     one_more = chain.latest_height() + 1
     assert chain.wait_for_height(one_more, 0.5) <= one_more
     sent(w3)
-    assert w3.eth.wait_for_transaction_receipt(behind, timeout=60)["status"] == 1
+    assert w3.eth.wait_for_transaction_receipt(behind, timeout=PATIENCE)["status"] == 1
 
 
 def test_no_block_is_mined_once_automine_is_off(paced: tuple[EmbeddedChain, Any]) -> None:

@@ -15,6 +15,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.search import PolledFilter
 from flask_noderpc.evm.subscriptions import filters
 from flask_noderpc.jsonrpc.context import Context
+from tests.helpers.until import PATIENCE
 
 from ..chain import TOPIC_A, transfer
 from .fixtures import InMemory, Time, asking, data, emit, opened
@@ -58,7 +59,7 @@ def test_concurrent_polls_return_each_change_once(
     params: list[Any],
 ) -> None:
     met = threading.Event()
-    meeting = threading.Barrier(2, met.set, timeout=120)
+    meeting = threading.Barrier(2, met.set, timeout=PATIENCE)
 
     changes_of = filters.changes
 
