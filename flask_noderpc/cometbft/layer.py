@@ -37,7 +37,7 @@ class CometLayer:
         self.names = {*routes.by_name()}
         """The names of all routes, also of those that the dialect omits."""
         self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
-        """The names of all methods that this layer can have, whatever is set."""
+        """The names of all methods that this layer can have, under any settings."""
         self.routes = RouteTable(r for r in routes if r.name not in dialect.omits_routes)
         self.dispatcher = Dispatcher(
             with_discover(self.routes, dialect, guard.has),

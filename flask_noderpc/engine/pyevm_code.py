@@ -205,7 +205,7 @@ class Computation(PragueComputation):
         super().return_gas(amount)
 
     def _refuse(self, step: _Step, gas: int, missing: int = 0) -> None:
-        """Tell of a message that py-evm did not begin; geth does, and ends it at once."""
+        """Trace a call that py-evm did not begin; geth begins it, and ends it at once."""
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
         frame = _Refused(self, step, gas)
@@ -345,7 +345,7 @@ class _Step:
         computation.opcode = opcode
         self.pc = computation.code.program_counter
         self.gas = computation._gas_meter.gas_remaining
-        # For those alone that are looked at when they have taken them from the stack.
+        # Only for those whose operands are read after they were popped from the stack.
         self.words = computation.words() if opcode in _LOOKED_AT else []
 
     @property

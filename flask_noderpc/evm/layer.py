@@ -46,7 +46,7 @@ class EvmLayer:
             memo={},
         )
         self.methods = {*SESSION_METHODS, *(RESERVED + rows).by_name()}
-        """The names of all methods that this layer can have, whatever is set."""
+        """The names of all methods that this layer can have, under any settings."""
         served = routes_of(settings.evm_api, rows, dev=settings.dev)
         self.dispatcher = Dispatcher(
             with_discover(served, dialect, guard.has),

@@ -1,4 +1,4 @@
-"""Transactions of ``broadcast_tx_async``, which is answered before the store has taken them."""
+"""Transactions of ``broadcast_tx_async``, which is answered before the store has them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..signals import async_tx_refused, emit
 
 log = logging.getLogger("flask_noderpc.mempool")
 
-# Maximum queue size; further callers wait until the store has taken some.
+# Maximum queue size; further callers wait until the store has stored some.
 _MAX_QUEUED = 500
 # The caller waits for a larger transaction, which bounds the bytes of the queue.
 _MAX_BYTES = 1 << 14

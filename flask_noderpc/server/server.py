@@ -92,7 +92,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         """Puts what trusted proxies say of the client into a WSGI environ."""
         self.ending = False
         self._open: dict[Any, Connection] = {}
-        """Handlers of open connections, by their greenlets."""
+        """Open connections, by their greenlets."""
         self._tls_pending: dict[socket.socket, tuple[str, float]] = {}
         """Clients of TLS handshakes in progress, and the times when they began."""
         self._clock: Any = None
@@ -107,9 +107,9 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Agree on TLS, within the time for headers, and serve."""
-        client, most = client_of(address), self.limits.per_client
-        own = sum(client == other for other, _ in self._tls_pending.values())
-        if client and most is not None and own >= most:
+        client, limit = client_of(address), self.limits.per_client
+        pending = sum(client == other for other, _ in self._tls_pending.values())
+        if client and limit is not None and pending >= limit:
             return
         if len(self._tls_pending) >= self.limits.connections and not self._evict_handshake():
             return
@@ -131,25 +131,25 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             with suppress(OSError):
                 sock.sendall(refusal)
             return
-        handler = Connection(sock, address, self)
-        self._open[handler.greenlet] = handler
+        connection = Connection(sock, address, self)
+        self._open[connection.greenlet] = connection
         try:
-            # Whom we refuse may have gone before.
+            # The client may have left.
             with suppress(OSError):
-                handler.serve()
+                connection.serve()
         finally:
-            self._open.pop(handler.greenlet, None)
+            self._open.pop(connection.greenlet, None)
 
     def _refusal(self, client: str) -> bytes:
         """Return the answer to a client for which no connection can be evicted."""
-        most = self.limits.per_client
-        if client and most is not None:
-            own = [each for each in self._open.values() if each.client == client]
-            if len(own) >= most and not self._evict(own):
+        limit = self.limits.per_client
+        if client and limit is not None:
+            same = [each for each in self._open.values() if each.client == client]
+            if len(same) >= limit and not self._evict(same):
                 return _FULL_FOR_CLIENT
         if len(self._open) >= self.limits.connections:
-            here = [each for each in self._open.values() if not each.exempt]
-            if len(here) >= self.limits.connections and not self._evict(here):
+            counted = [each for each in self._open.values() if not each.exempt]
+            if len(counted) >= self.limits.connections and not self._evict(counted):
                 return _FULL
         return b""
 
@@ -158,8 +158,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         false if there is none."""
         now = time.monotonic()
         first = min(
-            (handler for handler in among if handler.may_go(now)),
-            key=lambda handler: (handler.phase is not Phase.REQUEST, handler.since),
+            (connection for connection in among if connection.may_go(now)),
+            key=lambda connection: (connection.phase is not Phase.REQUEST, connection.since),
             default=None,
         )
         if first is None:
@@ -185,23 +185,23 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._count_exemptions(-1)
 
     def _count_exemptions(self, more: int) -> None:
-        handler = self._open.get(gevent.getcurrent())
-        if handler is not None:
-            handler.exempt = max(0, handler.exempt + more)
+        connection = self._open.get(gevent.getcurrent())
+        if connection is not None:
+            connection.exempt = max(0, connection.exempt + more)
 
     def _enforce_deadlines(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             now = time.monotonic()
-            for handler in [each for each in self._open.values() if each.is_overdue(now)]:
-                handler.drop()
+            for connection in [each for each in self._open.values() if each.is_overdue(now)]:
+                connection.drop()
 
     def stop(self, timeout: float | None = None) -> None:
         """Accept no connection, drop idle ones, and wait for the others."""
         self.ending = True
         self.close()
-        for handler in [each for each in self._open.values() if each.phase is Phase.REQUEST]:
-            handler.drop()
+        for connection in [each for each in self._open.values() if each.phase is Phase.REQUEST]:
+            connection.drop()
         super().stop(timeout)
         if self._clock is not None:
             self._clock.kill()

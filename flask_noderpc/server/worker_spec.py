@@ -63,12 +63,12 @@ class _Report(jsoncodec.Struct):
 
 
 def report_ready(descriptor: int) -> None:
-    """Tell the parent that this process serves."""
+    """Report to the parent process that this one serves."""
     _write(descriptor, _Report(os.getpid()))
 
 
 def report_refusal(descriptor: int, reason: str) -> None:
-    """Tell the parent why this process can't start."""
+    """Report to the parent process why this one can't start."""
     _write(descriptor, _Report(os.getpid(), reason))
 
 

@@ -35,7 +35,7 @@ from ..errors import (
 from ..protocol.comet import hashes
 from .chains import SampleChain, make_chain
 
-# Of what the sample chain's application tells.
+# By the events of the sample chain's application.
 SEARCHES = (
     Search(),
     Search(low=3, high=5),

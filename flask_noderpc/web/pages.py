@@ -185,7 +185,7 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
 
 
 def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
-    """Values for the routes that can't do without, taken from the chain itself."""
+    """Values from the chain for the routes with required parameters."""
     latest = backend.latest_height()
     by_hash = None
     if latest:

@@ -61,10 +61,10 @@ class RuleConflict:
         return f"{answered}, not by '{self.mount}.{self.endpoint}': {_HINT}"
 
 
-def leave_to_host(app: Flask, tell: Callable[[str], object]) -> tuple[RuleConflict, ...]:
+def leave_to_host(app: Flask, report: Callable[[str], object]) -> tuple[RuleConflict, ...]:
     """Remove from the rules of the mounts what rules of the host match, once for each app.
 
-    ``tell`` then gets a line for each that the host may not have meant. Rules that are added
+    ``report`` then gets a line for each that the host may not have meant. Rules that are added
     later are not seen: Flask takes none after the first request.
     """
     with _lock:
@@ -73,7 +73,7 @@ def leave_to_host(app: Flask, tell: Callable[[str], object]) -> tuple[RuleConfli
             found = app.extensions[_SETTLED] = tuple(_left(app))
             for collision in found:
                 if not collision.is_common:
-                    tell(str(collision))
+                    report(str(collision))
         return found
 
 

@@ -52,7 +52,7 @@ class SQLiteBackend(SQLiteReads):
     an embedded chain from its committed state; without one the backend is fed by
     :meth:`append_block` and takes no transactions. ``poll_s`` is how often those who wait
     look for what other processes wrote. Above ``max_log_bytes`` the log of what was written
-    is emptied, as soon as nobody reads from it. Whatever goes wrong with the file is
+    is emptied, as soon as nobody reads from it. Any error of the file is
     a :exc:`~flask_noderpc.errors.StoreError`.
     """
 

@@ -57,7 +57,7 @@ class Incoming:
         return forget
 
     def wait(self) -> None:
-        """Wait until the store has taken those of now, or refused them."""
+        """Wait until the store has accepted or refused those queued now."""
         for stored in tuple(self._stored.values()):
             # The sender gets the error.
             with suppress(Exception):

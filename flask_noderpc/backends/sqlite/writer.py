@@ -196,7 +196,7 @@ class Writer:
                 self._transact(connection, jobs)
                 self._checkpoints.after_write(connection)
         except Exception as error:
-            # Whatever it is: none of these jobs may be left without an answer.
+            # Any error: each of these jobs must get an answer.
             for job in jobs:
                 job.error = job.error or error
         for job in jobs:

@@ -78,7 +78,7 @@ class Deadline(Tracer):
 
 
 class MultiTracer(Tracer):
-    """Tells several tracers of everything."""
+    """Passes every event of the execution to several tracers."""
 
     def __init__(self, tracers: Sequence[Tracer]) -> None:
         self._tracers = tracers

@@ -156,7 +156,7 @@ class Id(String):
 
 
 class Anything(ParamField):
-    """Whatever stands there."""
+    """Any JSON value."""
 
     json_type = "any"
 

@@ -304,4 +304,4 @@ class UnreadParams(Params):
 def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
     """Refused: the engine does not provide block access lists."""
     evm_state(ctx)
-    raise EvmError("the engine does not tell this", code=NOT_SUPPORTED)
+    raise EvmError("the engine provides no block access lists", code=NOT_SUPPORTED)

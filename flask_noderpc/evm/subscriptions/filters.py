@@ -1,7 +1,7 @@
 """Polled filters: create, poll, uninstall, and the changes since the last poll.
 
-A poll tells of so many blocks, logs or transactions and says how far it went, and the next one
-goes on from there: a client that was away for long polls more often, and misses nothing.
+A poll returns a limited number of blocks, logs or transactions, and the next one continues
+behind them: a client that was away for long polls more often, and misses nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     span_in_range = range(low, high + 1)
     with scan_slot(ctx, span_in_range):
         found, delivered = _page(ctx, log_filter, span_in_range, polled.cursor)
-    # Behind the end of its range there is nothing to tell.
+    # Blocks behind the end of its range can have no match.
     return found, span[-1] if delivered == high else delivered
 
 
@@ -169,7 +169,7 @@ def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
         found, cursor = changes(ctx, polled)
         if filters.move(polled, cursor):
             return found
-    # Polls beside this one have delivered whatever there was.
+    # A concurrent poll has returned these changes.
     return ()
 
 

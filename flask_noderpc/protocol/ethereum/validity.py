@@ -79,7 +79,7 @@ MAX_BYTES = 128 * 1024
 
 
 def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
-    """Refuse what could run in no block, whatever the state; raise ``InvalidTransaction``."""
+    """Refuse what no state would let run in a block; raise ``InvalidTransaction``."""
     if tx.chain_id is not None and tx.chain_id != chain_id:
         raise InvalidTransaction(
             f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
