@@ -44,8 +44,8 @@ class MemoryBackend(ChainBackend):
     def append_block(self, *blocks: CommittedBlock) -> None:
         """Add blocks that follow; raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
         for item in blocks:
-            block_id, size = self._heads[-1].check(item.block, item.commit, item.results)
-            header = item.block.header
+            hashes = self._heads[-1].check(item.block, item.commit, item.results)
+            block_id, size, header = hashes.block_id, hashes.size, item.block.header
             head = self._heads[-1].next_state(block_id, header.time, item.commit, item.results)
             with self._grown:
                 self._heights[block_id.hash] = header.height

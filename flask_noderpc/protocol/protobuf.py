@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..domain.time import SECOND
 
 _SFIXED64 = struct.Struct("<q").pack
 _MASK = (1 << 64) - 1
+_BYTES = tuple(bytes((value,)) for value in range(0x80))
 
 Value = int | bytes
 """A varint as a number; fixed sizes and everything with a length as bytes."""
@@ -29,7 +31,9 @@ def varint(value: int) -> bytes:
     """Encode a varint; a negative int64 takes ten bytes."""
     value &= _MASK
     if value < 0x80:
-        return bytes((value,))
+        return _BYTES[value]
+    if value < 0x4000:
+        return b"%c%c" % (value & 0x7F | 0x80, value >> 7)
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -50,7 +54,7 @@ def sfixed64(number: int, value: int) -> bytes:
 
 def message(number: int, body: bytes) -> bytes:
     """An embedded message, written even when empty."""
-    return varint(number << 3 | 2) + varint(len(body)) + body
+    return b"%b%b%b" % (varint(number << 3 | _DELIMITED), varint(len(body)), body)
 
 
 def blob(number: int, value: bytes) -> bytes:
@@ -66,7 +70,13 @@ def string(number: int, value: str) -> bytes:
 def timestamp(time_ns: int) -> bytes:
     """Encode ``google.protobuf.Timestamp``, without tag and length."""
     seconds, nanos = divmod(time_ns, SECOND)
-    return integer(1, seconds) + integer(2, nanos)
+    return _seconds(seconds) + integer(2, nanos)
+
+
+# Cached: the times of a commit's votes are mostly within a few seconds.
+@lru_cache(maxsize=256)
+def _seconds(seconds: int) -> bytes:
+    return integer(1, seconds)
 
 
 def delimited(body: bytes) -> bytes:

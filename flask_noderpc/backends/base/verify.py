@@ -9,7 +9,6 @@ from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock, NotFound
 from ...protocol.comet import validators
 from ...protocol.comet.chain_state import ChainState, check_signatures
-from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.merkle import EMPTY_HASH
 from .backend import ChainBackend
 
@@ -83,8 +82,9 @@ def _check_first_sets(backend: ChainBackend, height: int) -> None:
 def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), backend.results(height)
-    block_id, size = head.check(block, commit, results)
-    meta = BlockMeta(block_id, size, block.header, len(block.txs))
+    hashes = head.check(block, commit, results)
+    block_id = hashes.block_id
+    meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs))
     if (stored_id, backend.block_meta(height)) != (block_id, meta):
         raise InvalidBlock(
             f"block {height}: stored with another id, size or count than its own"
@@ -92,13 +92,13 @@ def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
     if backend.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: found under another hash than its own")
     check_signatures(head.chain_id, commit, head.validators)
-    for tx in block.txs:
+    for tx, tx_hash in zip(block.txs, hashes.tx_hashes, strict=True):
         try:
-            found = backend.tx(tx_hash(tx))
+            found = backend.tx(tx_hash)
         except NotFound:
             found = None
         if found is None or found.tx != tx:
-            raise InvalidBlock(f"block {height}: tx {tx_hash(tx).hex().upper()} is not indexed")
+            raise InvalidBlock(f"block {height}: tx {tx_hash.hex().upper()} is not indexed")
     after = head.next_state(block_id, block.header.time, commit, results)
     if backend.validators(height + 2) != after.next_validators:
         raise InvalidBlock(f"block {height}: validators at {height + 2} do not follow from it")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ... import jsoncodec
-from ...domain.block import NO_BLOCK, NO_COMMIT, BlockID, Commit, PartSetHeader
+from ...domain.block import NO_BLOCK, NO_COMMIT, Commit, PartSetHeader
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
 from ...protocol.comet.chain_state import ChainState
-from ...protocol.comet.hashes import results_hash, tx_hash
+from ...protocol.comet.hashes import BlockHashes, results_hash, tx_hash
 from ..base.application import Changes, InitChain
 from ..base.store import CommittedBlock
 from . import evidence, evm_index, index, rows, state
@@ -100,10 +100,10 @@ def _known(value: T | None) -> T:
 
 def append(connection: Connection, head: ChainState, item: CommittedBlock) -> ChainState:
     """Write one block that follows ``head``; the new head."""
-    block_id, size = head.check(item.block, item.commit, item.results)
+    hashes = head.check(item.block, item.commit, item.results)
     height = item.block.header.height
-    after = head.next_state(block_id, item.block.header.time, item.commit, item.results)
-    _write_block(connection, block_id, size, item)
+    after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
+    _write_block(connection, hashes, item)
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
         _write_commit(connection, height - 1, item.block.last_commit)
@@ -115,25 +115,22 @@ def append(connection: Connection, head: ChainState, item: CommittedBlock) -> Ch
     return after
 
 
-def _write_block(
-    connection: Connection, block_id: BlockID, size: int, item: CommittedBlock
-) -> None:
+def _write_block(connection: Connection, hashes: BlockHashes, item: CommittedBlock) -> None:
     block, results = item.block, item.results
     height = block.header.height
     connection.execute(
         f"INSERT INTO blocks ({rows.BLOCK_COLUMNS})"
         f" VALUES ({rows.placeholders(rows.BLOCK_COLUMNS)})",
-        rows.block_row(block_id, size, block, results),
+        rows.block_row(hashes.block_id, hashes.size, block, results),
     )
-    hashes = [tx_hash(tx) for tx in block.txs]
-    numbers = index.write(connection, height, hashes, results)
+    numbers = index.write(connection, height, hashes.tx_hashes, results)
     columns = f"height, position, seq, hash, tx, {rows.TX_RESULT_COLUMNS}"
     connection.executemany(
         f"INSERT INTO txs ({columns}) VALUES ({rows.placeholders(columns)})",
         (
             (height, position, seq, digest, tx, *rows.exec_tx_result_row(result))
             for position, (seq, digest, tx, result) in enumerate(
-                zip(numbers, hashes, block.txs, results.tx_results, strict=True)
+                zip(numbers, hashes.tx_hashes, block.txs, results.tx_results, strict=True)
             )
         ),
     )

@@ -10,13 +10,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...domain.abci import BlockResults
-from ...domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, Commit, Evidence, Version
+from ...domain.block import (
+    NO_BLOCK,
+    NO_COMMIT,
+    Block,
+    BlockID,
+    BlockIDFlag,
+    Commit,
+    Evidence,
+    Version,
+)
 from ...domain.genesis import BlockParams, ConsensusParams, Genesis
 from ...domain.validator import ED25519, SECP256K1, ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock
 from ..protobuf import varint
 from . import hashes, merkle, messages, validators
-from .keys import commit_vote, verify_vote
+from .hashes import BlockHashes
+from .keys import verify
 from .validators import median_time
 
 # CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
@@ -182,27 +192,27 @@ class ChainState:
             params=params,
         )
 
-    def check(self, block: Block, commit: Commit, results: BlockResults) -> tuple[BlockID, int]:
-        """Return the id and the size in bytes of a valid next block.
+    def check(self, block: Block, commit: Commit, results: BlockResults) -> BlockHashes:
+        """Return the hashes of a valid next block.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
         violates. Signatures are not checked: see :func:`check_signatures`.
         """
-        block_id, size = hashes.block_id(block)
+        found = hashes.block_hashes(block)
         _compare(block, self._parent_fields(block))
-        _compare(block, self._content_fields(block))
+        _compare(block, self._content_fields(block, found))
         header, members = block.header, self.validators
         _compare(
             block,
             {
                 "commit.height": (commit.height, header.height),
-                "commit.block_id": (commit.block_id, block_id),
+                "commit.block_id": (commit.block_id, found.block_id),
                 "commit.signatures": (len(commit.signatures), len(members.validators)),
                 "results.height": (results.height, header.height),
                 "results.tx_results": (len(results.tx_results), len(block.txs)),
             },
         )
-        return block_id, size
+        return found
 
     def _parent_fields(self, block: Block) -> _Expected:
         """Return actual and expected values of the fields that link a block to its parent."""
@@ -220,16 +230,13 @@ class ChainState:
             ),
         }
 
-    def _content_fields(self, block: Block) -> _Expected:
+    def _content_fields(self, block: Block, found: BlockHashes) -> _Expected:
         """Return actual and expected values of the header's hashes, time and proposer."""
         header = block.header
         return {
             "time": (header.time, self.next_time(block.last_commit)),
-            "last_commit_hash": (
-                header.last_commit_hash,
-                hashes.commit_hash(block.last_commit),
-            ),
-            "data_hash": (header.data_hash, hashes.data_hash(block.txs)),
+            "last_commit_hash": (header.last_commit_hash, found.last_commit_hash),
+            "data_hash": (header.data_hash, found.data_hash),
             "validators_hash": (
                 header.validators_hash,
                 hashes.validators_hash(self.validators),
@@ -241,7 +248,7 @@ class ChainState:
             "consensus_hash": (header.consensus_hash, hashes.consensus_hash(self.params)),
             "app_hash": (header.app_hash, self.app_hash),
             "last_results_hash": (header.last_results_hash, self.results_hash),
-            "evidence_hash": (header.evidence_hash, hashes.evidence_hash(block.evidence)),
+            "evidence_hash": (header.evidence_hash, found.evidence_hash),
             "proposer in the set": (
                 header.proposer_address in self.validators.by_address,
                 True,
@@ -285,16 +292,16 @@ def _text(value: object) -> str:
 def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> None:
     """Raise ``InvalidBlock`` unless valid signatures have more than two thirds of the power."""
     signed = 0
-    for index, (sig, validator) in enumerate(
-        zip(commit.signatures, members.validators, strict=True)
-    ):
+    signed_bytes = messages.canonical_precommits(commit, chain_id)
+    signers = zip(commit.signatures, members.validators, signed_bytes, strict=True)
+    for index, (sig, validator, message) in enumerate(signers):
         if sig.signature:
-            vote = commit_vote(commit, index)
-            if sig.validator_address != validator.address or not verify_vote(
-                vote, chain_id, validator.pub_key
+            if sig.validator_address != validator.address or not verify(
+                validator.pub_key, sig.signature, message
             ):
                 raise InvalidBlock(f"commit {commit.height}: signature {index} does not verify")
-            signed += validator.voting_power if vote.block_id.hash else 0
+            for_block = sig.block_id_flag == BlockIDFlag.COMMIT and commit.block_id.hash
+            signed += validator.voting_power if for_block else 0
     if signed * 3 <= members.total_power * 2:
         raise InvalidBlock(
             f"commit {commit.height}: {signed} of {members.total_power} voting power signed,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 from ...domain.abci import ExecTxResult
 from ...domain.block import (
@@ -66,7 +67,7 @@ def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
 
 def commit_hash(commit: Commit) -> bytes:
     """Merkle root over the signatures."""
-    return merkle.root([messages.commit_sig(sig) for sig in commit.signatures])
+    return merkle.root(messages.commit_sigs(commit))
 
 
 def validators_hash(validators: ValidatorSet) -> bytes:
@@ -118,7 +119,10 @@ def evidence_hash_of(piece: Evidence) -> bytes:
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:
     """Part set header of the serialised block, and its size in bytes."""
-    body = messages.block(block)
+    return _part_set(messages.block(block))
+
+
+def _part_set(body: bytes) -> tuple[PartSetHeader, int]:
     parts = [body[at : at + PART_SIZE] for at in range(0, len(body), PART_SIZE)]
     return PartSetHeader(len(parts), merkle.root(parts)), len(body)
 
@@ -127,3 +131,31 @@ def block_id(block: Block) -> tuple[BlockID, int]:
     """Block id, and the size of the block in bytes."""
     parts, size = part_set(block)
     return BlockID(header_hash(block.header), parts), size
+
+
+class BlockHashes(NamedTuple):
+    """All hashes of a block."""
+
+    block_id: BlockID
+    size: int
+    """Bytes of the serialised block."""
+    tx_hashes: list[bytes]
+    data_hash: bytes
+    last_commit_hash: bytes
+    evidence_hash: bytes
+
+
+def block_hashes(block: Block) -> BlockHashes:
+    """Return all hashes of a block, which is serialised once for them."""
+    tx_hashes = [tx_hash(tx) for tx in block.txs]
+    sigs = messages.commit_sigs(block.last_commit)
+    body = messages.block(block, messages.commit(block.last_commit, sigs))
+    parts, size = _part_set(body)
+    return BlockHashes(
+        BlockID(header_hash(block.header), parts),
+        size,
+        tx_hashes,
+        merkle.root(tx_hashes),
+        merkle.root(sigs),
+        evidence_hash(block.evidence),
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from ...domain.block import (
+    NO_BLOCK,
     Block,
     BlockID,
+    BlockIDFlag,
     Commit,
     CommitSig,
     Evidence,
@@ -14,6 +18,7 @@ from ...domain.block import (
     PartSetHeader,
     Version,
     Vote,
+    VoteType,
 )
 from ...domain.validator import SECP256K1, PublicKey, Validator
 from ..protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
@@ -58,21 +63,35 @@ def header(value: Header) -> bytes:
 
 def commit_sig(value: CommitSig) -> bytes:
     """CommitSig{1 flag, 2 address, 3 timestamp, 4 signature}."""
-    return (
-        integer(1, value.block_id_flag)
-        + blob(2, value.validator_address)
-        + message(3, timestamp(value.timestamp))
-        + blob(4, value.signature)
-    )
+    flag, address, signature = value.block_id_flag, value.validator_address, value.signature
+    time = timestamp(value.timestamp)
+    if len(address) == 20 and len(signature) == 64 and 0 < flag < 0x80:
+        # All but a few, and a block has hundreds.
+        return b"\x08%c\x12\x14%b\x1a%c%b\x22\x40%b" % (
+            flag,
+            address,
+            len(time),
+            time,
+            signature,
+        )
+    return integer(1, flag) + blob(2, address) + message(3, time) + blob(4, signature)
 
 
-def commit(value: Commit) -> bytes:
-    """Commit{1 height, 2 round, 3 block_id, 4* signatures}."""
+def commit_sigs(value: Commit) -> list[bytes]:
+    """Each signature of a commit."""
+    return [commit_sig(sig) for sig in value.signatures]
+
+
+def commit(value: Commit, sigs: Sequence[bytes] | None = None) -> bytes:
+    """Commit{1 height, 2 round, 3 block_id, 4* signatures}; ``sigs`` are the signatures
+    where they are encoded already."""
+    if sigs is None:
+        sigs = commit_sigs(value)
     return (
         integer(1, value.height)
         + integer(2, value.round)
         + message(3, block_id(value.block_id))
-        + b"".join(message(4, commit_sig(sig)) for sig in value.signatures)
+        + b"".join([message(4, sig) for sig in sigs])
     )
 
 
@@ -144,31 +163,48 @@ def any_evidence(value: Evidence) -> bytes:
     return message(2 if isinstance(value, LightClientAttackEvidence) else 1, evidence(value))
 
 
-def block(value: Block) -> bytes:
-    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes split into parts."""
+def block(value: Block, last_commit: bytes | None = None) -> bytes:
+    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes split into parts;
+    ``last_commit`` is the last commit where it is encoded already."""
     # Elements of a repeated field are written even when empty.
-    txs = b"".join(message(1, tx) for tx in value.txs)
+    txs = b"".join([message(1, tx) for tx in value.txs])
     # Evidence hashes are those of the message without this wrapper.
     proofs = b"".join(message(1, any_evidence(item)) for item in value.evidence)
     return (
         message(1, header(value.header))
         + message(2, txs)
         + message(3, proofs)
-        + message(4, commit(value.last_commit))
+        + message(4, commit(value.last_commit) if last_commit is None else last_commit)
     )
 
 
 def canonical_vote(value: Vote, chain_id: str) -> bytes:
     """Sign bytes of a vote, length-prefixed."""
-    canonical_id = blob(1, value.block_id.hash) + message(
-        2, part_set_header(value.block_id.parts)
-    )
     return delimited(
-        integer(1, value.type)
-        + sfixed64(2, value.height)
-        + sfixed64(3, value.round)
-        # The block id of a vote for nil is omitted.
-        + (message(4, canonical_id) if value.block_id.hash else b"")
+        _canonical_step(value.type, value.height, value.round, value.block_id)
         + message(5, timestamp(value.timestamp))
         + string(6, chain_id)
+    )
+
+
+def canonical_precommits(value: Commit, chain_id: str) -> Iterator[bytes]:
+    """Sign bytes of each vote of a commit; but for their times they have two forms."""
+    step = VoteType.PRECOMMIT, value.height, value.round
+    for_block, for_nil = (
+        _canonical_step(*step, block_id) for block_id in (value.block_id, NO_BLOCK)
+    )
+    end = string(6, chain_id)
+    for sig in value.signatures:
+        begin = for_block if sig.block_id_flag == BlockIDFlag.COMMIT else for_nil
+        yield delimited(begin + message(5, timestamp(sig.timestamp)) + end)
+
+
+def _canonical_step(kind: int, height: int, round_: int, block_id: BlockID) -> bytes:
+    canonical_id = blob(1, block_id.hash) + message(2, part_set_header(block_id.parts))
+    return (
+        integer(1, kind)
+        + sfixed64(2, height)
+        + sfixed64(3, round_)
+        # The block id of a vote for nil is omitted.
+        + (message(4, canonical_id) if block_id.hash else b"")
     )

@@ -5,8 +5,9 @@ CometBFT: types/validation.go, the variant that checks all signatures, with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import add
 
 from ...domain.block import BlockIDFlag, Commit, CommitSig
 from ...domain.validator import Validator, ValidatorSet, ValidatorUpdate
@@ -32,42 +33,38 @@ def genesis_set(updates: Iterable[ValidatorUpdate]) -> ValidatorSet:
 
 def at_round(validators: ValidatorSet, round_number: int) -> ValidatorSet:
     """Return the set with the proposer of a later round; each round is one rotation step."""
-    for _ in range(round_number):
-        validators = rotated(validators)
-    return validators
+    return rotated(validators, round_number) if round_number else validators
 
 
-def rotated(validators: ValidatorSet) -> ValidatorSet:
-    """Return the set of the next height: rescaled, centred, rotated by one step."""
-    if not validators.validators:
+def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
+    """Return the set of a later height: rescaled and centred once, then rotated by steps.
+
+    CometBFT: IncrementProposerPriority(times).
+    """
+    members = validators.validators
+    if not members:
         return validators
     total = validators.total_power
-    return _step(_centred(_rescaled(validators, total)), total)
+    priorities = _centred(_rescaled([v.proposer_priority for v in members], total))
+    powers = [v.voting_power for v in members]
+    chosen = 0
+    for _ in range(steps):
+        priorities = list(map(add, priorities, powers))
+        highest = max(priorities)
+        # On a tie the lower address proposes.
+        tied = (at for at, priority in enumerate(priorities) if priority == highest)
+        chosen = min(tied, key=lambda at: members[at].address)
+        priorities[chosen] = highest - total
+    return _with_priorities(members, priorities, members[chosen].address)
 
 
-def _step(validators: ValidatorSet, total: int) -> ValidatorSet:
-    raised = [
-        replace(v, proposer_priority=v.proposer_priority + v.voting_power)
-        for v in validators.validators
-    ]
-    highest = max(v.proposer_priority for v in raised)
-    # On a tie the lower address proposes.
-    chosen = min(v.address for v in raised if v.proposer_priority == highest)
-    after = tuple(
-        replace(v, proposer_priority=highest - total) if v.address == chosen else v
-        for v in raised
-    )
-    return ValidatorSet(after, chosen)
-
-
-def _rescaled(validators: ValidatorSet, total: int) -> ValidatorSet:
+def _rescaled(priorities: list[int], total: int) -> list[int]:
     window = _WINDOW_FACTOR * total
-    priorities = [v.proposer_priority for v in validators.validators]
     spread = max(priorities) - min(priorities)
     if spread <= window:
-        return validators
+        return priorities
     ratio = -(-spread // window)
-    return _with_priorities(validators, [_truncated(p, ratio) for p in priorities])
+    return [_truncated(priority, ratio) for priority in priorities]
 
 
 def _truncated(value: int, divisor: int) -> int:
@@ -75,20 +72,21 @@ def _truncated(value: int, divisor: int) -> int:
     return value // divisor if value >= 0 else -(-value // divisor)
 
 
-def _centred(validators: ValidatorSet) -> ValidatorSet:
-    priorities = [v.proposer_priority for v in validators.validators]
+def _centred(priorities: list[int]) -> list[int]:
     # CometBFT: Euclidean division by a positive count, which is Python's floor.
     average = sum(priorities) // len(priorities)
-    return _with_priorities(validators, [p - average for p in priorities])
+    return [priority - average for priority in priorities]
 
 
-def _with_priorities(validators: ValidatorSet, priorities: list[int]) -> ValidatorSet:
+def _with_priorities(
+    members: Sequence[Validator], priorities: Sequence[int], proposer: bytes
+) -> ValidatorSet:
     return ValidatorSet(
         tuple(
-            replace(v, proposer_priority=priority)
-            for v, priority in zip(validators.validators, priorities, strict=True)
+            Validator(v.address, v.pub_key, v.voting_power, priority)
+            for v, priority in zip(members, priorities, strict=True)
         ),
-        validators.proposer,
+        proposer,
     )
 
 
@@ -113,12 +111,11 @@ def updated(validators: ValidatorSet, updates: Iterable[ValidatorUpdate]) -> Val
     remaining = in_order(v for v in members.values() if v.voting_power)
     if not remaining:
         raise ValueError("the validator set would be empty")
-    after = ValidatorSet(remaining, validators.proposer)
-    if after.total_power > MAX_TOTAL_POWER:
-        raise ValueError(
-            f"total voting power can't exceed {MAX_TOTAL_POWER}, got {after.total_power}"
-        )
-    return _centred(_rescaled(after, after.total_power))
+    power = sum(v.voting_power for v in remaining)
+    if power > MAX_TOTAL_POWER:
+        raise ValueError(f"total voting power can't exceed {MAX_TOTAL_POWER}, got {power}")
+    priorities = _centred(_rescaled([v.proposer_priority for v in remaining], power))
+    return _with_priorities(remaining, priorities, validators.proposer)
 
 
 def _changes(
