@@ -27,10 +27,11 @@ def node() -> str:
 
 @pytest.fixture(scope="session")
 def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of our program ``rpc`` and of CometBFT itself, built in about two minutes
-    when nothing of them is in Go's cache."""
+    """The folder of our programs ``rpc`` and ``savechain`` and of CometBFT itself, built in
+    about two minutes when nothing of them is in Go's cache."""
     folder = tmp_path_factory.mktemp("go")
-    words = [require_program("go"), "build", "-buildvcs=false", "-o", f"{folder}/", "./rpc"]
+    words = [require_program("go"), "build", "-buildvcs=false", "-o", f"{folder}/"]
+    words += ["./rpc", "./savechain"]
     command = "github.com/cometbft/cometbft/cmd/cometbft"
     built = subprocess.run([*words, command], cwd=GO, capture_output=True, text=True)
     if built.returncode != 0:

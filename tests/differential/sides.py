@@ -117,21 +117,37 @@ def real(binary: Path, home: Path) -> Iterator[Side]:
         str(binary), "start", "--home", str(home), "--proxy_app", "kvstore",
         "--rpc.laddr", f"tcp://127.0.0.1:{port}", "--p2p.laddr", f"tcp://127.0.0.1:{peers}",
     ]  # fmt: skip
+    with _running(command, home, Side(f"http://127.0.0.1:{port}"), "health") as side:
+        yield side
+
+
+@contextmanager
+def inspected(binary: Path, home: Path) -> Iterator[Side]:
+    """CometBFT's RPC over the stores of a home, without a node."""
+    port = free_port()
+    command = [str(binary), "inspect", "--home", str(home)]
+    command += ["--rpc.laddr", f"tcp://127.0.0.1:{port}"]
+    with _running(command, home, Side(f"http://127.0.0.1:{port}"), "blockchain") as side:
+        yield side
+
+
+@contextmanager
+def _running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
+    """The side that a command serves, once it answers this method."""
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        side = Side(f"http://127.0.0.1:{port}")
-        _wait_until_up(side)
+        _wait_until_up(side, method)
         yield side
     finally:
         process.kill()
         process.wait()
 
 
-def _wait_until_up(side: Side) -> None:
+def _wait_until_up(side: Side, method: str = "health") -> None:
     def is_up() -> bool:
         with suppress(OSError, AssertionError):
-            side.call("health")
+            side.call(method)
             return True
         return False
 

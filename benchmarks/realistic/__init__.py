@@ -1,0 +1,1 @@
+"""Chains of the size that main networks have, with real hashes and signatures."""

@@ -1,0 +1,56 @@
+"""``python -m benchmarks.realistic busy chain.db`` makes a chain, or goes on with it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.application import InitChain
+from flask_noderpc.backends.base.store import ChainStore
+
+from .content import SHAPES, Shape
+from .maker import blocks, genesis_of
+
+# Blocks of one transaction of the store.
+_GROUP = 20
+
+
+def extend(
+    store: ChainStore, shape: Shape, count: int, *, signed: bool = True, processes: int = 0
+) -> int:
+    """Add blocks until there are ``count``; return how many were added."""
+    store.init_chain(genesis_of(shape), InitChain())
+    head = store.head()
+    missing = max(0, count - head.height)
+    made = blocks(shape, head, missing, signed=signed, processes=processes)
+    with click.progressbar(length=missing, label=f"{missing} blocks") as bar:
+        while group := tuple(islice(made, _GROUP)):
+            store.append_block(*group)
+            bar.update(len(group))
+    return missing
+
+
+@click.command()
+@click.argument("shape", type=click.Choice(list(SHAPES)))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--blocks", "count", default=20_000, show_default=True, help="Until there are so many."
+)
+@click.option("--processes", default=1, show_default=True, help="That sign beside this one.")
+@click.option(
+    "--unsigned", is_flag=True, help="Random bytes for signatures, which takes less long."
+)
+def main(shape: str, file: Path, count: int, processes: int, unsigned: bool) -> None:
+    """Make a chain of the size of a main network's in FILE, or go on with it."""
+    store = SQLiteBackend(file)
+    try:
+        extend(store, SHAPES[shape], count, signed=not unsigned, processes=processes)
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    main()
