@@ -92,14 +92,19 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     paths = re.findall(r"``([\w./]+/[\w.]*\w/?)``", text)
     files = [path for path in paths if path.endswith(".py") or path.startswith("tests/")]
     files += re.findall(r"^   (\w[\w/]*/[\w.]+\.py) ", text, re.MULTILINE)
-    files += [
-        "/".join(["benchmarks", *name.split(".")[1:]]) + (".py" if "." in name else "/")
-        for name in re.findall(r"python -m\s+(benchmarks[\w.]*\b)", text)
+    modules = [
+        name.replace(".", "/") for name in re.findall(r"python -m\s+(benchmarks[\w.]*\b)", text)
     ]
 
     missing = [
         file
         for file in files
         if not ((root / file).exists() or (root / "flask_noderpc" / file).exists())
+    ]
+    # Python runs a package by its __main__.py.
+    missing += [
+        module
+        for module in modules
+        if not any((root / run).exists() for run in (f"{module}.py", f"{module}/__main__.py"))
     ]
     assert missing == []
