@@ -46,6 +46,10 @@ SEARCHES = (
 )
 
 
+# A busy machine takes long for what it finds.
+_LIMITS = SearchLimits(seconds=60.0)
+
+
 @cache
 def _the_chain() -> SampleChain:
     return make_chain()
@@ -136,10 +140,10 @@ class ChainBackendContract(ABC):
     ) -> None:
         """An index of the backend's own finds neither more nor less, in the same order."""
         for prove in (False, True):
-            found = backend.search_txs(search, window, SearchLimits(), prove)
-            assert found == scan_txs(backend, search, window, SearchLimits(), prove)
-        looked = scan_blocks(backend, search, window, SearchLimits())
-        assert backend.search_blocks(search, window, SearchLimits()) == looked
+            found = backend.search_txs(search, window, _LIMITS, prove)
+            assert found == scan_txs(backend, search, window, _LIMITS, prove)
+        looked = scan_blocks(backend, search, window, _LIMITS)
+        assert backend.search_blocks(search, window, _LIMITS) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
         """Hashes, signatures, validator sets and parameters follow from each other."""
@@ -206,9 +210,9 @@ class ChainBackendContract(ABC):
 
     def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
         """Heights of logs come in order, and none is outside of the range."""
-        found = backend.evm_index.log_heights(LogSearch((), (), 2, 5), SearchLimits())
+        found = backend.evm_index.log_heights(LogSearch((), (), 2, 5), _LIMITS)
         assert list(found) == sorted({*found} & {*range(2, 6)})
-        assert not backend.evm_index.tx_heights(b"\x00" * 32, SearchLimits())
+        assert not backend.evm_index.tx_heights(b"\x00" * 32, _LIMITS)
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
         """Of two polls from the same cursor one returns the changes."""

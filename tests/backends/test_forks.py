@@ -241,7 +241,7 @@ wanted = Search((Term("app.key", contains="p"),))
 
 def search():
     while True:
-        backend.search_txs(wanted, Page(0, 1), SearchLimits())
+        backend.search_txs(wanted, Page(0, 1), SearchLimits(100.0))
 
 def read():
     while True:
@@ -252,8 +252,8 @@ for work in (search, search, search, search, read, read):
 for number in range(int(sys.argv[2])):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)
-        found = backend.search_txs(wanted, Page(0, 1), SearchLimits()).total
+        signal.alarm(120)
+        found = backend.search_txs(wanted, Page(0, 1), SearchLimits(100.0)).total
         os._exit(0 if found == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0, number
 print("done", flush=True)

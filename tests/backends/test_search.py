@@ -30,6 +30,7 @@ from flask_noderpc.domain.search import (
 )
 from flask_noderpc.errors import SearchTooCostly, StoreError
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 from .test_mempool import failing
@@ -128,8 +129,8 @@ def test_index_search_equals_a_full_scan(
     with both(blocks, maker) as (stored, scanned):
         for search, window in asked:
             for backend_call in ("search_txs", "search_blocks"):
-                one = getattr(stored, backend_call)(search, window, SearchLimits())
-                other = getattr(scanned, backend_call)(search, window, SearchLimits())
+                one = getattr(stored, backend_call)(search, window, SearchLimits(PATIENCE))
+                other = getattr(scanned, backend_call)(search, window, SearchLimits(PATIENCE))
                 assert one == other, search
 
 
@@ -164,7 +165,7 @@ def test_a_search_that_costs_too_much_is_refused_whole(
         long.search_txs(CONTAINS, ALL, effort)
 
     # The thread and its connection are as good as before.
-    assert long.search_txs(CONTAINS, ALL, SearchLimits()).total > 500
+    assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
 def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
@@ -181,7 +182,7 @@ def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
 
 
 def test_proofs_are_of_the_block(long: SQLiteBackend) -> None:
-    found = long.search_txs(CONTAINS, Page(0, 100), SearchLimits(), prove=True)
+    found = long.search_txs(CONTAINS, Page(0, 100), SearchLimits(PATIENCE), prove=True)
 
     assert len(found.txs) == 100
     for record in found.txs:
@@ -198,10 +199,10 @@ def test_a_failure_after_a_success_is_not_found(
     scanned = MemoryBackend(maker.genesis, blocks, state=maker.state)
 
     for search, found in ((Search(), [b"a=1", b"b=2"]), (A_KEY, [b"a=1"])):
-        answer = store.search_txs(search, ALL, SearchLimits())
+        answer = store.search_txs(search, ALL, SearchLimits(PATIENCE))
         assert [tx.tx for tx in answer.txs] == found
         assert {tx.height for tx in answer.txs} == {1}
-        assert scanned.search_txs(search, ALL, SearchLimits()) == answer
+        assert scanned.search_txs(search, ALL, SearchLimits(PATIENCE)) == answer
 
 
 def test_a_store_without_an_index_gets_one(
@@ -211,7 +212,7 @@ def test_a_store_without_an_index_gets_one(
     store.init_chain(maker.genesis, maker.state)
     store.append_block(*(maker.block(b"k%d=v" % height, b"x=1") for height in range(5)))
     searches = [Search(), CONTAINS, Search((Term("app.key", equals="x"),))]
-    before = [store.search_txs(search, ALL, SearchLimits()) for search in searches]
+    before = [store.search_txs(search, ALL, SearchLimits(PATIENCE)) for search in searches]
     store.close()
     take_the_index_away(path)
 
@@ -219,7 +220,9 @@ def test_a_store_without_an_index_gets_one(
         open_store(f"{path.as_uri()}?mode=ro").latest_height()
     again = open_store()
 
-    assert [again.search_txs(search, ALL, SearchLimits()) for search in searches] == before
+    assert [
+        again.search_txs(search, ALL, SearchLimits(PATIENCE)) for search in searches
+    ] == before
     assert "indexed once" in caplog.text
 
 
@@ -234,8 +237,8 @@ def take_the_index_away(path: Path) -> None:
 
 
 def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:
-    assert store.search_txs(Search(), ALL, SearchLimits()) == FoundTxs(0, ())
-    assert store.search_blocks(Search(), ALL, SearchLimits()) == FoundHeights(0, ())
+    assert store.search_txs(Search(), ALL, SearchLimits(PATIENCE)) == FoundTxs(0, ())
+    assert store.search_blocks(Search(), ALL, SearchLimits(PATIENCE)) == FoundHeights(0, ())
 
 
 def test_a_busy_searcher_does_not_starve_others(

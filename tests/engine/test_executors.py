@@ -50,7 +50,7 @@ from .jobs import (
     starting,
 )
 
-LONG_S = 60.0
+LONG_S = PATIENCE
 # Longer than a job that does nothing takes, shorter than what is waited for below.
 SHORT_S = 2.0
 
@@ -339,15 +339,15 @@ def run_script(after: str, before: str = "") -> str:
 def test_after_a_fork_each_process_has_its_workers() -> None:
     message = run_script(
         """
-parents = made.run(WhoAmI(), 30)
+parents = made.run(WhoAmI(), 120)
 child = os.fork()
 if not child:
-    assert made.run(WhoAmI(), 30) != parents
+    assert made.run(WhoAmI(), 120) != parents
     made.close()
     print("child", flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-assert made.run(WhoAmI(), 30) == parents
+assert made.run(WhoAmI(), 120) == parents
 print("parent")
 """
     )
@@ -359,28 +359,28 @@ def test_under_gevent_others_run_while_one_waits() -> None:
         """
 import pathlib, tempfile
 from flask_noderpc.errors import ExecutionTimedOut
-made.run(WhoAmI(), 30)
+made.run(WhoAmI(), 120)
 def endless():
     try:
         made.run(Endless(), 0.5)
     except ExecutionTimedOut:
         return "timed out"
-jobs = [gevent.spawn(endless), gevent.spawn(made.run, WhoAmI(), 30)]
+jobs = [gevent.spawn(endless), gevent.spawn(made.run, WhoAmI(), 120)]
 gevent.joinall(jobs)
 assert jobs[0].value == "timed out" and jobs[1].value, jobs
 # What lets it end comes from another greenlet.
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
-    held = gevent.spawn(made.run, Held(folder), 30)
+    held = gevent.spawn(made.run, Held(folder), 120)
     while not (folder / "begun").exists():
         gevent.sleep(0.01)
     (folder / "end").touch()
-    assert held.get(timeout=30) == "done"
+    assert held.get(timeout=120) == "done"
 # Whoever waits is ended: its process goes with it, and the answer to nobody else.
-lost = gevent.spawn(made.run, Endless(), 30)
+lost = gevent.spawn(made.run, Endless(), 120)
 gevent.sleep(0.1)
 lost.kill()
-assert len({made.run(WhoAmI(), 30) for _ in range(4)}) == 1
+assert len({made.run(WhoAmI(), 120) for _ in range(4)}) == 1
 print("done")
 """,
         before="import gevent.monkey; gevent.monkey.patch_all(); import gevent",
@@ -390,7 +390,7 @@ print("done")
 
 @pytest.mark.parametrize("job", ["WhoAmI", "Endless"])
 def test_a_process_ends_with_its_parent(job: str) -> None:
-    after = f"print(made.run(WhoAmI(), 30), flush=True); made.run({job}(), 1000); input()"
+    after = f"print(made.run(WhoAmI(), 120), flush=True); made.run({job}(), 1000); input()"
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT.format(before="", after=after)],
         cwd=ROOT,

@@ -32,6 +32,7 @@ from flask_noderpc.testing.ethermint import (
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer
+from tests.helpers.until import PATIENCE
 
 # Few of them, so that logs share them; a topic may be an address.
 ADDRESSES = (log_contract(0), log_contract(1), failing_contract())
@@ -142,7 +143,9 @@ def test_only_blocks_that_may_have_the_logs_are_looked_at(made: Made, tmp_path: 
             (LogSearch((ADDRESSES[1],), (), 1, 4), ()),
             (LogSearch((TOPICS[2][12:],), (), 1, 4), (1, 2, 3)),
         ):
-            assert backend.evm_index.log_heights(search, SearchLimits()) == heights, search
+            assert backend.evm_index.log_heights(search, SearchLimits(PATIENCE)) == heights, (
+                search
+            )
 
 
 def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> None:
@@ -191,13 +194,13 @@ def test_without_the_extra_every_such_block_is_looked_at(
         patch.setattr(evm_index, "_execution", lambda: None)
         with stored(made, tmp_path) as backend:
             assert rows(tmp_path) == (0, 3)
-            assert backend.evm_index.log_heights(ALL, SearchLimits()) == (1, 2, 3)
+            assert backend.evm_index.log_heights(ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
     # It is indexed when it is opened with it.
     with closing(SQLiteBackend(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
-        assert backend.evm_index.log_heights(search, SearchLimits()) == (2,)
+        assert backend.evm_index.log_heights(search, SearchLimits(PATIENCE)) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)
