@@ -393,6 +393,47 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
     _prune(open_store(path), retain)
 
 
+@main.command("migrate")
+@_file
+@_home
+def migrate_at(database: Path | None, home: Path | None) -> None:
+    """Bring a large store of version 0.1 to this version's tables.
+
+    DATABASE is its SQLite file. No node may be running. It can be interrupted at any time, and
+    goes on when it is called again; only then the store can be opened. The file does not
+    shrink, but its free pages are used again.
+    """
+    from .backends import open_store
+
+    store = open_store(_store_path(database, home))
+
+    def work() -> int:
+        with click.progressbar(length=1, label="migrating") as bar:
+
+            def show(remaining: int) -> None:
+                bar.length = max(bar.length or 1, remaining)
+                bar.update(bar.length - remaining - bar.pos)
+
+            return store.migrate(show)
+
+    click.echo(f"{_run(work)} blocks migrated")
+
+
+@main.command("compact")
+@_file
+@_home
+def compact_at(database: Path | None, home: Path | None) -> None:
+    """Make the file of a chain as small as it can be.
+
+    DATABASE is its SQLite file, which no process may have open. It is rewritten beside itself,
+    and replaced when the copy is complete.
+    """
+    from .backends import open_store
+
+    before, after = _run(open_store(_store_path(database, home)).compact)
+    click.echo(f"{before >> 20} MB before, {after >> 20} MB after")
+
+
 @main.command("backup")
 @click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
 @_home

@@ -94,6 +94,23 @@ def pretty(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
 
 
+_PACKER = msgspec.msgpack.Encoder()
+_UNPACKER = msgspec.msgpack.Decoder()
+
+
+def pack(value: object) -> bytes:
+    """Encode lists, bytes, texts and integers of 64 bits as MessagePack."""
+    return _PACKER.encode(value)
+
+
+def unpack(packed: bytes | memoryview) -> Any:
+    """Decode MessagePack; raise :exc:`ValueError` for bytes that are none."""
+    try:
+        return _UNPACKER.decode(packed)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+
+
 _GO_ERRORS = "go-replace"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from operator import ge, gt, le, lt
 
 from ..jsoncodec import text_of
@@ -23,6 +24,7 @@ HIGHEST = (1 << 63) - 1
 RESERVED = frozenset({"tx.hash", "tx.height", "block.height"})
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_LAST_OF_A_NUMBER = frozenset("0123456789.")
 # Longer texts are not compared as numbers.
 _MAX_NUMBER_LENGTH = 1000
 
@@ -51,6 +53,11 @@ class Term:
     contains: str | None = None
     within: tuple[Bound, ...] = ()
     """Bounds that a single value must all satisfy."""
+
+    @property
+    def is_existence(self) -> bool:
+        """True if every value satisfies the condition."""
+        return self.equals is None and self.contains is None and not self.within
 
     def holds(self, value: str) -> bool:
         """Return True if the value satisfies the condition."""
@@ -157,9 +164,16 @@ def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
         yield [
             (key, text_of(attribute.value))
             for attribute in event.attributes
-            if attribute.index and event.type and attribute.key
-            if (key := f"{event.type}.{text_of(attribute.key)}") not in RESERVED
+            if attribute.index and (key := _index_key(event.type, attribute.key))
         ]
+
+
+# The same keys come with each transaction.
+@lru_cache(maxsize=1024)
+def _index_key(event_type: str, attribute_key: bytes) -> str:
+    """Return the key of an attribute; empty if it is not indexed."""
+    key = f"{event_type}.{text_of(attribute_key)}"
+    return key if event_type and attribute_key and key not in RESERVED else ""
 
 
 def number_of(value: str) -> Decimal | None:
@@ -168,7 +182,12 @@ def number_of(value: str) -> Decimal | None:
     CometBFT 0.38: surrounding blanks are ignored; ``8atom`` is no number in a search.
     """
     text = value.strip()
-    if len(text) > _MAX_NUMBER_LENGTH or not _NUMBER.fullmatch(text):
+    # Most values are no numbers, and end with a letter.
+    if (
+        text[-1:] not in _LAST_OF_A_NUMBER
+        or len(text) > _MAX_NUMBER_LENGTH
+        or not _NUMBER.fullmatch(text)
+    ):
         return None
     return Decimal(text)
 

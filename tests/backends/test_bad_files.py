@@ -96,7 +96,7 @@ def test_an_overwritten_page_is_an_error_of_the_calls_that_need_it(
     full.close()
     with closing(sqlite3.connect(path)) as plain:
         (page,) = plain.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'txs'"
+            "SELECT rootpage FROM sqlite_master WHERE name = 'tx_slices'"
         ).fetchone()
         (size,) = plain.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:

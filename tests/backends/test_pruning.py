@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import threading
-from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
-from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
+from flask_noderpc import SQLiteBackend
 from flask_noderpc.errors import (
     BlockNotFound,
     HeightNotAvailable,
@@ -26,9 +16,7 @@ from flask_noderpc.errors import (
     TxNotFound,
     ValueNotAllowed,
 )
-from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for
@@ -36,103 +24,8 @@ from flask_noderpc.wire.dialects import DIALECTS
 from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
+from .eventful import Eventful, answers, searches
 from .leftovers import assert_no_leftovers
-
-NEWCOMER = PrivateKey(b"\x77" * 32)
-
-
-class Changing(KVStore):
-    """Changes the chain's parameters now and then."""
-
-    def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        made = super().finalize_block(block)
-        if block.height % 7:
-            return made
-        update = ConsensusParamsUpdate(block=BlockParams(2_000_000 + block.height, -1))
-        return replace(made, consensus_param_updates=update)
-
-
-def power_of_newcomer(power: int) -> bytes:
-    return b"val=ed25519!" + b64encode(NEWCOMER.public.value) + b"!%d" % power
-
-
-class Eventful:
-    """Makes blocks of anything that a store keeps, by chance."""
-
-    def __init__(self, randomness: random.Random) -> None:
-        self._random = randomness
-        self.maker = ChainMaker((10, 7, 3), application=Changing)
-        self.maker.add_key(NEWCOMER)
-        self.blocks: list[CommittedBlock] = []
-        self.txs: list[bytes] = []
-        self.base = 1
-
-    def more(self, count: int) -> list[CommittedBlock]:
-        made = [self._block() for _ in range(count)]
-        self.blocks += made
-        return made
-
-    def _block(self) -> CommittedBlock:
-        txs = [self._tx() for _ in range(self._random.randrange(4))]
-        self.txs += txs
-        evidence = []
-        if self.blocks and self._random.random() < 0.2:
-            # No node takes evidence of what it has no header of.
-            known = self.blocks[self.base - 1 :]
-            header = self._random.choice(known).block.header
-            vote = self.maker.double_vote(self._random.randrange(3), header.height, header.time)
-            evidence.append(vote)
-        return self.maker.block(*txs, evidence=evidence)
-
-    def _tx(self) -> bytes:
-        fresh = b"k%d=v%d" % (self._random.randrange(9), self._random.randrange(99))
-        # The same again, failures, and changes of the set that succeed or fail.
-        again = self._random.choice(self.txs or [fresh])
-        change = power_of_newcomer(self._random.choice((0, 0, 5, 6)))
-        expected = self._random.choice((fresh, fresh, again, b"val=no validator", change))
-        # A failure is not shown beside an earlier success, of which a store that forgot it
-        # knows nothing.
-        forgotten = {tx for item in self.blocks[: self.base - 1] for tx in item.block.txs}
-        return fresh if expected.startswith(b"val=ed") and expected in forgotten else expected
-
-
-def answers(client: FlaskClient, base: int, chain: Eventful) -> Iterator[tuple[str, Any]]:
-    """What is asked for the heights from one on, and what is answered."""
-    latest = chain.maker.head.height
-    paths = ["genesis", f"blockchain?minHeight={base}", "dump_consensus_state"]
-    for height in range(base, latest + 1):
-        routes = ("block", "header", "commit", "block_results", "validators")
-        paths += [f"{route}?height={height}" for route in (*routes, "consensus_params")]
-        digest = hashes.block_id(chain.blocks[height - 1].block)[0].hash.hex()
-        paths += [f"{route}?hash=0x{digest}" for route in ("block_by_hash", "header_by_hash")]
-    paths += [f"{route}?height={latest + 1}" for route in ("validators", "consensus_params")]
-    for path in paths:
-        found = client.get(f"/{path}")
-        yield path, (found.status_code, found.data)
-
-
-QUERIES = {
-    "tx": (
-        "app.creator='Cosmoshi'",
-        "app.key='k1'",
-        "app.key CONTAINS 'k'",
-        "app.index_key EXISTS",
-        "tx.height>0",
-    ),
-    "block": ("block.height>0",),
-}
-
-
-def searches(client: FlaskClient, base: int = 0) -> Iterator[tuple[str, bytes]]:
-    """What searches find, from a height on."""
-    for kind, queries in QUERIES.items():
-        bound = f" AND {kind}.height>={base}" if base else ""
-        for query in queries:
-            for also in ("", '&order_by="desc"', "&prove=true"):
-                path = f"/{kind}_search?per_page=100{also}&query="
-                found = client.get(f'{path}"{query}{bound}"')
-                assert "total_count" in found.text, found.text
-                yield path + query, found.data
 
 
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
@@ -263,23 +156,6 @@ def test_old_evidence_still_shows_the_accused_validator(
 
     assert full.byzantine_validators(piece) == before
     assert before[0].pub_key.value
-
-
-def test_evidence_of_an_earlier_version_knows_where_the_offence_was(
-    full: SQLiteBackend, open_store: OpenStore, sample: SampleChain
-) -> None:
-    (piece,) = sample.blocks[-2].block.evidence
-    before = full.byzantine_validators(piece)
-    full.close()
-    with closing(sqlite3.connect(full.path, isolation_level=None)) as at:
-        at.execute("DROP INDEX idx_evidence_offence")
-        at.execute("ALTER TABLE evidence DROP COLUMN offence")
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_offences'")
-
-    again = open_store()
-    again.prune(2)
-
-    assert again.byzantine_validators(piece) == before
 
 
 def test_others_write_read_and_verify_while_a_store_is_pruned(

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite.rows import events_from, events_text
 from flask_noderpc.domain.abci import Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.genesis import (
     BlockParams,
@@ -52,23 +51,6 @@ UPDATE = st.none() | st.builds(
     st.none() | st.just(ValidatorParams(("ed25519",))),
     st.none() | st.integers(0, (1 << 64) - 1),
 )
-
-
-@given(events=EVENTS)
-def test_events_come_back_as_they_went_in(events: tuple[Event, ...]) -> None:
-    assert events_from(events_text(events)) == events
-
-
-def test_text_and_its_base64_form_are_distinct() -> None:
-    events = (Event("e", (EventAttribute(b"\xff", b"/w=="), EventAttribute(b"[]", b'["x"]'))),)
-
-    assert events_from(events_text(events)) == events
-
-
-def test_texts_stand_in_the_row_as_they_are() -> None:
-    events = (Event("transfer", (EventAttribute(b"to", "zoë".encode(), index=False),)),)
-
-    assert events_text(events) == '[["transfer",[["to","zoë",false]]]]'
 
 
 @settings(max_examples=30, deadline=None)

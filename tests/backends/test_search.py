@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -28,11 +27,10 @@ from flask_noderpc.domain.search import (
     SearchLimits,
     Term,
 )
-from flask_noderpc.errors import SearchTooCostly, StoreError
+from flask_noderpc.errors import SearchTooCostly
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.until import PATIENCE
 
-from .conftest import OpenStore
 from .test_mempool import failing
 
 ALL = Page(0, 1000)
@@ -203,37 +201,6 @@ def test_a_failure_after_a_success_is_not_found(
         assert [tx.tx for tx in answer.txs] == found
         assert {tx.height for tx in answer.txs} == {1}
         assert scanned.search_txs(search, ALL, SearchLimits(PATIENCE)) == answer
-
-
-def test_a_store_without_an_index_gets_one(
-    path: Path, open_store: OpenStore, maker: ChainMaker, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = open_store()
-    store.init_chain(maker.genesis, maker.state)
-    store.append_block(*(maker.block(b"k%d=v" % height, b"x=1") for height in range(5)))
-    searches = [Search(), CONTAINS, Search((Term("app.key", equals="x"),))]
-    before = [store.search_txs(search, ALL, SearchLimits(PATIENCE)) for search in searches]
-    store.close()
-    take_the_index_away(path)
-
-    with pytest.raises(StoreError, match="open it once where it may be written"):
-        open_store(f"{path.as_uri()}?mode=ro").latest_height()
-    again = open_store()
-
-    assert [
-        again.search_txs(search, ALL, SearchLimits(PATIENCE)) for search in searches
-    ] == before
-    assert "indexed once" in caplog.text
-
-
-def take_the_index_away(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for kind in ("tx", "block"):
-            connection.execute(f"DROP TABLE {kind}_values")
-            connection.execute(f"DROP TABLE {kind}_hits")
-        connection.execute("DROP INDEX idx_txs_seq")
-        connection.execute("ALTER TABLE txs DROP COLUMN seq")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_index'")
 
 
 def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:

@@ -1,106 +1,62 @@
-"""``verify`` notices every change that a hash or a signature covers."""
+"""``verify`` notices every change that a checksum, a hash or a signature covers, and reads
+refuse a row that is not what was written."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sql.packed import blocks, state
+from flask_noderpc.backends.sql.packed.row import opened, seal
 from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.block import ABSENT, BlockMeta
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
 
 from .conftest import OpenStore
 
-
-def flipped(table: str, column: str, where: str) -> str:
-    """Change the first byte of a BLOB."""
-    changed = f"CAST(CASE substr({column}, 1, 1) WHEN X'FF' THEN X'FE' ELSE X'FF' END"
-    return f"UPDATE {table} SET {column} = {changed} || substr({column}, 2) AS BLOB) {where}"
-
-
-def raised(table: str, column: str, where: str) -> str:
-    return f"UPDATE {table} SET {column} = {column} + 1 {where}"
-
+T = TypeVar("T")
+Change = Callable[[bytes], bytes]
 
 AT = "WHERE height = 5"
-FIRST = "WHERE height = 5 AND position = 0"
-LAST = "WHERE height = (SELECT max(height) FROM blocks) AND position = 0"
-HEADER_BLOBS = (
-    "last_block_hash",
-    "last_parts_hash",
-    "last_commit_hash",
-    "data_hash",
-    "validators_hash",
-    "next_validators_hash",
-    "consensus_hash",
-    "app_hash",
-    "last_results_hash",
-    "evidence_hash",
-    "proposer_address",
+LAST = "WHERE height = (SELECT max(height) FROM blocks)"
+SINCE = "WHERE since = 1"
+CHAIN = "sample-chain"
+
+ROWS = (
+    ("blocks", "header", AT),
+    ("commits", "commit", AT),
+    ("commits", "commit", LAST),
+    ("results", "results", AT),
+    ("tx_slices", "txs", "WHERE place >> 20 = 5"),
+    ("evidence", "evidence", ""),
+    ("validator_sets", "members", SINCE),
+    ("validator_priorities", "priorities", "WHERE height = 1"),
+    ("consensus_params", "params", SINCE),
+    ("chain", "genesis", ""),
+    ("chain", "app_state", ""),
 )
-CHANGED = (
-    *(flipped("blocks", column, AT) for column in ("hash", "parts_hash", *HEADER_BLOBS)),
-    *(
-        raised("blocks", column, AT)
-        for column in (
-            "parts_total",
-            "size",
-            "tx_count",
-            "version_block",
-            "version_app",
-            "time",
-            "last_parts_total",
+
+
+def rewrite(path: Path, table: str, column: str, where: str, change: Change) -> None:
+    """Change the packed rows that SQL selects."""
+    with closing(sqlite3.connect(path)) as at, at:
+        found = at.execute(f'SELECT rowid, "{column}" FROM {table} {where}').fetchall()
+        assert found
+        at.executemany(
+            f'UPDATE {table} SET "{column}" = ? WHERE rowid = ?',
+            [(change(row), rowid) for rowid, row in found],
         )
-    ),
-    flipped("blocks", "next_app_hash", AT),
-    "UPDATE blocks SET validator_updates = '[]' WHERE validator_updates <> '[]'",
-    "UPDATE blocks SET param_updates = '{\"app_version\":9}' WHERE height = 5",
-    "UPDATE blocks SET end_events = '[' WHERE height = 5",
-    *(flipped("txs", column, FIRST) for column in ("tx", "hash")),
-    *(raised("txs", column, FIRST) for column in ("code", "gas_wanted", "gas_used")),
-    "UPDATE txs SET data = X'01' WHERE height = 5 AND position = 0",
-    "UPDATE txs SET position = 7 WHERE height = 5 AND position = 0",
-    *(raised("signatures", column, FIRST) for column in ("flag", "time")),
-    *(flipped("signatures", column, FIRST) for column in ("validator_address", "signature")),
-    *(raised("signatures", column, LAST) for column in ("flag", "time")),
-    *(flipped("signatures", column, LAST) for column in ("validator_address", "signature")),
-    *(raised("commits", column, AT) for column in ("round", "parts_total")),
-    *(flipped("commits", column, AT) for column in ("block_hash", "parts_hash")),
-    "UPDATE evidence SET body = replace(body, 'voting_power\":', 'voting_power\":1')",
-    "UPDATE evidence SET body = '{}'",
-    *(
-        flipped("validators", column, f"WHERE members_since {since}")
-        for column in ("address", "key")
-        for since in ("= 1", "> 1")
-    ),
-    "UPDATE validators SET voting_power = voting_power + 1 WHERE position = 0",
-    "UPDATE validators SET key_type = 'secp256k1'",
-    *(flipped("validator_heights", "proposer", f"WHERE height = {h}") for h in (1, 2, 5)),
-    *(
-        f"UPDATE validator_heights SET priorities = '{priorities}' WHERE height = {height}"
-        for priorities in ("[0,0,0]", "[1]", "x")
-        for height in (1, 2, 5)
-    ),
-    "UPDATE validator_heights SET members_since = 2 WHERE height = 5",
-    "UPDATE consensus_params SET params = replace(params, '22020096', '22020097')",
-    "UPDATE consensus_params SET since = 3",
-    "UPDATE chain SET genesis = replace(genesis, 'sample-chain', 'another-chain')",
-    "UPDATE app_state SET value = X'31' WHERE key = CAST('size' AS BLOB)",
-    *(
-        f"DELETE FROM {table} {AT}"
-        for table in ("blocks", "txs", "commits", "signatures", "validator_heights")
-    ),
-    "DELETE FROM evidence",
-    "DELETE FROM validators",
-    "DELETE FROM consensus_params",
-)
 
 
-def tamper(path: Path, sql: str) -> int:
+def run(path: Path, sql: str) -> int:
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(sql).rowcount
 
@@ -111,12 +67,226 @@ def tampered(full: SQLiteBackend, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("sql", CHANGED)
-def test_a_change_is_noticed(tampered: Path, open_store: OpenStore, sql: str) -> None:
-    assert tamper(tampered, sql) > 0
+# Bits that flip.
 
-    with pytest.raises(InvalidBlock):
+
+@pytest.mark.parametrize("bit", [0, 40, -1])
+@pytest.mark.parametrize(("table", "column", "where"), ROWS)
+def test_a_flipped_bit_is_noticed(
+    tampered: Path, open_store: OpenStore, table: str, column: str, where: str, bit: int
+) -> None:
+    def flip(row: bytes) -> bytes:
+        changed = bytearray(row)
+        changed[(bit // 8) % len(row)] ^= 1 << bit % 8
+        return bytes(changed)
+
+    rewrite(tampered, table, column, where, flip)
+
+    with pytest.raises((InvalidBlock, StoreError), match=r"damaged .*restore a backup"):
         open_store(application=KVStore).verify()
+
+
+READS: dict[tuple[str, str], Callable[[SQLiteBackend], object]] = {
+    ("blocks", "header"): lambda store: store.block_meta(5),
+    ("commits", "commit"): lambda store: (store.commit(5), store.commit(10)),
+    ("results", "results"): lambda store: store.results(5),
+    ("tx_slices", "txs"): lambda store: store.block(5),
+    ("evidence", "evidence"): lambda store: [store.block(height) for height in range(1, 11)],
+    ("validator_sets", "members"): lambda store: store.validators(1),
+    ("validator_priorities", "priorities"): lambda store: store.validators(1),
+    ("consensus_params", "params"): lambda store: store.consensus_params(1),
+    ("chain", "genesis"): lambda store: store.genesis(),
+    ("chain", "app_state"): lambda store: store.genesis(),
+}
+
+
+@pytest.mark.parametrize(("table", "column", "where"), ROWS)
+def test_a_flipped_bit_is_an_error_and_no_answer(
+    tampered: Path, open_store: OpenStore, table: str, column: str, where: str
+) -> None:
+    rewrite(tampered, table, column, where, lambda row: row[:-1] + bytes([row[-1] ^ 1]))
+
+    with pytest.raises(StoreError, match=r"of height \d+ is damaged .*checksum.*backup"):
+        READS[table, column](open_store(application=KVStore))
+
+
+def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenStore) -> None:
+    rewrite(tampered, *ROWS[0], lambda row: b"\0" + row[1:])
+    store = open_store()
+
+    with pytest.raises(StoreError, match="the header of height 5 is damaged"):
+        store.block(5)
+
+    assert store.block(4)[1].header.height == 4
+    assert store.results(5).height == 5
+
+
+# Rows that were written with another content and a checksum that fits.
+
+
+def packed(unpack: Callable[[bytes], T], change: Callable[[T], Any], pack: Any) -> Change:
+    return lambda row: bytes(pack(change(unpack(row))))
+
+
+def header(**fields: Any) -> Change:
+    def change(meta: BlockMeta) -> BlockMeta:
+        return replace(meta, header=replace(meta.header, **fields))
+
+    return packed(lambda row: blocks.unpack_meta(row, 5, CHAIN), change, blocks.pack_meta)
+
+
+def meta(**fields: Any) -> Change:
+    return packed(
+        lambda row: blocks.unpack_meta(row, 5, CHAIN),
+        lambda found: replace(found, **fields),
+        blocks.pack_meta,
+    )
+
+
+def fields(change: Callable[[list[Any]], None]) -> Change:
+    def changed(row: bytes) -> bytes:
+        found = opened(row, "row", 0)
+        change(found)
+        return seal(found)
+
+    return changed
+
+
+def put(at: int, value: object) -> Change:
+    return fields(lambda row: row.__setitem__(at, value))
+
+
+def increased(row: list[Any]) -> None:
+    row[2][0] += 1
+
+
+def other_tx(row: list[Any]) -> None:
+    row[0][0] = b"other=1"
+
+
+def other_code(row: list[Any]) -> None:
+    result = bytearray(row[1][0])
+    result[1] = 9
+    row[1][0] = bytes(result)
+
+
+def other_signature(row: list[Any]) -> None:
+    row[5] = bytes([row[5][0] ^ 1]) + row[5][1:]
+
+
+def other_time(row: list[Any]) -> None:
+    row[4] = bytes([row[4][0] ^ 1]) + row[4][1:]
+
+
+def other_params(row: bytes) -> bytes:
+    found = state.unpack_params(row, 1)
+    return state.pack_params(replace(found, block=replace(found.block, max_bytes=7)))
+
+
+HASH = b"\x07" * 32
+CHANGED: tuple[tuple[str, str, str, Change], ...] = (
+    *(
+        ("blocks", "header", AT, header(**{field: HASH}))
+        for field in (
+            "last_commit_hash",
+            "data_hash",
+            "validators_hash",
+            "next_validators_hash",
+            "consensus_hash",
+            "app_hash",
+            "last_results_hash",
+            "evidence_hash",
+            "proposer_address",
+        )
+    ),
+    ("blocks", "header", AT, header(time=5)),
+    ("blocks", "header", AT, meta(size=5)),
+    ("blocks", "header", AT, meta(tx_count=0)),
+    ("results", "results", AT, put(4, b"other app hash")),
+    ("results", "results", "WHERE height > 0", put(2, [])),
+    ("results", "results", AT, put(3, b'{"app_version":9}')),
+    ("results", "results", AT, put(0, [["stray", [b"k", b"v", True]]])),
+    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields(other_tx)),
+    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields(other_code)),
+    *(
+        ("commits", "commit", where, fields(change))
+        for where in (AT, LAST)
+        for change in (other_signature, other_time)
+    ),
+    ("commits", "commit", AT, put(0, 5)),
+    ("validator_sets", "members", SINCE, fields(increased)),
+    ("validator_priorities", "priorities", "WHERE height = 1", put(1, [0, 0, 0])),
+    ("consensus_params", "params", SINCE, other_params),
+)
+
+
+@pytest.mark.parametrize(("table", "column", "where", "change"), CHANGED)
+def test_a_row_with_another_content_is_noticed(
+    tampered: Path, open_store: OpenStore, table: str, column: str, where: str, change: Change
+) -> None:
+    rewrite(tampered, table, column, where, change)
+
+    with pytest.raises((InvalidBlock, StoreError)):
+        open_store(application=KVStore).verify()
+
+
+# Columns for look-ups, indexes, and rows that are missing.
+
+ONE = "WHERE place >> 20 = 5"
+LOOKUPS = (
+    *(f"UPDATE blocks SET {column} = {column} + 1 {AT}" for column in ("time", "size")),
+    *(f"UPDATE blocks SET {column} = X'07' {AT}" for column in ("hash", "proposer")),
+    f"UPDATE blocks SET tx_count = 0 {AT}",
+    f"UPDATE blocks SET events = '[[1]]' {AT}",
+    *(f"UPDATE txs SET {c} = {c} + 1 {ONE}" for c in ("code", "gas_wanted", "gas_used")),
+    f"UPDATE txs SET hash = X'07' {ONE}",
+    f"UPDATE txs SET events = NULL {ONE}",
+    f"UPDATE txs SET events = '[]' {ONE}",
+    f"UPDATE txs SET place = place + 7 {ONE}",
+    f"UPDATE tx_slices SET place = place + 1 {ONE}",
+    "UPDATE tx_values SET value = value || 'x'",
+    "UPDATE tx_values SET digest = digest + 1",
+    "UPDATE tx_values SET number = 'p1'",
+    "UPDATE tx_values SET places = places + 1 WHERE id = 1",
+    "UPDATE tx_keys SET places = places + 1 WHERE id = 1",
+    "UPDATE tx_keys SET key = 'other' WHERE id = 1",
+    "UPDATE tx_hits SET event = event + 9",
+    "INSERT INTO tx_hits VALUES (77777, 5, 0)",
+    "INSERT INTO tx_hits VALUES (1, 5, 0)",
+    "UPDATE evidence SET offence = offence + 1",
+    "UPDATE evidence SET hash = X'07'",
+    "UPDATE app_state SET value = X'31' WHERE key = CAST('size' AS BLOB)",
+    *(f"DELETE FROM {table} {AT}" for table in ("blocks", "commits", "results")),
+    *(f"DELETE FROM {table} {ONE}" for table in ("txs", "tx_slices", "tx_hits")),
+    "DELETE FROM evidence",
+    "INSERT INTO missed_votes VALUES (5, 1, 1)",
+    "DELETE FROM validator_sets",
+    "DELETE FROM validator_priorities",
+    "DELETE FROM consensus_params",
+    "UPDATE validator_sets SET since = 4 WHERE since = 1",
+    "UPDATE consensus_params SET since = 3",
+)
+
+
+@pytest.mark.parametrize("sql", LOOKUPS)
+def test_a_change_of_what_sql_looks_up_is_noticed(
+    tampered: Path, open_store: OpenStore, sql: str
+) -> None:
+    assert run(tampered, sql) > 0
+
+    with pytest.raises((InvalidBlock, StoreError)):
+        open_store(application=KVStore).verify()
+
+
+@pytest.mark.parametrize("table", ["blocks", "txs"])
+def test_a_hash_that_leads_to_another_row_is_an_error(
+    tampered: Path, open_store: OpenStore, table: str
+) -> None:
+    run(tampered, f"UPDATE {table} SET hash = X'07' {AT if table == 'blocks' else ONE}")
+    store = open_store()
+
+    with pytest.raises(StoreError, match="has another hash"):
+        store.height_of(b"\x07") if table == "blocks" else store.tx(b"\x07")
 
 
 def test_an_untouched_store_verifies_with_its_application(
@@ -129,14 +299,12 @@ def test_an_index_that_lost_an_entry_is_noticed(tampered: Path, open_store: Open
     with closing(sqlite3.connect(tampered)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         (sql,) = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'idx_txs_hash'"
+            "SELECT sql FROM sqlite_master WHERE name = 'txs_hash'"
         ).fetchone()
-        partial = f"{sql} WHERE height <> 5"
-        connection.execute("DROP INDEX idx_txs_hash")
+        partial = f"{sql} WHERE place >> 20 <> 5"
+        connection.execute("DROP INDEX txs_hash")
         connection.execute(partial)
-        connection.execute(
-            "UPDATE sqlite_master SET sql = ? WHERE name = 'idx_txs_hash'", (sql,)
-        )
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'txs_hash'", (sql,))
 
     with pytest.raises((InvalidBlock, StoreError), match=r"missing from index|corrupt"):
         open_store().verify()
@@ -156,12 +324,13 @@ def test_a_chain_without_blocks_verifies(store: SQLiteBackend) -> None:
     assert store.verify() == 0
 
 
-def test_a_commit_of_too_little_power_is_noticed(tampered: Path, open_store: OpenStore) -> None:
-    absent = (
-        "UPDATE signatures SET flag = 1, validator_address = X'', time = NULL, signature = X''"
-        " WHERE height = (SELECT max(height) FROM blocks) AND position < 2"
-    )
-    tamper(tampered, absent)
+def test_a_commit_of_too_little_power_is_noticed(
+    tampered: Path, open_store: OpenStore, sample: SampleChain
+) -> None:
+    commit = sample.blocks[-1].commit
+    few = replace(commit, signatures=(ABSENT, ABSENT, *commit.signatures[2:]))
+
+    rewrite(tampered, "commits", "commit", LAST, lambda row: blocks.pack_commit(few))
 
     with pytest.raises(InvalidBlock, match="more than two thirds are needed"):
         open_store().verify()

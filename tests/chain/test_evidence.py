@@ -204,7 +204,7 @@ def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
         found = pool.reap(at, 1_000)
 
     # What waits may be a gigabyte.
-    assert len(found) == sum("body" in statement for statement in read) == 2
+    assert len(found) == sum("SELECT evidence" in statement for statement in read) == 2
 
 
 def test_evidence_larger_than_a_block_takes_is_refused(
@@ -428,22 +428,3 @@ def test_a_backend_without_an_application_takes_no_evidence(three: EmbeddedChain
 
     with pytest.raises(NotSupported, match="does not take evidence"):
         reader.evidence.submit(double_vote(three, KEYS[0]))
-
-
-def test_the_hashes_of_evidence_of_an_earlier_version_are_added(
-    three: EmbeddedChain, open_chain: Open
-) -> None:
-    piece = double_vote(three, KEYS[0])
-    three.evidence.submit(piece)
-    three.produce()
-    three.close()
-    with closing(sqlite3.connect(three.path)) as at, at:
-        at.execute("DROP INDEX idx_evidence_hash")
-        at.execute("ALTER TABLE evidence DROP COLUMN hash")
-        at.execute("DROP TABLE pending_evidence")
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm003_evidence'")
-
-    again = open_chain()
-
-    assert again.evidence.submit(piece) == evidence_hash_of(piece)
-    assert again.block(again.produce())[1].evidence == ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import TO
 from tests.helpers.websocket import WebSocketClient
 
-from .chain import ethereum_chain, transfer
+from .chain import transfer
 
 LETTERS = [TO, TO.lower(), "0X" + TO[2:].upper()]
 KEYS = ["ethereum.recipient", "ethereum_tx.recipient"]
@@ -65,20 +63,3 @@ def test_a_transaction_is_found_by_its_recipient(
         assert found_by(backend, f"{key}='{text[:-1]}'") == []
         assert found_by(backend, f"transfer.recipient='{text}'") == []
     scanned.close()
-
-
-def test_an_earlier_index_is_built_again(tmp_path: Path) -> None:
-    chain = ethereum_chain(tmp_path)
-    chain.close()
-    at = sqlite3.connect(tmp_path / "noderpc.db")
-    with at:
-        at.execute("UPDATE tx_values SET value = ? WHERE value = ?", (TO, TO.lower()))
-        at.execute("DELETE FROM tx_values WHERE key LIKE 'ethereum.%'")
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm005_ethereum_keys'")
-    at.close()
-    before = [record.tx for record in chain.latest_txs(10)]
-
-    assert len(found_by(chain, f"ethereum.recipient='{TO}'")) == 1
-    assert len(found_by(chain, "ethereum_tx.amount='0'")) == 2
-    assert [record.tx for record in chain.latest_txs(10)] == before
-    chain.close()

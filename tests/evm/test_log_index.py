@@ -204,22 +204,3 @@ def test_without_the_extra_every_such_block_is_looked_at(
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)
-
-
-def test_an_older_store_is_indexed_when_opened(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with stored(made, tmp_path):
-        pass
-    before = rows(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "chain.db")) as at:
-        at.executescript(
-            "DROP TABLE evm_hits; DROP TABLE evm_unindexed;"
-            " DELETE FROM _sqlite_migrations WHERE name = 'm004_evm'"
-        )
-    # More slices than one.
-    monkeypatch.setattr(evm_index, "_SLICE", 2)
-
-    with closing(SQLiteBackend(tmp_path / "chain.db")) as backend:
-        assert backend.latest_height() == 4
-    assert rows(tmp_path) == before

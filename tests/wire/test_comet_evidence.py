@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.backends.sqlite import rows
+from flask_noderpc.backends.sql.packed import blocks as packed
 from flask_noderpc.domain.block import DuplicateVoteEvidence, LightClientAttackEvidence
 from flask_noderpc.errors import InvalidEvidence
 from flask_noderpc.protocol.comet import hashes, messages
@@ -58,7 +58,7 @@ def test_evidence_is_printed_as_it_was_written(made: Any) -> None:
 def test_evidence_comes_out_of_a_store_as_it_went_in(made: Any) -> None:
     piece = read(made["json"])
 
-    assert rows.evidence_from(*rows.evidence_columns(piece)) == piece
+    assert packed.unpack_evidence(packed.pack_evidence(piece), 1) == piece
 
 
 @EVERY_PIECE
@@ -438,4 +438,4 @@ def test_whatever_stands_in_evidence_is_read_or_refused(
     except (ValueError, InvalidEvidence):
         return
     assert isinstance(piece, DuplicateVoteEvidence | LightClientAttackEvidence)
-    assert rows.evidence_from(*rows.evidence_columns(piece)) == piece
+    assert packed.unpack_evidence(packed.pack_evidence(piece), 1) == piece

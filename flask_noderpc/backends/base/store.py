@@ -263,6 +263,21 @@ class ChainStore(ChainBackend, BlockWriter):
         """
         raise NotSupported("this store can't be copied to a file")
 
+    def compact(self) -> tuple[int, int]:
+        """Make the store as small as it can be; return its bytes before and after.
+
+        Nobody else may have it open.
+        """
+        raise NotSupported("this store can't be compacted")
+
+    def migrate(self, progress: Callable[[int], None] | None = None) -> int:
+        """Migrate a store of an earlier version; return the number of blocks that were copied.
+
+        Nobody else may have it open. It can be interrupted, and goes on when it is called
+        again. ``progress`` is called with the number of blocks that are left.
+        """
+        raise NotSupported("this store has no earlier versions")
+
     def verify(self, progress: Callable[[int], None] | None = None) -> int:
         """Check every block's hashes and signatures; return the number of blocks.
 

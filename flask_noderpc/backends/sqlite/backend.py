@@ -29,7 +29,7 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.store import CommittedBlock, Lease, LeaseState
-from . import backup, evidence, ledger, mempool, prune
+from . import backup, compact, evidence, ledger, lookups, mempool, prune
 from . import lease as leases
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
@@ -222,12 +222,35 @@ class SQLiteBackend(SQLiteReads):
         finally:
             thread.stop()
 
+    def compact(self) -> tuple[int, int]:
+        self.close()
+        return compact.compact(self._store)
+
+    def migrate(self, progress: Callable[[int], None] | None = None) -> int:
+        first, remaining = None, 0
+        for remaining in self._store.migrate():
+            first = remaining if first is None else first
+            if progress is not None:
+                progress(remaining)
+        return (first or 0) - remaining
+
     def verify(self, progress: Callable[[int], None] | None = None) -> int:
-        """Check the file and every block's hashes and signatures; return the number of blocks.
+        """Check the file, every block's hashes and signatures, and the index; return the number
+        of blocks.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
             raise InvalidBlock(f"{self._store.shown}: {found[0]}")
-        return super().verify(progress)
+
+        def check_lookups(height: int) -> None:
+            with self._open().readers.snapshot() as at:
+                lookups.check_block(at, height)
+            if progress is not None:
+                progress(height)
+
+        checked = super().verify(check_lookups)
+        with self._open().readers.snapshot() as at:
+            lookups.check_counts(at)
+        return checked

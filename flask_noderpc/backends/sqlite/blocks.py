@@ -1,83 +1,247 @@
-"""Reads of blocks, their results and their transactions."""
+"""Reads and writes of blocks, their commits, results and transactions."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from ...domain.abci import BlockResults
-from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta
+from ...domain.abci import BlockResults, ExecTxResult
+from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta, Commit
 from ...domain.search import TxResult
-from . import rows, state
+from ...errors import InvalidBlock
+from ...protocol.comet.hashes import tx_hash as hash_of
+from ..sql.packed import blocks as packed
+from ..sql.packed import results as packed_results
+from ..sql.packed.results import LAST_POSITION, POSITION_BITS, Slice, place
+from ..sql.packed.row import DamagedRow
+from . import evidence, state, votes
 
 Connection = sqlite3.Connection
 
+# SQLite's integers have 64 bits, one of them the sign.
+LAST_HEIGHT = (1 << 63 - POSITION_BITS) - 1
 
-def _row(at: Connection, columns: str, height: int) -> Any:
-    return at.execute(f"SELECT {columns} FROM blocks WHERE height = ?", (height,)).fetchone()
+
+def places(low: int, high: int) -> tuple[int, int]:
+    """Return the first and last place of a range of heights."""
+    last = place(min(high, LAST_HEIGHT), LAST_POSITION)
+    return place(min(max(low, 0), LAST_HEIGHT)), last
+
+
+# Reads.
 
 
 def is_there(at: Connection, height: int) -> bool:
     """Return true if the block is stored."""
-    return _row(at, "height", height) is not None
+    found = at.execute("SELECT 1 FROM blocks WHERE height = ?", (height,))
+    return found.fetchone() is not None
 
 
-def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
-    """Return a block with its id."""
-    row = _row(at, rows.META_COLUMNS, height)
+def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
+    """Return the meta of a block."""
+    row = at.execute("SELECT header FROM blocks WHERE height = ?", (height,)).fetchone()
+    return None if row is None else packed.unpack_meta(row[0], height, chain_id)
+
+
+def height_of(at: Connection, block_hash: bytes) -> int | None:
+    """Return the height of the block of this hash."""
+    found = at.execute("SELECT height, header FROM blocks WHERE hash = ?", (block_hash,))
+    row: tuple[int, bytes] | None = found.fetchone()
     if row is None:
         return None
-    txs = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
-    evidence = at.execute(
-        "SELECT kind, body FROM evidence WHERE height = ? ORDER BY position", (height,)
-    )
-    meta = rows.meta_from(row, chain_id)
-    return meta.block_id, Block(
-        meta.header,
-        tuple(tx for (tx,) in txs),
-        tuple(rows.evidence_from(kind, body) for kind, body in evidence),
-        state.commit(at, height - 1) or NO_COMMIT,
-    )
+    height, header = row
+    if packed.unpack_meta(header, height, "").block_id.hash != block_hash:
+        raise DamagedRow("header", height, "it has another hash")
+    return height
 
 
 def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta, ...]:
-    """The metas of a range, highest first."""
+    """Return the metas of a range, highest first."""
     found = at.execute(
-        f"SELECT {rows.META_COLUMNS} FROM blocks WHERE height BETWEEN ? AND ?"
-        " ORDER BY height DESC",
+        "SELECT header, height FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height DESC",
         (low, high),
     )
-    return tuple(rows.meta_from(row, chain_id) for row in found)
+    return tuple([packed.unpack_meta(row, height, chain_id) for row, height in found])
 
 
 def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
     """Return the meta of the oldest stored block."""
-    row = at.execute(
-        f"SELECT {rows.META_COLUMNS} FROM blocks ORDER BY height LIMIT 1"
-    ).fetchone()
-    return None if row is None else rows.meta_from(row, chain_id)
+    (lowest,) = at.execute("SELECT min(height) FROM blocks").fetchone()
+    return None if lowest is None else meta(at, lowest, chain_id)
+
+
+def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
+    """Return a block with its id."""
+    found = meta(at, height, chain_id)
+    if found is None:
+        return None
+    return found.block_id, Block(
+        found.header,
+        _txs(at, height, found.tx_count),
+        evidence.of_block(at, height),
+        commit(at, height - 1) or NO_COMMIT,
+    )
+
+
+def _txs(at: Connection, height: int, count: int) -> tuple[bytes, ...]:
+    if not count:
+        return ()
+    txs = tuple([tx for part in _slices(at, height) for tx in part.txs])
+    if len(txs) != count:
+        raise DamagedRow("transactions", height, f"{len(txs)} of {count} are there")
+    return txs
+
+
+def _slices(at: Connection, height: int) -> list[Slice]:
+    found = at.execute(
+        "SELECT txs, place FROM tx_slices WHERE place BETWEEN ? AND ? ORDER BY place",
+        places(height, height),
+    )
+    return [Slice(row, first) for row, first in found]
+
+
+def commit(at: Connection, height: int) -> Commit | None:
+    """Return the precommits for the block at this height."""
+    row = at.execute('SELECT "commit" FROM commits WHERE height = ?', (height,)).fetchone()
+    if row is None:
+        return None
+    return packed.unpack_commit(row[0], height, lambda: state.addresses(at, height))
 
 
 def results(at: Connection, height: int) -> BlockResults | None:
     """Return the results of a block."""
-    row = _row(at, rows.RESULT_COLUMNS, height)
-    return None if row is None else rows.results_from(height, row, state.tx_results(at, height))
+    row = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
+    if row is None:
+        return None
+    return packed_results.unpack_results(row[0], height, tx_results(at, height))
 
 
-_TX = f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs"
+def tx_results(at: Connection, height: int) -> tuple[ExecTxResult, ...]:
+    """Return the results of the transactions of a block."""
+    return tuple(txs_with_results(at, height)[1])
+
+
+def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[ExecTxResult]]:
+    """Return the transactions of a block, and their results."""
+    found = _slices(at, height)
+    return (
+        [tx for part in found for tx in part.txs],
+        [result for part in found for result in part.results()],
+    )
 
 
 def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
-    """The transaction of this hash."""
+    """Return the transaction of this hash."""
     row = at.execute(
         # CometBFT: a later failure does not hide an earlier success.
-        f"{_TX} WHERE hash = ? ORDER BY code = 0 DESC, height DESC, position DESC LIMIT 1",
+        "SELECT place FROM txs WHERE hash = ? ORDER BY code = 0 DESC, place DESC LIMIT 1",
         (tx_hash,),
     ).fetchone()
-    return None if row is None else rows.tx_result_from(row)
+    if row is None:
+        return None
+    found = next(txs_at(at, row))
+    if hash_of(found.tx) != tx_hash:
+        raise DamagedRow("transactions", found.height, f"number {found.index} has another hash")
+    return found
 
 
 def latest_txs(at: Connection, limit: int) -> tuple[TxResult, ...]:
-    """The newest transactions, newest first."""
-    found = at.execute(f"{_TX} ORDER BY height DESC, position DESC LIMIT ?", (limit,))
-    return tuple(rows.tx_result_from(row) for row in found)
+    """Return the newest transactions, newest first."""
+    found = at.execute("SELECT place FROM txs ORDER BY place DESC LIMIT ?", (limit,))
+    return tuple(txs_at(at, [place for (place,) in found.fetchall()]))
+
+
+def txs_at(at: Connection, places: Iterable[int]) -> Iterator[TxResult]:
+    """Yield the transactions at these places; neighbours share the read of their row."""
+    part: Slice | None = None
+    for each in places:
+        height, position = each >> POSITION_BITS, each & LAST_POSITION
+        if part is None or not part.has(height, position):
+            part = _slice_of(at, height, position)
+        yield part.tx_result(position)
+
+
+def _slice_of(at: Connection, height: int, position: int) -> Slice:
+    row = at.execute(
+        "SELECT txs, place FROM tx_slices WHERE place BETWEEN ? AND ?"
+        " ORDER BY place DESC LIMIT 1",
+        (place(height), place(height, position)),
+    ).fetchone()
+    if row is None:
+        raise DamagedRow("transactions", height, f"number {position} is missing")
+    return Slice(*row)
+
+
+# Writes.
+
+
+def write(
+    at: Connection,
+    block: Block,
+    block_id: BlockID,
+    size: int,
+    results: BlockResults,
+    events: str,
+) -> None:
+    """Write a block with its results, without its index; ``events`` is what the index
+    returned for it."""
+    header, count = block.header, len(block.txs)
+    if count > LAST_POSITION + 1 or header.height > LAST_HEIGHT:
+        raise InvalidBlock(
+            f"block {header.height}: the store has heights up to {LAST_HEIGHT}, and"
+            f" {LAST_POSITION + 1} transactions in each"
+        )
+    meta = BlockMeta(block_id, size, header, count)
+    at.execute(
+        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            header.height,
+            block_id.hash,
+            header.time,
+            header.proposer_address,
+            size,
+            count,
+            packed.pack_meta(meta),
+            events,
+        ),
+    )
+    at.execute(
+        "INSERT INTO results (height, results) VALUES (?, ?)",
+        (header.height, packed_results.pack_results(results)),
+    )
+    at.executemany(
+        "INSERT INTO tx_slices (place, txs) VALUES (?, ?)",
+        packed_results.slices(header.height, block.txs, results.tx_results),
+    )
+
+
+def write_txs(
+    at: Connection,
+    height: int,
+    tx_hashes: Sequence[bytes],
+    results: BlockResults,
+    events: Sequence[str | None],
+) -> None:
+    """Write the look-up rows of a block's transactions; ``events`` is what the index returned
+    for each."""
+    at.executemany(
+        "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (place(height, position), tx_hash, r.code, r.gas_wanted, r.gas_used, indexed)
+            for position, (tx_hash, r, indexed) in enumerate(
+                zip(tx_hashes, results.tx_results, events, strict=True)
+            )
+        ],
+    )
+
+
+def write_commit(at: Connection, commit: Commit) -> None:
+    """Write the precommits for a block, in place of those that were stored."""
+    addresses = state.addresses(at, commit.height)
+    at.execute(
+        'INSERT OR REPLACE INTO commits (height, "commit") VALUES (?, ?)',
+        (commit.height, packed.pack_commit(commit, addresses)),
+    )
+    votes.write(at, commit, addresses)

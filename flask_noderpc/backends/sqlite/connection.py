@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 from ...errors import ConfigurationError, StoreError
 from ..base.reads import ChainVersion
 from ..base.store import FULL, Location
-from . import evm_index
-from .schema import migrate
+from ..sql.packed.row import DamagedRow
+from . import evm_index, schema
 
 Connection = sqlite3.Connection
 C = TypeVar("C", bound=Connection)
@@ -45,6 +45,8 @@ def sqlite_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(_cause(error), path) from error
+    except DamagedRow as error:
+        raise StoreError(str(error), path) from None
     except OverflowError:
         # An integer beyond SQLite's 64 bits.
         raise StoreError("a number is too large for the store", path) from None
@@ -189,6 +191,20 @@ class Store(Location):
             raise
         return connection
 
+    def migrate(self) -> Iterator[int]:
+        """Migrate a store of version 0.1 in many short transactions; yield the number of blocks
+        that are left, before the first and after each."""
+        connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
+        with closing(connection), sqlite_errors(self.shown):
+            self._configure(connection)
+            with _transaction(connection):
+                remaining = schema.begin_migration(connection)
+            while remaining is not None:
+                yield remaining
+                with _transaction(connection):
+                    remaining = schema.migrate_some(connection)
+            yield 0
+
     def open_writer(self) -> Connection:
         """Return a write connection to a store with all tables."""
         if not self.read_only:
@@ -206,17 +222,22 @@ class Store(Location):
         if self.read_only:
             if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 raise StoreError("no chain here, and none can be written", self.shown)
-            migrate(connection, read_only=True)
+            schema.prepare(connection, read_only=True)
             return
+        self._configure(connection)
+        with _transaction(connection):
+            schema.prepare(connection)
+        _index_stored(connection)
+
+    def _configure(self, connection: Connection) -> None:
+        # Of a new file: pages are given back after pruning. SQLite ignores it for others.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         # Once it was larger, the log becomes so small again as soon as it begins anew.
         connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
         if self._max_pages:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
-        with _transaction(connection):
-            migrate(connection)
-        _index_stored(connection)
 
     def _connect(self, kind: type[C], timeout: float, mode: str) -> C:
         options = urlencode({"mode": mode, **self.options})

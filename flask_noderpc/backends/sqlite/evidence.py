@@ -9,7 +9,8 @@ from ...domain.block import Block, Evidence
 from ...errors import EvidencePoolFull
 from ...protocol.comet.chain_state import evidence_bytes
 from ...protocol.comet.hashes import evidence_hash_of
-from . import rows, state
+from ..sql.packed import blocks as packed
+from . import state
 
 Connection = sqlite3.Connection
 
@@ -17,46 +18,31 @@ Connection = sqlite3.Connection
 MAX_PENDING = 1_000
 
 
-def write(connection: Connection, height: int, pieces: Sequence[Evidence]) -> None:
+def write(at: Connection, height: int, pieces: Sequence[Evidence]) -> None:
     """Store the evidence of a block."""
-    connection.executemany(
-        "INSERT INTO evidence (height, position, kind, body, hash, offence)"
+    at.executemany(
+        "INSERT INTO evidence (height, position, hash, kind, offence, evidence)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
             (
                 height,
                 position,
-                *rows.evidence_columns(piece),
                 evidence_hash_of(piece),
+                packed.evidence_kind(piece),
                 piece.height,
+                packed.pack_evidence(piece),
             )
             for position, piece in enumerate(pieces)
         ),
     )
 
 
-def write_stored_hashes(connection: Connection) -> None:
-    """Add the hashes to evidence that an earlier version stored."""
-    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
-    connection.executemany(
-        "UPDATE evidence SET hash = ? WHERE height = ? AND position = ?",
-        (
-            (evidence_hash_of(rows.evidence_from(kind, body)), height, position)
-            for height, position, kind, body in found
-        ),
+def of_block(at: Connection, height: int) -> tuple[Evidence, ...]:
+    """Return the evidence of a block."""
+    found = at.execute(
+        "SELECT evidence FROM evidence WHERE height = ? ORDER BY position", (height,)
     )
-
-
-def write_stored_offences(connection: Connection) -> None:
-    """Add the heights of the offences to evidence that an earlier version stored."""
-    found = connection.execute("SELECT height, position, kind, body FROM evidence").fetchall()
-    connection.executemany(
-        "UPDATE evidence SET offence = ? WHERE height = ? AND position = ?",
-        (
-            (rows.evidence_from(kind, body).height, height, position)
-            for height, position, kind, body in found
-        ),
-    )
+    return tuple([packed.unpack_evidence(row, height) for (row,) in found])
 
 
 def is_known(connection: Connection, evidence_hash: bytes) -> bool:
@@ -82,9 +68,9 @@ def add(connection: Connection, piece: Evidence) -> None:
         raise EvidencePoolFull(MAX_PENDING)
     columns = (piece.height, piece.timestamp, evidence_bytes(piece))
     connection.execute(
-        "INSERT INTO pending_evidence (hash, height, time, size, kind, body)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (evidence_hash, *columns, *rows.evidence_columns(piece)),
+        "INSERT INTO pending_evidence (hash, height, time, size, evidence)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (evidence_hash, *columns, packed.pack_evidence(piece)),
     )
 
 
@@ -103,10 +89,10 @@ def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
 
 
 def _waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
-    row = connection.execute(
-        "SELECT kind, body FROM pending_evidence WHERE hash = ?", (evidence_hash,)
-    )
-    return rows.evidence_from(*row.fetchone())
+    row, height = connection.execute(
+        "SELECT evidence, height FROM pending_evidence WHERE hash = ?", (evidence_hash,)
+    ).fetchone()
+    return packed.unpack_evidence(row, height)
 
 
 def settle(connection: Connection, blocks: Sequence[Block]) -> None:

@@ -18,8 +18,9 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from types import ModuleType
 
-from ...domain.abci import BlockResults, ExecTxResult
-from . import state
+from ...domain.abci import ExecTxResult
+from ..sql.packed.results import LAST_POSITION, POSITION_BITS
+from . import blocks
 
 log = logging.getLogger("flask_noderpc.store")
 
@@ -27,11 +28,6 @@ Connection = sqlite3.Connection
 
 TX, ADDRESS, ANY_LOG = b"tx", b"address", b"any log"
 TOPICS = (b"topic 0", b"topic 1", b"topic 2", b"topic 3")
-
-# Of a place; more logs than that share the last number, which makes hits and hides none.
-_NUMBER_BITS = 20
-_LAST_NUMBER = (1 << _NUMBER_BITS) - 1
-_LAST_HEIGHT = (1 << 63 - _NUMBER_BITS) - 1
 
 _SLICE = 200
 
@@ -49,18 +45,21 @@ def key(kind: bytes, value: bytes = b"") -> int:
 
 
 def place(height: int, number: int = 0) -> int:
-    """Return the place of a transaction or log: its height and its number in the block."""
-    return min(height, _LAST_HEIGHT) << _NUMBER_BITS | min(number, _LAST_NUMBER)
+    """Return the place of a transaction or log: its height and its number in the block.
+
+    More logs than fit share the last number, which makes hits and hides none.
+    """
+    return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
 
 
 def last_place(height: int) -> int:
     """Return the last place in a block."""
-    return place(height, _LAST_NUMBER)
+    return place(height, LAST_POSITION)
 
 
 def height_sql(column: str) -> str:
     """Return the height of a place, in SQL."""
-    return f"{column} >> {_NUMBER_BITS}"
+    return f"{column} >> {POSITION_BITS}"
 
 
 @cache
@@ -73,17 +72,26 @@ def _execution() -> ModuleType | None:
     return execution
 
 
-def write(at: Connection, height: int, txs: Sequence[bytes], results: BlockResults) -> None:
+def write(
+    at: Connection, height: int, txs: Sequence[bytes], results: Sequence[ExecTxResult]
+) -> None:
     """Index a block, if it has anything of Ethereum."""
-    found = _of_ethereum(txs, results)
-    if not found:
+    if not _of_ethereum(txs, results):
         return
-    execution = _execution()
-    if execution is None or height > _LAST_HEIGHT:
+    if _execution() is None:
         at.execute("INSERT OR IGNORE INTO evm_unindexed (height) VALUES (?)", (height,))
         return
-    hits = _hits(execution, height, found)
-    at.executemany("INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits)
+    at.executemany(
+        "INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits(height, txs, results)
+    )
+
+
+def hits(height: int, txs: Sequence[bytes], results: Sequence[ExecTxResult]) -> list[_Hit]:
+    """Return keys and places of a block's transactions and logs; none without the extra."""
+    found, execution = _of_ethereum(txs, results), _execution()
+    if not found or execution is None:
+        return []
+    return sorted({*_tx_hits(execution, height, found), *_log_hits(execution, height, found)})
 
 
 def forget(at: Connection, height: int) -> None:
@@ -91,27 +99,20 @@ def forget(at: Connection, height: int) -> None:
 
     Without the extra its hits stay: readers look into the block, and it is not there.
     """
-    execution = _execution()
-    if execution is None or at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
+    if at.execute("SELECT 1 FROM evm_hits LIMIT 1").fetchone() is None:
         return
-    hits = _hits(execution, height, _of_ethereum(*_stored(at, height)))
-    at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", hits)
+    found = hits(height, *blocks.txs_with_results(at, height))
+    at.executemany("DELETE FROM evm_hits WHERE key = ? AND place = ?", found)
 
 
 def _of_ethereum(
-    txs: Sequence[bytes], results: BlockResults
+    txs: Sequence[bytes], results: Sequence[ExecTxResult]
 ) -> list[tuple[bytes, ExecTxResult]]:
     return [
         (tx, result)
-        for tx, result in zip(txs, results.tx_results, strict=False)
+        for tx, result in zip(txs, results, strict=False)
         if any(event.type in _EVENTS for event in result.events)
     ]
-
-
-def _hits(
-    execution: ModuleType, height: int, found: Sequence[tuple[bytes, ExecTxResult]]
-) -> list[_Hit]:
-    return sorted({*_tx_hits(execution, height, found), *_log_hits(execution, height, found)})
 
 
 def _tx_hits(
@@ -135,17 +136,6 @@ def _log_hits(
             yield key(kind, topic), here
 
 
-def list_stored(at: Connection) -> None:
-    """List the blocks that an earlier version stored."""
-    # A text that only looks like an event's type makes a height too many.
-    for kind in _EVENTS:
-        at.execute(
-            "INSERT OR IGNORE INTO evm_unindexed (height)"
-            " SELECT DISTINCT height FROM txs WHERE instr(events, ?) > 0",
-            (f'["{kind}",',),
-        )
-
-
 def announce(at: Connection) -> None:
     """Log how many blocks are about to be indexed."""
     (count,) = at.execute("SELECT count(*) FROM evm_unindexed").fetchone()
@@ -155,8 +145,7 @@ def announce(at: Connection) -> None:
 def unindexed(at: Connection) -> list[int]:
     """The next few blocks that are listed, and can be indexed now."""
     found = at.execute(
-        "SELECT height FROM evm_unindexed WHERE height <= ? ORDER BY height LIMIT ?",
-        (_LAST_HEIGHT, _SLICE),
+        "SELECT height FROM evm_unindexed ORDER BY height LIMIT ?", (_SLICE,)
     ).fetchall()
     # Asked last: what reads them takes its time to load, and few stores have any.
     return [height for (height,) in found] if found and _execution() else []
@@ -165,10 +154,5 @@ def unindexed(at: Connection) -> list[int]:
 def write_stored(at: Connection, heights: Sequence[int]) -> None:
     """Index blocks that are listed."""
     for height in heights:
-        write(at, height, *_stored(at, height))
+        write(at, height, *blocks.txs_with_results(at, height))
         at.execute("DELETE FROM evm_unindexed WHERE height = ?", (height,))
-
-
-def _stored(at: Connection, height: int) -> tuple[list[bytes], BlockResults]:
-    found = at.execute("SELECT tx FROM txs WHERE height = ? ORDER BY position", (height,))
-    return [tx for (tx,) in found], BlockResults(height, state.tx_results(at, height))

@@ -6,12 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 
-from ... import jsoncodec
 from ..base.store import Identity, Location
-
-
-class _Genesis(jsoncodec.Struct):
-    chain_id: str
 
 
 def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
@@ -22,18 +17,15 @@ def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             return read_identity(connection)
-    except (sqlite3.Error, jsoncodec.NotJSON):
+    except sqlite3.Error:
         # The server that opens it reports the error.
         return None
 
 
 def read_identity(connection: sqlite3.Connection) -> Identity | None:
     """The same by a connection that is open."""
-    # Stores that an older version made don't have all columns.
-    cursor = connection.execute("SELECT * FROM chain")
-    row = cursor.fetchone()
-    if row is None:
-        return None
-    found = dict(zip((column[0] for column in cursor.description), row, strict=True))
-    genesis = jsoncodec.decode(found["genesis"], _Genesis)
-    return Identity(genesis.chain_id, found.get("application", ""))
+    # SQLite: a column that version 0.1 does not have is read from its genesis document.
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chain)")}
+    chain_id = "chain_id" if "chain_id" in columns else "genesis ->> 'chain_id'"
+    row = connection.execute(f"SELECT {chain_id}, application FROM chain").fetchone()
+    return None if row is None else Identity(*row)

@@ -1,31 +1,38 @@
-"""Index of events: the values of attributes and their hits.
+"""Index of events: the values of attributes, and the events that have them.
 
-There are two of the same form, for transactions (``tx_values``, ``tx_hits``) and for blocks
-(``block_values``, ``block_hits``). A value is stored once, with the number of its
-hits; a hit says that the event ``event`` at ``place`` has the value. The place of a block is
-its height, that of a transaction its number in the chain, ``txs.seq``.
+There are two of the same form, for transactions (tables ``tx_…``) and for blocks
+(``block_…``). A value is stored once under its key, with the number of its places; a hit says
+that the event ``event`` at ``place`` has the value. The place of a transaction has its height
+and position, that of a block is its height. From a place to its values leads the column
+``events`` of its row, which lists the ids of each event's values: a search checks its other
+conditions there, and what is removed from the index is found there.
 """
 
 from __future__ import annotations
 
-import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
+from hashlib import blake2b
 
+from ... import jsoncodec
 from ...domain.abci import BlockResults, Event
-from ...domain.search import HIGHEST, indexed, number_of
+from ...domain.search import indexed, number_of
 from ...protocol.ethereum.aliases import searchable
-from . import rows, state
-
-log = logging.getLogger("flask_noderpc.store")
+from ..sql.packed.results import place
+from .blocks import places
 
 Connection = sqlite3.Connection
 
 TX, BLOCK = "tx", "block"
+ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
+"""Of each index: the table that lists the values of a place, and its key."""
 
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
+
+_Pair = tuple[str, str]
 
 
 def sortable(number: Decimal) -> str:
@@ -48,141 +55,199 @@ def number_text(value: str) -> str | None:
     return None if number is None else sortable(number)
 
 
-def write(
-    at: Connection, height: int, hashes: Sequence[bytes], results: BlockResults
-) -> list[int | None]:
-    """Index a block; the number of each of its transactions, ``None`` for those left out."""
-    block_events = results.begin_block_events + results.end_block_events
-    _write(at, BLOCK, [(height, block_events)])
-    numbers = _numbers(at, hashes, results)
-    places = zip(numbers, results.tx_results, strict=True)
-    _write(
+def digest(value: str) -> int:
+    """Return 48 bits of a value's hash: an index of whole values would be as large as they."""
+    return int.from_bytes(blake2b(value.encode(), digest_size=6).digest())
+
+
+# Writes.
+
+
+def write_block(at: Connection, height: int, results: BlockResults) -> str:
+    """Index the events of a block; return the text of its column ``events``."""
+    events = results.begin_block_events + results.end_block_events
+    return _write(at, BLOCK, [(height, events)])[0]
+
+
+def write_txs(
+    at: Connection, height: int, results: BlockResults, positions: Sequence[int]
+) -> list[str | None]:
+    """Index the transactions at these positions of a block; return the texts of the columns
+    ``events`` of all, ``None`` for the others."""
+    texts = _write(
         at,
         TX,
         [
-            (number, searchable(result.events))
-            for number, result in places
-            if number is not None
+            (place(height, position), searchable(results.tx_results[position].events))
+            for position in positions
         ],
     )
-    return numbers
+    columns: list[str | None] = [None] * len(results.tx_results)
+    for position, text in zip(positions, texts, strict=True):
+        columns[position] = text
+    return columns
 
 
-def write_stored(at: Connection) -> None:
-    """Index the blocks of a store that was made before there was an index."""
-    heights = at.execute("SELECT height FROM blocks ORDER BY height").fetchall()
-    if heights:
-        log.warning("the store is indexed once: %s blocks", len(heights))
-    for (height,) in heights:
-        _write_stored(at, height)
-
-
-def rewrite_ethereum(at: Connection) -> None:
-    """Index anew a store that has Ethereum's events without their other names."""
-    found = at.execute("SELECT 1 FROM tx_values WHERE key >= 'ethereum' AND key < 'ethereun'")
-    if found.fetchone() is None:
-        return
-    for kind in (TX, BLOCK):
-        at.execute(f"DELETE FROM {kind}_hits")
-        at.execute(f"DELETE FROM {kind}_values")
-    at.execute("UPDATE txs SET seq = NULL")
-    write_stored(at)
-
-
-def forget_above(at: Connection, height: int) -> None:
-    """Take what is above a height out of the index."""
-    _forget(at, TX, _last_number(at, height) + 1, HIGHEST)
-    _forget(at, BLOCK, height + 1, HIGHEST)
-
-
-def forget_up_to(at: Connection, height: int) -> None:
-    """Take what is at a height and below out of the index."""
-    _forget(at, TX, 0, _last_number(at, height))
-    _forget(at, BLOCK, 0, height)
-
-
-def _last_number(at: Connection, height: int) -> int:
-    found = at.execute(
-        "SELECT seq FROM txs WHERE height <= ? AND seq IS NOT NULL"
-        " ORDER BY height DESC, position DESC LIMIT 1",
-        (height,),
-    ).fetchone()
-    return found[0] if found else 0
-
-
-def _forget(at: Connection, kind: str, first: int, last: int) -> None:
-    gone = at.execute(
-        f"SELECT count(DISTINCT place), value_id FROM {kind}_hits"
-        " WHERE place BETWEEN ? AND ? GROUP BY value_id",
-        (first, last),
-    ).fetchall()
-    at.execute(f"DELETE FROM {kind}_hits WHERE place BETWEEN ? AND ?", (first, last))
-    at.executemany(f"UPDATE {kind}_values SET places = places - ? WHERE id = ?", gone)
-    # Each by its id: to look for those without a place would read all values.
-    at.executemany(
-        f"DELETE FROM {kind}_values WHERE id = ? AND places = 0",
-        [(value_id,) for _, value_id in gone],
-    )
-
-
-def _write_stored(at: Connection, height: int) -> None:
-    stored = at.execute(
-        "SELECT begin_events, end_events FROM blocks WHERE height = ?", (height,)
-    ).fetchone()
-    begin, end = map(rows.events_from, stored)
-    results = BlockResults(height, state.tx_results(at, height), begin, end)
-    txs = at.execute("SELECT hash FROM txs WHERE height = ? ORDER BY position", (height,))
-    numbers = write(at, height, [tx_hash for (tx_hash,) in txs], results)
-    at.executemany(
-        "UPDATE txs SET seq = ? WHERE height = ? AND position = ?",
-        [(number, height, position) for position, number in enumerate(numbers)],
-    )
-
-
-def _numbers(
-    at: Connection, hashes: Sequence[bytes], results: BlockResults
-) -> list[int | None]:
-    following = (at.execute("SELECT max(seq) FROM txs").fetchone()[0] or 0) + 1
-    numbers: list[int | None] = []
+def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults) -> list[int]:
+    """Return the positions of a block's transactions that are to be indexed."""
+    found: list[int] = []
     succeeded: set[bytes] = set()
-    for tx_hash, result in zip(hashes, results.tx_results, strict=True):
+    for position, result in enumerate(results.tx_results):
+        tx_hash = tx_hashes[position]
         if result.code == 0:
             succeeded.add(tx_hash)
         # CometBFT: a failure does not stand beside the same transaction's earlier success.
         elif tx_hash in succeeded or _has_succeeded(at, tx_hash):
-            numbers.append(None)
             continue
-        numbers.append(following)
-        following += 1
-    return numbers
+        found.append(position)
+    return found
 
 
 def _has_succeeded(at: Connection, tx_hash: bytes) -> bool:
-    found = at.execute(
-        "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND seq IS NOT NULL LIMIT 1", (tx_hash,)
-    )
+    found = at.execute("SELECT 1 FROM txs WHERE hash = ? AND code = 0 LIMIT 1", (tx_hash,))
     return found.fetchone() is not None
 
 
-def _write(at: Connection, kind: str, places: Iterable[tuple[int, Sequence[Event]]]) -> None:
-    hits: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
-    for place, events in places:
-        for number, attributes in enumerate(indexed(events)):
-            for pair in attributes:
-                hits.setdefault(pair, {})[place, number] = None
-    for (key, value), found in hits.items():
-        value_id = _value_id(at, kind, key, value, len({place for place, _ in found}))
-        at.executemany(
-            f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
-            [(value_id, place, number) for place, number in found],
+def _write(
+    at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
+) -> list[str]:
+    """Index the events of some places; return the text of each place's column ``events``."""
+    events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
+    ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
+    listed = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
+    at.executemany(
+        f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
+        sorted(
+            (value_id, here, event)
+            for (here, _), each in zip(found, listed, strict=True)
+            for event, value_ids in enumerate(each)
+            for value_id in value_ids
+        ),
+    )
+    return [jsoncodec.encode(each).decode() for each in listed]
+
+
+def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
+    """Return the ids of the values of some places, each counted once a place."""
+    key_ids = _key_ids(at, kind, places_pairs)
+    counts = Counter(pair for pairs in places_pairs for pair in pairs)
+    digests = {pair: digest(pair[1]) for pair in counts}
+    ids = _known_ids(at, kind, key_ids, digests)
+    at.executemany(
+        f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
+        [(counts[pair], value_id) for pair, value_id in ids.items()],
+    )
+    (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
+    new = [pair for pair in counts if pair not in ids]
+    added = dict(zip(new, range(last + 1, last + 1 + len(new)), strict=True))
+    at.executemany(
+        f"INSERT INTO {kind}_values (id, key_id, digest, value, number, places)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (
+                own_id,
+                key_ids[pair[0]],
+                digests[pair],
+                pair[1],
+                number_text(pair[1]),
+                counts[pair],
+            )
+            for pair, own_id in added.items()
+        ],
+    )
+    return ids | added
+
+
+def _known_ids(
+    at: Connection, kind: str, key_ids: dict[str, int], digests: dict[_Pair, int]
+) -> dict[_Pair, int]:
+    """Return the ids of those values that are stored, by one statement for each key."""
+    of_keys: dict[str, list[int]] = {}
+    for (key, _), each in digests.items():
+        of_keys.setdefault(key, []).append(each)
+    return {
+        (key, value): value_id
+        for key, each in of_keys.items()
+        for value, value_id in at.execute(
+            f"SELECT value, id FROM {kind}_values"
+            " WHERE key_id = ? AND digest IN (SELECT value FROM json_each(?))",
+            (key_ids[key], jsoncodec.encode(each).decode()),
         )
+        if (key, value) in digests
+    }
 
 
-def _value_id(at: Connection, kind: str, key: str, value: str, places: int) -> int:
-    row = at.execute(
-        f"INSERT INTO {kind}_values (key, value, number, places) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (key, value) DO UPDATE SET places = places + excluded.places"
-        " RETURNING id",
-        (key, value, number_text(value), places),
+def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[str, int]:
+    counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
+    at.executemany(
+        f"INSERT INTO {kind}_keys (key, places) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET places = places + excluded.places",
+        counts.items(),
+    )
+    return {key: key_row(at, kind, key)[0] for key in counts}
+
+
+# Look-ups.
+
+
+def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
+    """Return the id of a key, and the number of its places; 0 and 0 if no event has it."""
+    row: tuple[int, int] | None = at.execute(
+        f"SELECT id, places FROM {kind}_keys WHERE key = ?", (key,)
     ).fetchone()
-    return int(row[0])
+    return row or (0, 0)
+
+
+def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int, int] | None:
+    """Return the id of a key's value, and the number of its places; ``None`` if it has none."""
+    row: tuple[int, int] | None = at.execute(
+        f"SELECT id, places FROM {kind}_values WHERE key_id = ? AND digest = ? AND value = ?",
+        (own_key, digest(value), value),
+    ).fetchone()
+    return row
+
+
+# Removal.
+
+
+def forget(at: Connection, low: int, high: int) -> None:
+    """Remove the blocks of a range of heights from the index."""
+    _forget(at, TX, *places(low, high))
+    _forget(at, BLOCK, low, high)
+
+
+def _forget(at: Connection, kind: str, first: int, last: int) -> None:
+    table, key = ROWS[kind]
+    found = at.execute(
+        f"SELECT {key}, events FROM {table} WHERE {key} BETWEEN ? AND ? AND events IS NOT NULL",
+        (first, last),
+    ).fetchall()
+    hits = [
+        (value_id, here)
+        for here, events in found
+        for value_id in {value_id for event in jsoncodec.decode(events) for value_id in event}
+    ]
+    at.executemany(f"DELETE FROM {kind}_hits WHERE value_id = ? AND place = ?", sorted(hits))
+    _count_down(at, kind, hits)
+
+
+def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> None:
+    gone = Counter(value_id for value_id, _ in hits)
+    key_ids = {
+        value_id: at.execute(
+            f"SELECT key_id FROM {kind}_values WHERE id = ?", (value_id,)
+        ).fetchone()[0]
+        for value_id in gone
+    }
+    keys_gone = Counter(
+        key for key, _ in {(key_ids[value_id], here) for value_id, here in hits}
+    )
+    for table, counts in ((f"{kind}_values", gone), (f"{kind}_keys", keys_gone)):
+        at.executemany(
+            f"UPDATE {table} SET places = places - ? WHERE id = ?",
+            [(count, own_id) for own_id, count in counts.items()],
+        )
+        # Each by its id: to look for those without a place would read all of them.
+        at.executemany(
+            f"DELETE FROM {table} WHERE id = ? AND places = 0", [(each,) for each in counts]
+        )

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ... import jsoncodec
-from ...domain.block import NO_BLOCK, NO_COMMIT, Commit, PartSetHeader
+from ...domain.block import NO_BLOCK, NO_COMMIT
 from ...domain.genesis import Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock, StoreError
@@ -16,7 +15,8 @@ from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import BlockHashes, results_hash, tx_hash
 from ..base.application import Changes, InitChain
 from ..base.store import CommittedBlock
-from . import evidence, evm_index, index, rows, state
+from ..sql.packed import state as packed
+from . import blocks, evidence, evm_index, index, state
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -38,22 +38,28 @@ def init_chain(
     if state_.consensus_params:
         params = params.updated(state_.consensus_params)
     head = ChainState.at_genesis(genesis, state_.app_hash, state_.validators, params)
+    write_chain(connection, genesis, head.app_hash, application)
+    state.write_set(connection, genesis.initial_height, head.validators)
+    state.write_params(connection, genesis.initial_height, head.params)
+    write_changes(connection, state_.changes)
+
+
+def write_chain(
+    connection: Connection, genesis: Genesis, app_hash: bytes, application: str
+) -> None:
+    """Store the genesis, the app hash before the first block and the application's name."""
     connection.execute(
-        "INSERT INTO chain (id, genesis, app_state, app_hash, application)"
-        " VALUES (1, ?, ?, ?, ?)",
+        "INSERT INTO chain (id, chain_id, initial_height, application, app_hash, genesis,"
+        " app_state) VALUES (1, ?, ?, ?, ?, ?, ?)",
         (
-            jsoncodec.encode(replace(genesis, app_state=b"")).decode(),
-            genesis.app_state,
-            head.app_hash,
+            genesis.chain_id,
+            genesis.initial_height,
             application,
+            app_hash,
+            packed.pack_genesis(genesis),
+            packed.pack_app_state(genesis.app_state),
         ),
     )
-    first = genesis.initial_height
-    state.write_members(connection, first, head.validators)
-    state.write_priorities(connection, first, first, head.validators)
-    state.write_priorities(connection, first + 1, first, head.next_validators)
-    state.write_params(connection, first, head.params)
-    write_changes(connection, state_.changes)
 
 
 def stored_genesis(connection: Connection) -> Genesis | None:
@@ -61,7 +67,7 @@ def stored_genesis(connection: Connection) -> Genesis | None:
     row = connection.execute("SELECT genesis, app_state FROM chain").fetchone()
     if row is None:
         return None
-    return replace(jsoncodec.decode(row[0], Genesis), app_state=row[1])
+    return replace(packed.unpack_genesis(row[0]), app_state=packed.unpack_app_state(row[1]))
 
 
 def load_head(connection: Connection) -> ChainState:
@@ -69,22 +75,24 @@ def load_head(connection: Connection) -> ChainState:
     row = connection.execute("SELECT genesis, app_hash FROM chain").fetchone()
     if row is None:
         raise StoreError("the store holds no chain yet: init_chain comes first")
-    genesis, app_hash = jsoncodec.decode(row[0], Genesis), row[1]
-    last = connection.execute(
-        f"SELECT next_app_hash, {rows.META_COLUMNS} FROM blocks ORDER BY height DESC LIMIT 1"
-    ).fetchone()
+    genesis, app_hash = packed.unpack_genesis(row[0]), row[1]
     start = genesis.initial_height
-    height = last[6] if last else start - 1
-    meta = rows.meta_from(last[1:], genesis.chain_id) if last else None
+    (height,) = connection.execute("SELECT max(height) FROM blocks").fetchone()
+    if height is None:
+        meta, results, height = None, None, start - 1
+    else:
+        meta = _known(blocks.meta(connection, height, genesis.chain_id))
+        results = _known(blocks.results(connection, height))
+        app_hash = results.app_hash
     return ChainState(
         chain_id=genesis.chain_id,
         initial_height=start,
         height=height,
         block_id=meta.block_id if meta else NO_BLOCK,
         time=meta.header.time if meta else genesis.genesis_time,
-        app_hash=last[0] if last else app_hash,
-        results_hash=results_hash(state.tx_results(connection, height)),
-        commit=state.commit(connection, height) or NO_COMMIT,
+        app_hash=app_hash,
+        results_hash=results_hash(results.tx_results if results else ()),
+        commit=blocks.commit(connection, height) or NO_COMMIT,
         last_validators=state.validators(connection, height) or ValidatorSet(),
         validators=_known(state.validators(connection, height + 1)),
         next_validators=_known(state.validators(connection, height + 2)),
@@ -94,7 +102,7 @@ def load_head(connection: Connection) -> ChainState:
 
 def _known(value: T | None) -> T:
     if value is None:
-        raise StoreError("the store has no validators or parameters for its head")
+        raise StoreError("the store has no results, validators or parameters for its head")
     return value
 
 
@@ -106,9 +114,9 @@ def append(connection: Connection, head: ChainState, item: CommittedBlock) -> Ch
     _write_block(connection, hashes, item)
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
-        _write_commit(connection, height - 1, item.block.last_commit)
-    _write_commit(connection, height, item.commit)
-    _write_validators(connection, head, after, height)
+        blocks.write_commit(connection, item.block.last_commit)
+    blocks.write_commit(connection, item.commit)
+    _write_validators(connection, head, after, height + 2)
     if after.params != head.params:
         state.write_params(connection, height + 1, after.params)
     write_changes(connection, item.changes)
@@ -118,50 +126,22 @@ def append(connection: Connection, head: ChainState, item: CommittedBlock) -> Ch
 def _write_block(connection: Connection, hashes: BlockHashes, item: CommittedBlock) -> None:
     block, results = item.block, item.results
     height = block.header.height
-    connection.execute(
-        f"INSERT INTO blocks ({rows.BLOCK_COLUMNS})"
-        f" VALUES ({rows.placeholders(rows.BLOCK_COLUMNS)})",
-        rows.block_row(hashes.block_id, hashes.size, block, results),
-    )
-    numbers = index.write(connection, height, hashes.tx_hashes, results)
-    columns = f"height, position, seq, hash, tx, {rows.TX_RESULT_COLUMNS}"
-    connection.executemany(
-        f"INSERT INTO txs ({columns}) VALUES ({rows.placeholders(columns)})",
-        (
-            (height, position, seq, digest, tx, *rows.exec_tx_result_row(result))
-            for position, (seq, digest, tx, result) in enumerate(
-                zip(numbers, hashes.tx_hashes, block.txs, results.tx_results, strict=True)
-            )
-        ),
-    )
-    evm_index.write(connection, height, block.txs, results)
+    events = index.write_block(connection, height, results)
+    blocks.write(connection, block, hashes.block_id, hashes.size, results, events)
+    indexed = index.positions(connection, hashes.tx_hashes, results)
+    tx_events = index.write_txs(connection, height, results, indexed)
+    blocks.write_txs(connection, height, hashes.tx_hashes, results, tx_events)
+    evm_index.write(connection, height, block.txs, results.tx_results)
     evidence.write(connection, height, block.evidence)
-
-
-def _write_commit(connection: Connection, height: int, commit: Commit) -> None:
-    parts: PartSetHeader = commit.block_id.parts
-    connection.execute("DELETE FROM signatures WHERE height = ?", (height,))
-    connection.execute(
-        "INSERT OR REPLACE INTO commits (height, round, block_hash, parts_total, parts_hash)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (height, commit.round, commit.block_id.hash, parts.total, parts.hash),
-    )
-    connection.executemany(
-        "INSERT INTO signatures"
-        " (height, position, flag, validator_address, time, signature)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (rows.signature_row(height, at, sig) for at, sig in enumerate(commit.signatures)),
-    )
 
 
 def _write_validators(
     connection: Connection, head: ChainState, after: ChainState, height: int
 ) -> None:
-    since = state.members_since(connection, height + 1)
     if _members(after.next_validators) != _members(head.next_validators):
-        since = height + 2
-        state.write_members(connection, since, after.next_validators)
-    state.write_priorities(connection, height + 2, since, after.next_validators)
+        state.write_set(connection, height, after.next_validators)
+    elif height % state.PRIORITIES_EACH == 0:
+        state.write_priorities(connection, height, after.next_validators)
 
 
 def _members(validators: ValidatorSet) -> list[tuple[bytes, int]]:

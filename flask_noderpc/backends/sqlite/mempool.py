@@ -18,7 +18,7 @@ from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash
 from ..base.application import BlockLimits, SenderNonce
 from ..base.capabilities import MempoolLimits
-from . import state
+from . import blocks, state
 
 
 class Incoming:
@@ -259,11 +259,13 @@ def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int,
     last = waiting[-1][0] if len(waiting) == limit else latest(connection)
     # CROSS JOIN: in this order. A transaction that failed first may be in two blocks.
     in_blocks = connection.execute(
-        "SELECT arrival, tx FROM tx_cache CROSS JOIN txs USING (hash)"
+        "SELECT arrival, max(place) FROM tx_cache CROSS JOIN txs USING (hash)"
         " WHERE arrival > ? AND arrival <= ? GROUP BY arrival ORDER BY arrival LIMIT ?",
         (cursor, last, limit),
-    )
-    return tuple(sorted((*waiting, *in_blocks))[:limit])
+    ).fetchall()
+    stored = blocks.txs_at(connection, [place for _, place in in_blocks])
+    committed = ((seq, found.tx) for (seq, _), found in zip(in_blocks, stored, strict=True))
+    return tuple(sorted((*waiting, *committed))[:limit])
 
 
 def latest(connection: Connection) -> int:

@@ -6,7 +6,7 @@ import sqlite3
 
 from ...errors import NotSupported
 from ..base.application import Changes
-from . import evm_index, index
+from . import blocks, evm_index, index
 from .ledger import stored_genesis, write_changes
 
 Connection = sqlite3.Connection
@@ -14,16 +14,21 @@ Connection = sqlite3.Connection
 # What one transaction forgets: others wait for it, if they write.
 _MAX_BLOCKS, _MAX_TXS = 20, 200
 
+# Free pages that stay for the next blocks, at least and as a share; and how many others one
+# transaction gives back.
+_KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
+
 # What each table is still asked for below the lowest block: that carries the commit of its
 # parent, and the set that signed this says the weight of each vote.
 _BELOW = (
     ("blocks", 0),
-    ("txs", 0),
+    ("results", 0),
     ("evidence", 0),
     ("evm_unindexed", 0),
     ("commits", 1),
-    ("signatures", 1),
+    ("missed_votes", 1),
 )
+_PLACES = ("txs", "tx_slices")
 
 
 def prune_some(at: Connection, base: int) -> int:
@@ -37,12 +42,26 @@ def prune_some(at: Connection, base: int) -> int:
     last = heights[-1]
     for height in heights:
         evm_index.forget(at, height)
-    index.forget_up_to(at, last)
+    index.forget(at, 0, last)
     for table, still in _BELOW:
         at.execute(f"DELETE FROM {table} WHERE height <= ?", (last - still,))
+    for table in _PLACES:
+        at.execute(f"DELETE FROM {table} WHERE place <= ?", (evm_index.last_place(last),))
     _forget_sets(at, last)
     _forget_params(at, last + 1)
+    _give_back(at)
     return len(heights)
+
+
+def _give_back(at: Connection) -> None:
+    """Give free pages back to the file system, if they are many; the next blocks take the
+    others."""
+    (free,) = at.execute("PRAGMA freelist_count").fetchone()
+    (pages,) = at.execute("PRAGMA page_count").fetchone()
+    kept = max(_KEPT_PAGES, pages // _KEPT_SHARE)
+    for _ in range(min(free - kept, _FREED_PAGES)):
+        # SQLite gives one page back for each row of no columns, and Python reads no such rows.
+        at.execute("PRAGMA incremental_vacuum")
 
 
 def _oldest(at: Connection, base: int) -> list[int]:
@@ -63,22 +82,15 @@ def _oldest(at: Connection, base: int) -> list[int]:
 
 
 def _forget_sets(at: Connection, below: int) -> None:
-    """Remove the validators of the heights below one.
-
-    Those whom the evidence in a block accuses are looked up where they offended.
-    """
-    at.execute(
-        "DELETE FROM validator_heights WHERE height < ?"
-        " AND height NOT IN (SELECT offence FROM evidence)",
-        (below,),
-    )
-    # Members are stored where they change, and may hold for long.
-    at.execute(
-        "DELETE FROM validators WHERE members_since <"
-        " (SELECT members_since FROM validator_heights WHERE height = ?) AND members_since"
-        " NOT IN (SELECT members_since FROM validator_heights WHERE height < ?)",
-        (below, below),
-    )
+    """Remove the validator sets that neither a height from this one on needs, nor the evidence
+    in a block: those whom it accuses are looked up where they offended."""
+    for table, column in (("validator_sets", "since"), ("validator_priorities", "height")):
+        needed = f"SELECT coalesce(max({column}), 0) FROM {table} WHERE {column} <="
+        at.execute(
+            f"DELETE FROM {table} WHERE {column} < ({needed} ?) AND {column} NOT IN"
+            f" (SELECT ({needed} offence) FROM evidence WHERE offence < ?)",
+            (below, below),
+        )
 
 
 def _forget_params(at: Connection, base: int) -> None:
@@ -97,24 +109,26 @@ def _forget_params(at: Connection, base: int) -> None:
 _BEYOND = (
     ("blocks", "height", 0),
     ("commits", "height", 0),
-    ("signatures", "height", 0),
-    ("txs", "height", 0),
+    ("missed_votes", "height", 0),
+    ("results", "height", 0),
     ("evidence", "height", 0),
     ("evm_unindexed", "height", 0),
     ("consensus_params", "since", 1),
-    ("validators", "members_since", 2),
-    ("validator_heights", "height", 2),
+    ("validator_sets", "since", 2),
+    ("validator_priorities", "height", 2),
 )
 
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
     """Remove the blocks above a height; ``changes`` undo what they wrote into the state."""
     _refuse_pruned(at, height)
+    last = evm_index.last_place(height)
     at.execute(
-        "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE height > ?)", (height,)
+        "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE place > ?)", (last,)
     )
-    index.forget_above(at, height)
-    at.execute("DELETE FROM evm_hits WHERE place > ?", (evm_index.last_place(height),))
+    index.forget(at, height + 1, blocks.LAST_HEIGHT)
+    for table in ("evm_hits", *_PLACES):
+        at.execute(f"DELETE FROM {table} WHERE place > ?", (last,))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
     at.execute(

@@ -63,9 +63,12 @@ class SQLiteReads(OpenedStore):
         return found
 
     def block_meta(self, height: int) -> BlockMeta:
-        for meta in self.block_metas(height, height):
-            return meta
-        raise self._missing(height)
+        chain_id = self.genesis().chain_id
+        with self._open().readers.snapshot() as at:
+            found = blocks.meta(at, height, chain_id)
+        if found is None:
+            raise self._missing(height)
+        return found
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.genesis().chain_id
@@ -73,22 +76,20 @@ class SQLiteReads(OpenedStore):
             return blocks.metas(at, low, high, chain_id)
 
     def hash_at(self, height: int) -> bytes:
-        row = self._open().readers.one("SELECT hash FROM blocks WHERE height = ?", height)
-        if row is None:
-            raise self._missing(height)
-        return bytes(row[0])
+        return self.block_meta(height).block_id.hash
 
     def height_of(self, block_hash: bytes) -> int:
-        row = self._open().readers.one("SELECT height FROM blocks WHERE hash = ?", block_hash)
-        if row is None:
+        with self._open().readers.snapshot() as at:
+            found = blocks.height_of(at, block_hash)
+        if found is None:
             raise BlockNotFound(block_hash)
-        return int(row[0])
+        return found
 
     def commit(self, height: int) -> Commit:
         with self._open().readers.snapshot() as at:
             if not blocks.is_there(at, height):
                 raise self._missing(height)
-            commit = state.commit(at, height)
+            commit = blocks.commit(at, height)
         if commit is None:
             raise ResultNotFound(f"could not find commit for height #{height}")
         return commit

@@ -1,324 +1,287 @@
-"""Tables of the store, and their migrations.
+"""Tables of the store.
 
-An operator reads them with any SQL tool: hashes and keys are BLOBs, times are integer
-nanoseconds since 1970, lists that are always read whole are JSON text.
+What the node answers is in packed rows, each with a checksum (``backends.sql.packed``). The
+columns beside them are for look-ups and for an operator's SQL: heights, hashes and keys are
+plain, times are integer nanoseconds since 1970, and the views have them readable.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 
 from sqlite_utils import Database, Migrations
-from sqlite_utils.db import Table
 
 from ...errors import StoreError
-from . import evidence, evm_index, index
+from . import migration, v1
+
+log = logging.getLogger("flask_noderpc.store")
 
 migrations = Migrations("flask_noderpc")
 
-_ID = {"block_hash": bytes, "parts_total": int, "parts_hash": bytes}
+_CHAIN = """
+CREATE TABLE chain (
+    id INTEGER PRIMARY KEY,
+    chain_id TEXT NOT NULL,
+    initial_height INTEGER NOT NULL,
+    application TEXT NOT NULL,
+    app_hash BLOB NOT NULL,
+    genesis BLOB NOT NULL,
+    app_state BLOB NOT NULL
+) STRICT;
+CREATE TABLE blocks (
+    height INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    time INTEGER NOT NULL,
+    proposer BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    tx_count INTEGER NOT NULL,
+    header BLOB NOT NULL,
+    events TEXT NOT NULL
+) STRICT;
+CREATE INDEX blocks_time ON blocks (time);
+CREATE INDEX blocks_with_txs ON blocks (height, tx_count) WHERE tx_count > 0;
+CREATE TABLE commits (height INTEGER PRIMARY KEY, "commit" BLOB NOT NULL) STRICT;
+CREATE TABLE results (height INTEGER PRIMARY KEY, results BLOB NOT NULL) STRICT;
+CREATE TABLE tx_slices (place INTEGER PRIMARY KEY, txs BLOB NOT NULL) STRICT;
+CREATE TABLE txs (
+    place INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL,
+    code INTEGER NOT NULL,
+    gas_wanted INTEGER NOT NULL,
+    gas_used INTEGER NOT NULL,
+    events TEXT
+) STRICT;
+CREATE INDEX txs_hash ON txs (hash);
+CREATE INDEX txs_left_out ON txs (place) WHERE events IS NULL;
+CREATE TABLE evidence (
+    height INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    offence INTEGER NOT NULL,
+    evidence BLOB NOT NULL,
+    PRIMARY KEY (height, position)
+) STRICT;
+CREATE INDEX evidence_hash ON evidence (hash);
+CREATE INDEX evidence_offence ON evidence (offence);
+CREATE TABLE validator_sets (
+    since INTEGER PRIMARY KEY, size INTEGER NOT NULL, members BLOB NOT NULL
+) STRICT;
+CREATE TABLE validators (id INTEGER PRIMARY KEY, address BLOB NOT NULL UNIQUE) STRICT;
+CREATE TABLE missed_votes (
+    height INTEGER NOT NULL,
+    validator_id INTEGER NOT NULL,
+    flag INTEGER NOT NULL,
+    PRIMARY KEY (height, validator_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX missed_votes_validator ON missed_votes (validator_id, height, flag);
+CREATE TABLE validator_priorities (
+    height INTEGER PRIMARY KEY, priorities BLOB NOT NULL
+) STRICT;
+CREATE TABLE consensus_params (since INTEGER PRIMARY KEY, params BLOB NOT NULL) STRICT;
+CREATE TABLE pending_evidence (
+    hash BLOB PRIMARY KEY,
+    height INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    evidence BLOB NOT NULL
+) STRICT;
+"""
+
+# Of transactions and blocks: the values of indexed attributes, and the events that have them.
+_INDEX = """
+CREATE TABLE {kind}_keys (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, places INTEGER NOT NULL
+) STRICT;
+CREATE TABLE {kind}_values (
+    id INTEGER PRIMARY KEY,
+    key_id INTEGER NOT NULL,
+    digest INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    number TEXT,
+    places INTEGER NOT NULL
+) STRICT;
+CREATE INDEX {kind}_values_digest ON {kind}_values (key_id, digest);
+CREATE INDEX {kind}_values_number ON {kind}_values (key_id, number) WHERE number IS NOT NULL;
+CREATE TABLE {kind}_hits (
+    value_id INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    event INTEGER NOT NULL,
+    PRIMARY KEY (value_id, place, event)
+) STRICT, WITHOUT ROWID;
+"""
+
+# As version 0.1 had them, with other names of their indexes.
+# AUTOINCREMENT: a cursor over the mempool must never see a number twice, not even after the
+# table was empty. Count and bytes of the mempool are read from the index of its sizes.
+_UNCHANGED = """
+CREATE TABLE app_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT;
+CREATE TABLE rewinds (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
+CREATE TABLE lease (
+    id INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    last_error TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE evm_hits (
+    key INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (key, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE evm_unindexed (height INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE mempool (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    gas_wanted INTEGER NOT NULL,
+    tx BLOB NOT NULL,
+    other_hash BLOB,
+    sender BLOB,
+    nonce INTEGER,
+    fee_cap BLOB,
+    tip BLOB
+) STRICT;
+CREATE INDEX mempool_size ON mempool (size);
+CREATE INDEX mempool_other_hash ON mempool (other_hash);
+CREATE UNIQUE INDEX mempool_sender ON mempool (sender, nonce);
+CREATE TABLE tx_cache (
+    seq INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, arrival INTEGER
+) STRICT;
+CREATE INDEX tx_cache_arrival ON tx_cache (arrival);
+CREATE TABLE filters (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    cursor INTEGER NOT NULL,
+    criteria TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    owner TEXT NOT NULL DEFAULT ''
+) STRICT;
+"""
+
+# For people who read the store with SQL.
+_VIEWS = """
+CREATE VIEW block_list AS
+    SELECT height, strftime('%Y-%m-%dT%H:%M:%SZ', time / 1000000000, 'unixepoch') AS time,
+           hex(hash) AS hash, hex(proposer) AS proposer, tx_count, size
+    FROM blocks;
+CREATE VIEW missed_vote_list AS
+    SELECT hex(address) AS validator, height,
+           CASE flag WHEN 1 THEN 'absent' ELSE 'nil' END AS vote
+    FROM validators JOIN missed_votes ON validator_id = id;
+CREATE VIEW tx_list AS
+    SELECT place >> 20 AS height, place & 1048575 AS position, hex(hash) AS hash, code,
+           gas_wanted, gas_used
+    FROM txs;
+CREATE VIEW tx_events AS
+    SELECT place >> 20 AS height, place & 1048575 AS position, event.key AS event,
+           k.key, v.value
+    FROM txs, json_each(txs.events) AS event, json_each(event.value) AS listed
+    JOIN tx_values AS v ON v.id = listed.value JOIN tx_keys AS k ON k.id = v.key_id;
+CREATE VIEW block_events AS
+    SELECT height, event.key AS event, k.key, v.value
+    FROM blocks, json_each(blocks.events) AS event, json_each(event.value) AS listed
+    JOIN block_values AS v ON v.id = listed.value JOIN block_keys AS k ON k.id = v.key_id;
+"""
 
 
 @migrations()
-def m001_chain(db: Database) -> None:
-    """The tables of the first release."""
-    _create(
-        db,
-        "chain",
-        {"id": int, "genesis": str, "app_state": bytes, "app_hash": bytes},
-        pk="id",
-    )
-    _create(
-        db,
-        "blocks",
-        {
-            "height": int,
-            "hash": bytes,
-            "parts_total": int,
-            "parts_hash": bytes,
-            "size": int,
-            "tx_count": int,
-            "version_block": int,
-            "version_app": int,
-            "time": int,
-            "last_block_hash": bytes,
-            "last_parts_total": int,
-            "last_parts_hash": bytes,
-            "last_commit_hash": bytes,
-            "data_hash": bytes,
-            "validators_hash": bytes,
-            "next_validators_hash": bytes,
-            "consensus_hash": bytes,
-            "app_hash": bytes,
-            "last_results_hash": bytes,
-            "evidence_hash": bytes,
-            "proposer_address": bytes,
-            "begin_events": str,
-            "end_events": str,
-            "validator_updates": str,
-            "param_updates": str,
-            "next_app_hash": bytes,
-        },
-        pk="height",
-    ).create_index(["hash"], unique=True)
-    _create(db, "commits", {"height": int, "round": int, **_ID}, pk="height")
-    _create(
-        db,
-        "signatures",
-        {
-            "height": int,
-            "position": int,
-            "flag": int,
-            "validator_address": bytes,
-            "time": int,
-            "signature": bytes,
-        },
-        pk=("height", "position"),
-        optional=("time",),
-    )
-    _create(
-        db,
-        "txs",
-        {
-            "height": int,
-            "position": int,
-            "hash": bytes,
-            "tx": bytes,
-            "code": int,
-            "data": bytes,
-            "log": str,
-            "info": str,
-            "gas_wanted": int,
-            "gas_used": int,
-            "codespace": str,
-            "events": str,
-        },
-        pk=("height", "position"),
-    ).create_index(["hash"])
-    _create(
-        db,
-        "evidence",
-        {"height": int, "position": int, "kind": str, "body": str},
-        pk=("height", "position"),
-    )
-    _create(
-        db,
-        "validator_heights",
-        {"height": int, "members_since": int, "proposer": bytes, "priorities": str},
-        pk="height",
-    )
-    _create(
-        db,
-        "validators",
-        {
-            "members_since": int,
-            "position": int,
-            "address": bytes,
-            "key_type": str,
-            "key": bytes,
-            "voting_power": int,
-        },
-        pk=("members_since", "position"),
-    )
-    _create(db, "consensus_params", {"since": int, "params": str}, pk="since")
-    _create(db, "app_state", {"key": bytes, "value": bytes}, pk="key")
-    # AUTOINCREMENT, which sqlite-utils does not write: a cursor over the mempool must
-    # never see a number twice, not even after the table was empty.
-    db.execute(
-        """CREATE TABLE mempool (
-               seq INTEGER PRIMARY KEY AUTOINCREMENT,
-               hash BLOB NOT NULL UNIQUE,
-               size INTEGER NOT NULL,
-               gas_wanted INTEGER NOT NULL,
-               tx BLOB NOT NULL
-           ) STRICT"""
-    )
-    # Count and bytes of the mempool are read from this index, not from its transactions.
-    db.table("mempool").create_index(["size"])
-    _create(db, "tx_cache", {"seq": int, "hash": bytes}, pk="seq").create_index(
-        ["hash"], unique=True
-    )
-    _create(db, "lease", {"id": int, "owner": str, "epoch": int, "expires": int}, pk="id")
+def m101_packed_rows(db: Database) -> None:
+    """The tables of version 0.2."""
+    _create(db, _UNCHANGED)
+    _create_new(db)
 
 
-@migrations()
-def m002_index(db: Database) -> None:
-    """The index of events; what a store already has is indexed now."""
-    db.table("txs").add_column("seq", int)
-    db.table("txs").create_index(["seq"], unique=True)
-    for kind in (index.TX, index.BLOCK):
-        values = _create(
-            db,
-            f"{kind}_values",
-            {"id": int, "key": str, "value": str, "number": str, "places": int},
-            pk="id",
-            optional=("number",),
+def _create_new(db: Database) -> None:
+    for script in (_CHAIN, *(_INDEX.format(kind=kind) for kind in ("tx", "block")), _VIEWS):
+        _create(db, script)
+
+
+def _create(db: Database, script: str) -> None:
+    # Not executescript, which commits.
+    for statement in script.strip().split(";\n"):
+        db.execute(statement)
+
+
+_DONE = {m101_packed_rows.__name__}
+
+# In a store of version 0.1 whose blocks are being copied.
+_COPYING = "m100_copying_blocks"
+
+# To migrate as many blocks takes some seconds.
+_MAX_BLOCKS_WHEN_OPENED = 10_000
+
+
+def prepare(connection: sqlite3.Connection, read_only: bool = False) -> None:
+    """Create the tables of a new store, or migrate a small one of version 0.1; raise
+    :exc:`StoreError` for a store that can't be opened."""
+    applied = _applied(connection)
+    if applied == _DONE:
+        return
+    _refuse_others(applied)
+    if not applied and not read_only:
+        migrations.apply(Database(connection))
+        return
+    if read_only or _COPYING in applied or _is_large(connection):
+        raise StoreError(
+            "the store was made by flask-noderpc 0.1: migrate it with `noderpc migrate`, which"
+            " can be interrupted and goes on later"
         )
-        values.create_index(["key", "value"], unique=True)
-        # Neither a table that is its own index nor an index of some rows is in sqlite-utils.
-        db.execute(
-            f"CREATE INDEX {kind}_numbers ON {kind}_values (key, number)"
-            " WHERE number IS NOT NULL"
-        )
-        db.execute(
-            f"""CREATE TABLE {kind}_hits (
-                    value_id INTEGER NOT NULL,
-                    place INTEGER NOT NULL,
-                    event INTEGER NOT NULL,
-                    PRIMARY KEY (value_id, place, event)
-                ) STRICT, WITHOUT ROWID"""
-        )
-        # From a place to its values, for the conditions beside the most telling one.
-        db.execute(f"CREATE INDEX {kind}_places ON {kind}_hits (place, event)")
-    index.write_stored(db.conn)
+    log.warning("the store of flask-noderpc 0.1 is migrated to this version's tables")
+    remaining = begin_migration(connection)
+    while remaining is not None:
+        remaining = migrate_some(connection)
 
 
-@migrations()
-def m003_evidence(db: Database) -> None:
-    """Evidence that waits for a block, and the hashes of what is in one."""
-    db.table("evidence").add_column("hash", bytes)
-    db.table("evidence").create_index(["hash"])
-    evidence.write_stored_hashes(db.conn)
-    _create(
-        db,
-        "pending_evidence",
-        {"hash": bytes, "height": int, "time": int, "size": int, "kind": str, "body": str},
-        pk="hash",
+def begin_migration(connection: sqlite3.Connection) -> int | None:
+    """Begin to migrate a store of version 0.1, or go on; return the number of blocks that are
+    left, ``None`` if it is migrated. Raise :exc:`StoreError` for any other file."""
+    applied = _applied(connection)
+    _refuse_others(applied)
+    if not applied:
+        raise StoreError("this is no store of flask-noderpc")
+    if applied == set(v1.STEPS):
+        migration.begin(connection)
+        _create_new(Database(connection))
+        _record(connection, _COPYING)
+    return None if applied == _DONE else migration.count(connection)
+
+
+def migrate_some(connection: sqlite3.Connection) -> int | None:
+    """Migrate a little more; return the number of blocks that are left, ``None`` when the
+    store is migrated."""
+    remaining = migration.step(connection)
+    if remaining is None:
+        connection.execute("DELETE FROM _sqlite_migrations")
+        _record(connection, *_DONE)
+    return remaining
+
+
+def _applied(connection: sqlite3.Connection) -> set[str]:
+    return {step.name for step in migrations.applied(Database(connection))}
+
+
+def _record(connection: sqlite3.Connection, name: str) -> None:
+    connection.execute(
+        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
+        " VALUES (?, ?, datetime('now'))",
+        (migrations.name, name),
     )
 
 
-@migrations()
-def m004_evm(db: Database) -> None:
-    """The index of Ethereum transactions and logs; what is stored is indexed afterwards."""
-    db.execute(
-        """CREATE TABLE evm_hits (
-               key INTEGER NOT NULL,
-               place INTEGER NOT NULL,
-               PRIMARY KEY (key, place)
-           ) STRICT, WITHOUT ROWID"""
-    )
-    _create(db, "evm_unindexed", {"height": int}, pk="height")
-    evm_index.list_stored(db.conn)
-
-
-@migrations()
-def m005_ethereum_keys(db: Database) -> None:
-    """Ethereum's events are found under both their names, addresses in any letters."""
-    index.rewrite_ethereum(db.conn)
-
-
-@migrations()
-def m006_filters(db: Database) -> None:
-    """Filters that are polled."""
-    _create(
-        db,
-        "filters",
-        {"id": str, "kind": str, "cursor": int, "criteria": str, "expires": int},
-        pk="id",
-    )
-
-
-@migrations()
-def m007_filter_owners(db: Database) -> None:
-    """Clients whose limit the filters count for."""
-    db.table("filters").add_column("owner", str, not_null_default="")
-
-
-@migrations()
-def m008_slots(db: Database) -> None:
-    """Sender, nonce and fees of pending transactions, where the application has them."""
-    waiting = db.table("mempool")
-    for name in ("other_hash", "sender", "fee_cap", "tip"):
-        waiting.add_column(name, bytes)
-    waiting.add_column("nonce", int)
-    waiting.create_index(["sender", "nonce"], unique=True)
-    waiting.create_index(["other_hash"])
-
-
-@migrations()
-def m009_rewinds(db: Database) -> None:
-    """Reorgs of development chains: a number, and the height that remained."""
-    _create(db, "rewinds", {"number": int, "height": int}, pk="number")
-
-
-@migrations()
-def m010_complaint(db: Database) -> None:
-    """Error for which the last owner released the lease."""
-    db.table("lease").add_column("complaint", str, not_null_default="")
-
-
-@migrations()
-def m011_offences(db: Database) -> None:
-    """Heights of offences: their validator sets are retained while the evidence is."""
-    db.table("evidence").add_column("offence", int, not_null_default=0)
-    db.table("evidence").create_index(["offence"])
-    evidence.write_stored_offences(db.conn)
-
-
-@migrations()
-def m012_application(db: Database) -> None:
-    """Name of the application that made the chain; empty in older stores."""
-    db.table("chain").add_column("application", str, not_null_default="")
-
-
-@migrations()
-def m013_arrivals(db: Database) -> None:
-    """Mempool cursors of transactions that left the mempool, for its subscribers."""
-    db.table("tx_cache").add_column("arrival", int)
-    db.table("tx_cache").create_index(["arrival"])
-
-
-@migrations()
-def m014_last_error(db: Database) -> None:
-    """The same column by the name that the code has for it."""
-    db.conn.execute("ALTER TABLE lease RENAME COLUMN complaint TO last_error")
-
-
-def _create(
-    db: Database,
-    name: str,
-    columns: dict[str, type],
-    *,
-    pk: str | tuple[str, ...],
-    optional: tuple[str, ...] = (),
-) -> Table:
-    return db.table(name).create(
-        columns, pk=pk, not_null=set(columns) - set(optional), strict=True
-    )
-
-
-_STEPS = (
-    m001_chain,
-    m002_index,
-    m003_evidence,
-    m004_evm,
-    m005_ethereum_keys,
-    m006_filters,
-    m007_filter_owners,
-    m008_slots,
-    m009_rewinds,
-    m010_complaint,
-    m011_offences,
-    m012_application,
-    m013_arrivals,
-    m014_last_error,
-)
-_KNOWN = {step.__name__ for step in _STEPS}
-
-
-def migrate(connection: sqlite3.Connection, read_only: bool = False) -> None:
-    """Bring the store to this version's tables; raise :exc:`StoreError` where it can't be."""
-    db = Database(connection)
-    unknown = {step.name for step in migrations.applied(db)} - _KNOWN
+def _refuse_others(applied: set[str]) -> None:
+    unknown = applied - _DONE - {_COPYING, *v1.STEPS}
     if unknown:
         raise StoreError(
             f"the store was made by a newer flask-noderpc ({', '.join(sorted(unknown))}):"
             " upgrade the package, or use another NODERPC_DATABASE"
         )
-    if not migrations.pending(db):
-        return
-    if read_only:
+    if applied and applied != _DONE and not applied >= set(v1.STEPS):
         raise StoreError(
-            "the store was made by an older flask-noderpc: open it once where it may be written"
+            "the store was made by a development version before flask-noderpc 0.1: open it"
+            " once with version 0.1"
         )
-    migrations.apply(db)
+
+
+def _is_large(connection: sqlite3.Connection) -> bool:
+    (blocks,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
+    return bool(blocks > _MAX_BLOCKS_WHEN_OPENED)

@@ -25,7 +25,9 @@ from ...domain.search import (
 )
 from ...errors import SearchTooCostly
 from ...protocol.comet import merkle
-from . import index, rows
+from ...protocol.comet.hashes import tx_hash
+from ..sql.packed.results import POSITION_BITS
+from . import blocks, index
 
 Connection = sqlite3.Connection
 
@@ -33,8 +35,8 @@ Connection = sqlite3.Connection
 _STEPS_A_ROW = 12
 _STEPS_A_LOOK = 20_000
 
-# CometBFT's kvstore and most applications give a place some ten hits.
-_HITS_A_PLACE = 10
+# So few places are looked at one by one.
+_FEW_PLACES = 1000
 
 
 class _SQL(NamedTuple):
@@ -72,9 +74,9 @@ def txs(
     at: Connection, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
     """The transactions found in a page."""
-    low, high = _numbers(at, search)
-    total, numbers = _found(at, index.TX, search, low, high, page)
-    records = _records(at, numbers, limits.size)
+    low, high = blocks.places(search.low, search.high)
+    total, places = _found(at, index.TX, search, low, high, page)
+    records = _records(at, places, limits.size)
     if prove:
         records = _proven(at, records)
     return FoundTxs(total, tuple(records))
@@ -91,21 +93,6 @@ def heights(at: Connection, search: Search, page: Page) -> FoundHeights:
     return FoundHeights(total, tuple(found))
 
 
-def _numbers(at: Connection, search: Search) -> tuple[int, int]:
-    """The first and the last number of the transactions in the range of heights."""
-    first = at.execute(
-        "SELECT seq FROM txs WHERE height >= ? AND seq IS NOT NULL"
-        " ORDER BY height, position LIMIT 1",
-        (search.low,),
-    ).fetchone()
-    last = at.execute(
-        "SELECT seq FROM txs WHERE height <= ? AND seq IS NOT NULL"
-        " ORDER BY height DESC, position DESC LIMIT 1",
-        (search.high,),
-    ).fetchone()
-    return (first[0], last[0]) if first and last else (0, -1)
-
-
 def _found(
     at: Connection, kind: str, search: Search, low: int, high: int, page: Page
 ) -> tuple[int, Sequence[int]]:
@@ -114,63 +101,111 @@ def _found(
     if low > high:
         return 0, ()
     if not terms:
-        # Places have no gaps.
+        return _everything(at, kind, low, high, page)
+    keys = {term: index.key_row(at, kind, term.key) for term in terms}
+    values = {
+        term: index.value_row(at, kind, keys[term][0], term.equals)
+        for term in terms
+        if term.equals is not None
+    }
+    if (0, 0) in keys.values() or None in values.values():
+        return 0, ()
+    plan = _Plan(kind, low, high, keys, {term: row for term, row in values.items() if row})
+    if len(terms) == 1 and search.is_any_height:
+        if plan.values:
+            return _all_of(at, kind, *plan.values[terms[0]], page)
+        if terms[0].is_existence:
+            return _all_with(at, plan, terms[0], page)
+    return _run(at, plan, terms, page)
+
+
+def _everything(
+    at: Connection, kind: str, low: int, high: int, page: Page
+) -> tuple[int, Sequence[int]]:
+    """All blocks of a range of heights, or all their transactions but those left out."""
+    if kind == index.BLOCK:
         every = range(low, high + 1)
         ordered = every[::-1] if page.newest_first else every
         return len(every), ordered[page.offset : page.offset + page.limit]
-    known = {term: _value(at, kind, term) for term in terms if term.equals is not None}
-    if None in known.values():
-        return 0, ()
-    plan = _Plan(kind, low, high, {term: row for term, row in known.items() if row})
-    if len(terms) == 1 and plan.values and search.is_any_height:
-        return _all_of(at, kind, *plan.values[terms[0]], page)
-    return _run(at, plan, terms, page)
+    (total,) = at.execute(
+        "SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks"
+        "        WHERE tx_count > 0 AND height BETWEEN ? AND ?)"
+        "     - (SELECT count(*) FROM txs WHERE events IS NULL AND place BETWEEN ? AND ?)",
+        (low >> POSITION_BITS, high >> POSITION_BITS, low, high),
+    ).fetchone()
+    found = _Plan(kind, low, high, {}, {}).walk("1", (), page)
+    return total, [place for (place,) in at.execute(*found)]
 
 
 def _all_of(
     at: Connection, kind: str, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
     """All places of one value, which are counted as they are written."""
-    order = "DESC" if page.newest_first else "ASC"
     found = at.execute(
         f"SELECT DISTINCT place FROM {kind}_hits WHERE value_id = ?"
-        f" ORDER BY place {order} LIMIT ? OFFSET ?",
+        f" ORDER BY place {_order(page)} LIMIT ? OFFSET ?",
         (value_id, page.limit, page.offset),
     ).fetchall()
     return total, [place for (place,) in found]
 
 
-def _value(at: Connection, kind: str, term: Term) -> tuple[int, int] | None:
-    """The id of the value that a term names, and how many places have it."""
-    row = at.execute(
-        f"SELECT id, places FROM {kind}_values WHERE key = ? AND value = ?",
-        (term.key, term.equals),
-    ).fetchone()
-    return None if row is None else (row[0], row[1])
+def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int, Sequence[int]]:
+    """All places of a key, which are counted as they are written."""
+    key_id, total = plan.keys[term]
+    if total < _FEW_PLACES:
+        return _run(at, plan, (term,), page)
+    has_key = (
+        "EXISTS (SELECT 1 FROM json_each(t.events) AS e, json_each(e.value) AS i"
+        f" CROSS JOIN {plan.kind}_values AS w ON w.id = i.value WHERE w.key_id = ?)"
+    )
+    found = at.execute(*plan.walk(has_key, (key_id,), page))
+    return total, [place for (place,) in found]
+
+
+def _order(page: Page) -> str:
+    return "DESC" if page.newest_first else "ASC"
 
 
 class _Plan(NamedTuple):
     kind: str
     low: int
     high: int
+    keys: dict[Term, tuple[int, int]]
     values: dict[Term, tuple[int, int]]
 
     def first(self, terms: Sequence[Term], at: Connection) -> Term | None:
         """The term to begin with; ``None`` to begin with the places."""
         if self.values:
             return min(self.values, key=lambda term: self.values[term][1])
-        highest = at.execute(f"SELECT max(place) FROM {self.kind}_hits").fetchone()[0] or 0
-        if (self.high - self.low + 1) * _HITS_A_PLACE < highest:
+        table, key = index.ROWS[self.kind]
+        (places,) = at.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {key} BETWEEN ? AND ? LIMIT ?)",
+            (self.low, self.high, _FEW_PLACES),
+        ).fetchone()
+        if places < _FEW_PLACES:
             return None
-        return max(terms, key=lambda term: (bool(term.within), term.contains is not None))
+        return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
+
+    def walk(
+        self, condition: str, args: tuple[object, ...], page: Page
+    ) -> tuple[str, tuple[object, ...]]:
+        """Return the SELECT of a page of places in their order, and its arguments."""
+        table, key = index.ROWS[self.kind]
+        return (
+            f"SELECT {key} FROM {table} AS t WHERE {key} BETWEEN ? AND ?"
+            f" AND events IS NOT NULL AND {condition}"
+            f" ORDER BY {key} {_order(page)} LIMIT ? OFFSET ?",
+            (self.low, self.high, *args, page.limit, page.offset),
+        )
 
     def begin(self, term: Term | None) -> _SQL:
         """The places, and in them the events, to look at."""
         between = (self.low, self.high)
         if term is None:
+            table, key = index.ROWS[self.kind]
             return _SQL(
-                f"(SELECT DISTINCT place, event FROM {self.kind}_hits"
-                " WHERE place BETWEEN ? AND ?) AS d WHERE 1",
+                f"(SELECT {key} AS place, e.key AS event FROM {table}, json_each(events) AS e"
+                f" WHERE {key} BETWEEN ? AND ? AND events IS NOT NULL) AS d WHERE 1",
                 between,
             )
         if term in self.values:
@@ -178,7 +213,7 @@ class _Plan(NamedTuple):
                 f"{self.kind}_hits AS d WHERE d.value_id = ? AND d.place BETWEEN ? AND ?",
                 (self.values[term][0], *between),
             )
-        demand = _demand(term, "v")
+        demand = self._demand(term, "v")
         return _SQL(
             f"{self.kind}_values AS v CROSS JOIN {self.kind}_hits AS d ON d.value_id = v.id"
             f" WHERE {demand.text} AND d.place BETWEEN ? AND ?",
@@ -193,24 +228,25 @@ class _Plan(NamedTuple):
                 " AND place = d.place AND event = d.event)",
                 (self.values[term][0],),
             )
-        demand = _demand(term, "w")
+        table, key = index.ROWS[self.kind]
+        demand = self._demand(term, "w")
         return _SQL(
-            f" AND EXISTS (SELECT 1 FROM {self.kind}_hits AS h CROSS JOIN {self.kind}_values"
-            " AS w ON w.id = h.value_id WHERE h.place = d.place AND h.event = d.event"
-            f" AND {demand.text})",
+            f" AND EXISTS (SELECT 1 FROM json_each((SELECT events FROM {table}"
+            f" WHERE {key} = d.place), '$[' || d.event || ']') AS i"
+            f" CROSS JOIN {self.kind}_values AS w ON w.id = i.value WHERE {demand.text})",
             demand.args,
         )
 
-
-def _demand(term: Term, name: str) -> _SQL:
-    """Return the SQL condition of a term that is no equality."""
-    if term.contains is not None:
-        return _SQL(f"{name}.key = ? AND instr({name}.value, ?) > 0", (term.key, term.contains))
-    text, args = f"{name}.key = ?", [term.key]
-    for bound in term.within:
-        text += f" AND {name}.number {bound.operator} ?"
-        args.append(index.sortable(bound.number))
-    return _SQL(text, tuple(args))
+    def _demand(self, term: Term, name: str) -> _SQL:
+        """Return the SQL condition of a term that is no equality."""
+        text = f"{name}.key_id = ?"
+        args: list[object] = [self.keys[term][0]]
+        if term.contains is not None:
+            return _SQL(f"{text} AND instr({name}.value, ?) > 0", (*args, term.contains))
+        for bound in term.within:
+            text += f" AND {name}.number {bound.operator} ?"
+            args.append(index.sortable(bound.number))
+        return _SQL(text, tuple(args))
 
 
 def _run(
@@ -221,31 +257,38 @@ def _run(
     rest = [plan.also(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)
-    order = "DESC" if page.newest_first else "ASC"
     # The count comes first: both are of one look at the index.
     found = at.execute(
         f"WITH found AS MATERIALIZED (SELECT DISTINCT d.place FROM {text})"
         " SELECT count(*) FROM found UNION ALL SELECT place FROM"
-        f" (SELECT place FROM found ORDER BY place {order} LIMIT ? OFFSET ?)",
+        f" (SELECT place FROM found ORDER BY place {_order(page)} LIMIT ? OFFSET ?)",
         (*args, page.limit, page.offset),
     ).fetchall()
     total, *places = (row[0] for row in found)
     return total, places
 
 
-def _records(at: Connection, numbers: Sequence[int], size: int) -> list[TxResult]:
+def _records(at: Connection, places: Sequence[int], size: int) -> list[TxResult]:
     records = []
     remaining_bytes = size
-    for number in numbers:
-        row = at.execute(
-            f"SELECT height, position, tx, {rows.TX_RESULT_COLUMNS} FROM txs WHERE seq = ?",
-            (number,),
-        ).fetchone()
-        remaining_bytes -= sum(len(cell) for cell in row if isinstance(cell, bytes | str))
+    for record in blocks.txs_at(at, places):
+        remaining_bytes -= _size(record)
         if remaining_bytes < 0:
             raise SearchTooCostly.by_size(size)
-        records.append(rows.tx_result_from(row))
+        records.append(record)
     return records
+
+
+def _size(record: TxResult) -> int:
+    result = record.result
+    attributes = (each for event in result.events for each in event.attributes)
+    return (
+        len(record.tx)
+        + len(result.data)
+        + len(result.log)
+        + len(result.info)
+        + sum(len(each.key) + len(each.value) for each in attributes)
+    )
 
 
 def _proven(at: Connection, records: list[TxResult]) -> list[TxResult]:
@@ -253,13 +296,9 @@ def _proven(at: Connection, records: list[TxResult]) -> list[TxResult]:
     proven = []
     for record in records:
         if record.height not in trees:
-            trees[record.height] = _tree(at, record.height)
+            txs = blocks.txs_with_results(at, record.height)[0]
+            trees[record.height] = merkle.Tree([tx_hash(tx) for tx in txs])
         tree = trees[record.height]
         proof = TxProof(tree.root, record.tx, tree.proof(record.index))
         proven.append(replace(record, proof=proof))
     return proven
-
-
-def _tree(at: Connection, height: int) -> merkle.Tree:
-    found = at.execute("SELECT hash FROM txs WHERE height = ? ORDER BY position", (height,))
-    return merkle.Tree([tx_hash for (tx_hash,) in found])

@@ -1,131 +1,116 @@
-"""Reads and writes of validator sets, consensus parameters and commits by height.
+"""Reads and writes of validator sets and consensus parameters by height.
 
-The members of a validator set are stored where they change; their priorities, which
-change with every height, are one short row a height. So each height costs the same to
-read, however far it is from the last change.
+Members and parameters are stored where they change. Proposer priorities change with every
+height: they are stored where the members change and each 128 heights, and derived between.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
-from ... import jsoncodec
-from ...domain.abci import ExecTxResult
-from ...domain.block import Commit
 from ...domain.genesis import ConsensusParams
-from ...domain.validator import ValidatorSet
+from ...domain.validator import Validator, ValidatorSet
 from ...errors import StoreError
 from ...protocol.comet.chain_state import max_data_bytes
-from . import rows
+from ...protocol.comet.validators import rotated
+from ..sql.packed import state as packed
 
 Connection = sqlite3.Connection
 
+PRIORITIES_EACH = 128
+"""Heights between two stored rows of priorities."""
 
-def validators(connection: Connection, height: int) -> ValidatorSet | None:
-    """The set that signs this height."""
-    row = connection.execute(
-        "SELECT members_since, proposer, priorities FROM validator_heights WHERE height = ?",
-        (height,),
-    ).fetchone()
-    if row is None:
+_MEMBERS = "FROM validator_sets WHERE since <= ? ORDER BY since DESC LIMIT 1"
+
+
+def validators(at: Connection, height: int) -> ValidatorSet | None:
+    """Return the set that signs this height; ``None`` where it is not known."""
+    if not _is_known(at, height):
         return None
-    since, proposer, priorities = row
-    members = connection.execute(
-        "SELECT address, key_type, key, voting_power FROM validators"
-        " WHERE members_since = ? ORDER BY position",
-        (since,),
-    )
-    pairs = zip(members, jsoncodec.decode(priorities, list[int]), strict=True)
-    return ValidatorSet(
-        tuple(rows.validator_from(member, priority) for member, priority in pairs), proposer
-    )
-
-
-def members_since(connection: Connection, height: int) -> int:
-    """Return the height at which the members of this height's set last changed."""
-    row = connection.execute(
-        "SELECT members_since FROM validator_heights WHERE height = ?", (height,)
-    ).fetchone()
-    since: int = row[0]
-    return since
-
-
-def write_members(connection: Connection, since: int, members: ValidatorSet) -> None:
-    """Store the members that hold from this height on."""
-    connection.executemany(
-        "INSERT INTO validators (members_since, position, address, key_type, key, voting_power)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (since, at, v.address, v.pub_key.type, v.pub_key.value, v.voting_power)
-            for at, v in enumerate(members.validators)
-        ),
-    )
-
-
-def write_priorities(
-    connection: Connection, height: int, since: int, members: ValidatorSet
-) -> None:
-    """Store the proposer priorities of this height."""
-    priorities = [v.proposer_priority for v in members.validators]
-    connection.execute(
-        "INSERT INTO validator_heights (height, members_since, proposer, priorities)"
-        " VALUES (?, ?, ?, ?)",
-        (height, since, members.proposer, jsoncodec.encode(priorities).decode()),
-    )
-
-
-def params(connection: Connection, height: int) -> ConsensusParams | None:
-    """The parameters in force at this height."""
-    row = connection.execute(
-        "SELECT params FROM consensus_params WHERE since <= ? ORDER BY since DESC LIMIT 1",
+    members = at.execute(f"SELECT members, since {_MEMBERS}", (height,)).fetchone()
+    stored = at.execute(
+        "SELECT priorities, height FROM validator_priorities"
+        " WHERE height <= ? ORDER BY height DESC LIMIT 1",
         (height,),
     ).fetchone()
-    return None if row is None else rows.params_from(row[0])
+    if members is None or stored is None:
+        return None
+    row, at_height = stored
+    found = packed.unpack_priorities(row, at_height, packed.unpack_members(*members))
+    # CometBFT: state/store.go, LoadValidators.
+    return rotated(found, height - at_height) if height > at_height else found
 
 
-def block_limits(connection: Connection) -> tuple[int, int]:
-    """Bytes of transactions and gas that fit the next block; -1 is no limit."""
-    row = connection.execute(
-        "SELECT params FROM consensus_params ORDER BY since DESC LIMIT 1"
+def _is_known(at: Connection, height: int) -> bool:
+    """Return true from below the lowest block, whose commit that set signed, to two above the
+    highest, and where the evidence in a block has an offence."""
+    low, high, first = at.execute(
+        "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks),"
+        " (SELECT initial_height FROM chain)"
     ).fetchone()
+    if first is None or height < first:
+        return False
+    if (low or first) - 1 <= height <= (high or first - 1) + 2:
+        return True
+    offence = at.execute("SELECT 1 FROM evidence WHERE offence = ?", (height,)).fetchone()
+    return offence is not None and height < low
+
+
+def addresses(at: Connection, height: int) -> Sequence[bytes]:
+    """Return the addresses of the set that signs this height, as far as it is known."""
+    row = at.execute(f"SELECT members, since {_MEMBERS}", (height,)).fetchone()
+    return () if row is None else packed.addresses(*row)
+
+
+def write_set(at: Connection, since: int, found: ValidatorSet) -> None:
+    """Store the set that holds from this height on, with its priorities there."""
+    write_members(at, since, found.validators)
+    write_priorities(at, since, found)
+
+
+def write_members(at: Connection, since: int, members: Sequence[Validator]) -> None:
+    """Store the members that hold from this height on."""
+    at.execute(
+        "INSERT INTO validator_sets (since, size, members) VALUES (?, ?, ?)",
+        (since, len(members), packed.pack_members(members)),
+    )
+
+
+def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None:
+    """Store the proposer priorities of this height."""
+    at.execute(
+        "INSERT INTO validator_priorities (height, priorities) VALUES (?, ?)",
+        (height, packed.pack_priorities(members)),
+    )
+
+
+_PARAMS = "SELECT params, since FROM consensus_params"
+
+
+def params(at: Connection, height: int) -> ConsensusParams | None:
+    """Return the parameters in force at this height."""
+    row = at.execute(
+        f"{_PARAMS} WHERE since <= ? ORDER BY since DESC LIMIT 1", (height,)
+    ).fetchone()
+    return None if row is None else packed.unpack_params(*row)
+
+
+def block_limits(at: Connection) -> tuple[int, int]:
+    """Bytes of transactions and gas that fit the next block; -1 is no limit."""
+    row = at.execute(f"{_PARAMS} ORDER BY since DESC LIMIT 1").fetchone()
     if row is None:
         raise StoreError("the store holds no chain yet: init_chain comes first")
-    (members,) = connection.execute(
-        "SELECT count(*) FROM validators"
-        " WHERE members_since = (SELECT max(members_since) FROM validators)"
+    (members,) = at.execute(
+        "SELECT size FROM validator_sets ORDER BY since DESC LIMIT 1"
     ).fetchone()
-    block = rows.params_from(row[0]).block
+    block = packed.unpack_params(*row).block
     return max_data_bytes(block, members), block.max_gas
 
 
-def write_params(connection: Connection, since: int, value: ConsensusParams) -> None:
+def write_params(at: Connection, since: int, value: ConsensusParams) -> None:
     """Store the parameters that hold from this height on."""
-    connection.execute(
+    at.execute(
         "INSERT INTO consensus_params (since, params) VALUES (?, ?)",
-        (since, rows.params_text(value)),
+        (since, packed.pack_params(value)),
     )
-
-
-def commit(connection: Connection, height: int) -> Commit | None:
-    """The precommits for the block at this height."""
-    row = connection.execute(
-        "SELECT round, block_hash, parts_total, parts_hash FROM commits WHERE height = ?",
-        (height,),
-    ).fetchone()
-    if row is None:
-        return None
-    signatures = connection.execute(
-        "SELECT flag, validator_address, time, signature FROM signatures"
-        " WHERE height = ? ORDER BY position",
-        (height,),
-    )
-    return rows.commit_from(height, row, signatures)
-
-
-def tx_results(connection: Connection, height: int) -> tuple[ExecTxResult, ...]:
-    """The results of the transactions of this block."""
-    found = connection.execute(
-        f"SELECT {rows.TX_RESULT_COLUMNS} FROM txs WHERE height = ? ORDER BY position",
-        (height,),
-    )
-    return tuple(rows.exec_tx_result_from(row) for row in found)

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ...concurrency import NativeThread, PendingResult, native_lock
 from ...errors import StoreError
+from ..sql.packed.row import DamagedRow
 from .connection import Connection, Store, sqlite_errors
 
 log = logging.getLogger("flask_noderpc.store")
@@ -137,7 +138,7 @@ class Write(Generic[T]):
             self._wait(None)
         try:
             return self._job.result()
-        except (sqlite3.Error, OverflowError, OSError):
+        except (sqlite3.Error, DamagedRow, OverflowError, OSError):
             with sqlite_errors(self._path):
                 raise
 

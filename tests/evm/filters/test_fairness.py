@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -147,15 +146,3 @@ def test_a_filter_may_be_polled_by_another_address(chain: EmbeddedChain) -> None
     assert len(guest("getFilterChanges", own)) == 1
     assert client_at(chain, HOG)("getFilterChanges", own) == []
     assert guest("uninstallFilter", own) is True
-
-
-def test_filters_of_a_store_without_owners_live_on(tmp_path: Path, clock: Time) -> None:
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        own = client_at(chain, HOG)("newBlockFilter")
-    with closing(sqlite3.connect(tmp_path / "noderpc.db")) as at, at:
-        at.execute("ALTER TABLE filters DROP COLUMN owner")
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm007_filter_owners'")
-
-    with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
-        chain.produce()
-        assert len(client_at(chain, HOG)("getFilterChanges", own)) == 1

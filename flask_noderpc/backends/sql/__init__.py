@@ -1,0 +1,1 @@
+"""Shared parts of the stores that are SQL databases."""

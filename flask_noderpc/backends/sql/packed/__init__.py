@@ -1,0 +1,1 @@
+"""Rows of a SQL store as bytes: MessagePack behind a checksum."""

@@ -1,0 +1,147 @@
+"""Verification of what SQL looks up: columns and indexes against the packed rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from ... import jsoncodec
+from ...domain.abci import Event, ExecTxResult
+from ...domain.search import indexed
+from ...errors import InvalidBlock
+from ...protocol.comet.hashes import evidence_hash_of, tx_hash
+from ...protocol.ethereum.aliases import searchable
+from ..sql.packed.results import place
+from . import blocks, evidence, evm_index, index, state, votes
+
+Connection = sqlite3.Connection
+
+
+def check_block(at: Connection, height: int) -> None:
+    """Check a block's columns and its entries in the indexes; raise :exc:`InvalidBlock`.
+
+    A block that was pruned meanwhile has none.
+    """
+    meta = blocks.meta(at, height, "")
+    if meta is None:
+        return
+    row = at.execute(
+        "SELECT hash, time, proposer, size, tx_count, events FROM blocks WHERE height = ?",
+        (height,),
+    ).fetchone()
+    header = meta.header
+    columns = (header.time, header.proposer_address, meta.size, meta.tx_count)
+    _expect(height, "columns", row[:5], (meta.block_id.hash, *columns))
+    results = blocks.results(at, height)
+    if results is not None:
+        events = results.begin_block_events + results.end_block_events
+        _check_hits(at, index.BLOCK, height, height, events, row[5])
+        _check_txs(at, height)
+    _check_evidence(at, height)
+    commit = blocks.commit(at, height)
+    if commit is not None:
+        missed = votes.missed(commit, state.addresses(at, height))
+        _expect(height, "missed votes", set(votes.stored(at, height)), set(missed))
+
+
+def _expect(height: int, subject: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise InvalidBlock(f"block {height}: its {subject} for look-ups do not agree with it")
+
+
+def _check_txs(at: Connection, height: int) -> None:
+    txs, results = blocks.txs_with_results(at, height)
+    rows = at.execute(
+        "SELECT place, hash, code, gas_wanted, gas_used, events FROM txs"
+        " WHERE place BETWEEN ? AND ? ORDER BY place",
+        blocks.places(height, height),
+    ).fetchall()
+    hashes = [tx_hash(tx) for tx in txs]
+    _expect(
+        height,
+        "transactions",
+        [row[:5] for row in rows],
+        [
+            (place(height, position), digest, result.code, result.gas_wanted, result.gas_used)
+            for position, (digest, result) in enumerate(zip(hashes, results, strict=True))
+        ],
+    )
+    for row, result in zip(rows, results, strict=True):
+        here, digest, *_, listed = row
+        if listed is None:
+            _expect(height, "transactions", _is_repeat(at, here, digest, result), True)
+        else:
+            _check_hits(at, index.TX, height, here, searchable(result.events), listed)
+    expected = evm_index.hits(height, txs, results)
+    if (
+        expected
+        and not at.execute("SELECT 1 FROM evm_unindexed WHERE height = ?", (height,)).fetchone()
+    ):
+        has = partial(_has, at, "evm_hits WHERE key = ? AND place = ?")
+        _expect(height, "Ethereum logs", all(map(has, expected)), True)
+
+
+def _has(at: Connection, table: str, args: Sequence[object]) -> bool:
+    return at.execute(f"SELECT 1 FROM {table}", args).fetchone() is not None
+
+
+def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -> bool:
+    if result.code == 0:
+        return False
+    # Its earlier success may be pruned.
+    return _has(at, "txs WHERE hash = ? AND code = 0 AND place < ?", (digest, here)) or _has(
+        at, "chain WHERE initial_height < (SELECT min(height) FROM blocks)", ()
+    )
+
+
+def _check_hits(
+    at: Connection, kind: str, height: int, here: int, events: Iterable[Event], listed: str
+) -> None:
+    value_ids: list[list[int]] = jsoncodec.decode(listed)
+    names = [[_name(at, kind, each) for each in event] for event in value_ids]
+    _expect(height, "events", [list(dict.fromkeys(pairs)) for pairs in indexed(events)], names)
+    hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
+    has = partial(_has, at, f"{kind}_hits WHERE value_id = ? AND place = ? AND event = ?")
+    _expect(height, "events", all(map(has, hits)), True)
+
+
+def _name(at: Connection, kind: str, value_id: int) -> tuple[str, str] | None:
+    row: tuple[str, str, int, str | None] | None = at.execute(
+        f"SELECT key, value, digest, number FROM {kind}_values AS v"
+        f" JOIN {kind}_keys AS k ON k.id = v.key_id WHERE v.id = ?",
+        (value_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    key, value, digest, number = row
+    agrees = (digest, number) == (index.digest(value), index.number_text(value))
+    return (key, value) if agrees else None
+
+
+def _check_evidence(at: Connection, height: int) -> None:
+    pieces = evidence.of_block(at, height)
+    found = at.execute(
+        "SELECT hash, offence FROM evidence WHERE height = ? ORDER BY position", (height,)
+    )
+    expected = [(evidence_hash_of(piece), piece.height) for piece in pieces]
+    _expect(height, "evidence", found.fetchall(), expected)
+
+
+def check_counts(at: Connection) -> None:
+    """Check that keys and values count their places; raise :exc:`InvalidBlock`."""
+    for kind in (index.TX, index.BLOCK):
+        places = f"SELECT count(DISTINCT place) FROM {kind}_hits"
+        of_value = f"{places} WHERE value_id = o.id"
+        of_key = f"{places} JOIN {kind}_values AS v ON v.id = value_id WHERE v.key_id = o.id"
+        for table, counted in ((f"{kind}_values", of_value), (f"{kind}_keys", of_key)):
+            wrong = at.execute(
+                f"SELECT id FROM {table} AS o WHERE places <> ({counted}) LIMIT 1"
+            ).fetchone()
+            if wrong is not None:
+                raise InvalidBlock(
+                    f"{table}: number {wrong[0]} has another count than its hits"
+                )
+        orphan = f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values)"
+        if _has(at, orphan, ()):
+            raise InvalidBlock(f"{kind}_hits: there are hits of a value that is missing")

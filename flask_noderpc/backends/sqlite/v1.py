@@ -1,0 +1,249 @@
+"""Tables of version 0.1, as far as a migration reads them.
+
+A block had a row of columns, and a row for each signature and transaction; events were JSON.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ... import jsoncodec
+from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
+from ...domain.block import (
+    Block,
+    BlockID,
+    Commit,
+    CommitSig,
+    DuplicateVoteEvidence,
+    Evidence,
+    Header,
+    LightClientAttackEvidence,
+    PartSetHeader,
+    Version,
+)
+from ...domain.genesis import ConsensusParams, ConsensusParamsUpdate, Genesis
+from ...domain.time import ZERO_TIME
+from ...domain.validator import PublicKey, Validator, ValidatorSet, ValidatorUpdate
+
+Connection = sqlite3.Connection
+
+STEPS = (
+    "m001_chain",
+    "m002_index",
+    "m003_evidence",
+    "m004_evm",
+    "m005_ethereum_keys",
+    "m006_filters",
+    "m007_filter_owners",
+    "m008_slots",
+    "m009_rewinds",
+    "m010_complaint",
+    "m011_offences",
+    "m012_application",
+    "m013_arrivals",
+    "m014_last_error",
+)
+"""Names of the migrations that a store of version 0.1 has had."""
+
+RENAMED = (
+    "blocks",
+    "chain",
+    "commits",
+    "consensus_params",
+    "evidence",
+    "pending_evidence",
+    "txs",
+    "validators",
+)
+"""Tables whose names version 0.2 has too; a migration renames them to ``v1_…`` first."""
+
+_HEADER = (
+    "height, version_block, version_app, time, last_block_hash, last_parts_total,"
+    " last_parts_hash, last_commit_hash, data_hash, validators_hash,"
+    " next_validators_hash, consensus_hash, app_hash, last_results_hash,"
+    " evidence_hash, proposer_address"
+)
+_RESULTS = "begin_events, end_events, validator_updates, param_updates, next_app_hash"
+_TX_RESULT = "code, data, log, info, gas_wanted, gas_used, codespace, events"
+
+_KINDS: dict[str, type[Evidence]] = {
+    "duplicate_vote": DuplicateVoteEvidence,
+    "light_client_attack": LightClientAttackEvidence,
+}
+
+
+def chain(at: Connection) -> tuple[Genesis, bytes, str] | None:
+    """Return the genesis, the first app hash, and the application's name."""
+    row = at.execute(
+        "SELECT genesis, app_state, app_hash, application FROM v1_chain"
+    ).fetchone()
+    if row is None:
+        return None
+    document, app_state, app_hash, application = row
+    genesis = jsoncodec.decode(document, Genesis)
+    return replace(genesis, app_state=app_state), app_hash, application
+
+
+def highest(at: Connection) -> int | None:
+    """Return the height of the highest block."""
+    found: int | None = at.execute("SELECT max(height) FROM v1_blocks").fetchone()[0]
+    return found
+
+
+def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResults, set[int]]:
+    """Return a block without its last commit, its results, and the positions of transactions
+    that are left out of the index."""
+    header, results = _header(at, height, chain_id), _results(at, height)
+    found = at.execute(
+        f"SELECT tx, seq, {_TX_RESULT} FROM v1_txs WHERE height = ? ORDER BY position",
+        (height,),
+    ).fetchall()
+    pieces = at.execute(
+        "SELECT kind, body FROM v1_evidence WHERE height = ? ORDER BY position", (height,)
+    )
+    block = Block(
+        header,
+        tuple(tx for tx, *_ in found),
+        tuple(jsoncodec.decode(body, _KINDS[kind]) for kind, body in pieces),
+    )
+    tx_results = tuple(_tx_result(row) for _, _, *row in found)
+    left_out = {position for position, (_, seq, *_) in enumerate(found) if seq is None}
+    return block, replace(results, tx_results=tx_results), left_out
+
+
+def _header(at: Connection, height: int, chain_id: str) -> Header:
+    _, block, app, time, last_hash, last_total, last_parts, *hashes = at.execute(
+        f"SELECT {_HEADER} FROM v1_blocks WHERE height = ?", (height,)
+    ).fetchone()
+    last_id = BlockID(last_hash, PartSetHeader(last_total, last_parts))
+    return Header(Version(block, app), chain_id, height, time, last_id, *hashes)
+
+
+def _results(at: Connection, height: int) -> BlockResults:
+    begin, end, updates, params, app_hash = at.execute(
+        f"SELECT {_RESULTS} FROM v1_blocks WHERE height = ?", (height,)
+    ).fetchone()
+    return BlockResults(
+        height,
+        (),
+        _events(begin),
+        _events(end),
+        jsoncodec.decode(updates, tuple[ValidatorUpdate, ...]),
+        jsoncodec.decode(params, ConsensusParamsUpdate | None),
+        app_hash,
+    )
+
+
+def _tx_result(row: Sequence[Any]) -> ExecTxResult:
+    code, data, log, info, gas_wanted, gas_used, codespace, events = row
+    return ExecTxResult(code, data, log, info, gas_wanted, gas_used, _events(events), codespace)
+
+
+# Texts stood as they were, other bytes in base64, in a list of one.
+_Text = str | tuple[bytes]
+_EventRow = tuple[str, tuple[tuple[_Text, _Text, bool], ...]]
+
+
+def _bytes(value: _Text) -> bytes:
+    return value.encode() if isinstance(value, str) else value[0]
+
+
+def _events(text: str) -> tuple[Event, ...]:
+    return tuple(
+        Event(
+            kind,
+            tuple(EventAttribute(_bytes(k), _bytes(v), index) for k, v, index in attributes),
+        )
+        for kind, attributes in jsoncodec.decode(text, tuple[_EventRow, ...])
+    )
+
+
+def block_id(at: Connection, height: int) -> tuple[BlockID, int]:
+    """Return a block's id and size."""
+    digest, total, parts_hash, size = at.execute(
+        "SELECT hash, parts_total, parts_hash, size FROM v1_blocks WHERE height = ?", (height,)
+    ).fetchone()
+    return BlockID(digest, PartSetHeader(total, parts_hash)), size
+
+
+def commit_heights(at: Connection) -> list[int]:
+    """Return the heights of the remaining commits."""
+    return [height for (height,) in at.execute("SELECT height FROM v1_commits")]
+
+
+def commit(at: Connection, height: int) -> Commit | None:
+    """Return the precommits for a block."""
+    row = at.execute(
+        "SELECT round, block_hash, parts_total, parts_hash FROM v1_commits WHERE height = ?",
+        (height,),
+    ).fetchone()
+    if row is None:
+        return None
+    round_number, block_hash, total, parts_hash = row
+    found = at.execute(
+        "SELECT flag, validator_address, time, signature FROM signatures"
+        " WHERE height = ? ORDER BY position",
+        (height,),
+    )
+    signatures = tuple(
+        CommitSig(flag, address, ZERO_TIME if time is None else time, signature)
+        for flag, address, time, signature in found
+    )
+    return Commit(height, round_number, BlockID(block_hash, PartSetHeader(total, parts_hash)),
+                  signatures)  # fmt: skip
+
+
+def pending_evidence(at: Connection) -> Iterator[Evidence]:
+    """Yield the evidence that waits for a block."""
+    for kind, body in at.execute("SELECT kind, body FROM v1_pending_evidence").fetchall():
+        yield jsoncodec.decode(body, _KINDS[kind])
+
+
+def params(at: Connection) -> Iterator[tuple[int, ConsensusParams]]:
+    """Yield all parameters, and the heights from which they hold."""
+    for since, text in at.execute("SELECT since, params FROM v1_consensus_params").fetchall():
+        yield since, jsoncodec.decode(text, ConsensusParams)
+
+
+def next_set(at: Connection) -> int | None:
+    """Return the height from which one of the remaining validator sets holds."""
+    found: int | None = at.execute("SELECT min(members_since) FROM v1_validators").fetchone()[0]
+    return found
+
+
+def members(at: Connection, since: int) -> tuple[Validator, ...]:
+    """Return the members of the set that holds from a height on, without priorities."""
+    found = at.execute(
+        "SELECT address, key_type, key, voting_power FROM v1_validators"
+        " WHERE members_since = ? ORDER BY position",
+        (since,),
+    )
+    return tuple(
+        Validator(address, PublicKey(kind, key), power) for address, kind, key, power in found
+    )
+
+
+def priorities(
+    at: Connection, since: int, each: int, base: int
+) -> Iterator[tuple[int, list[int], bytes]]:
+    """Yield height, priorities and proposer where they are stored from now on: at the first
+    height of a set, each so many heights, and at those below ``base``, which evidence needs."""
+    found = at.execute(
+        "SELECT height, priorities, proposer FROM validator_heights WHERE members_since = ?"
+        " AND (height % ? = 0 OR height < ? OR height ="
+        " (SELECT min(height) FROM validator_heights WHERE members_since = ? AND height >= ?))",
+        (since, each, base, since, base - 1),
+    )
+    for height, text, proposer in found.fetchall():
+        yield height, jsoncodec.decode(text, list[int]), proposer
+
+
+def with_priorities(
+    found: Sequence[Validator], priorities: Sequence[int], proposer: bytes
+) -> ValidatorSet:
+    """Return a validator set with its priorities."""
+    pairs = zip(found, priorities, strict=True)
+    return ValidatorSet(tuple(replace(v, proposer_priority=p) for v, p in pairs), proposer)

@@ -1,0 +1,88 @@
+"""A store that lost blocks becomes smaller."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.cli import main
+from flask_noderpc.errors import StoreError
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
+
+from .conftest import OpenStore
+
+
+def fill(store: SQLiteBackend, maker: ChainMaker, count: int) -> None:
+    store.init_chain(maker.genesis, maker.state)
+    for _ in range(count):
+        store.append_block(*make_blocks(maker, 100, 10))
+
+
+def test_pruning_gives_pages_back(open_store: OpenStore, path: Path) -> None:
+    store, maker = open_store(), ChainMaker((10, 7))
+    fill(store, maker, 12)
+    store.close()
+    before = path.stat().st_size
+
+    store.prune(20)
+
+    store.close()
+    assert path.stat().st_size < before * 0.7
+    store.append_block(maker.block(b"next=1"))
+    assert store.verify() == 21
+
+
+def test_a_store_is_compacted(open_store: OpenStore, path: Path) -> None:
+    store, maker = open_store(), ChainMaker((10, 7))
+    fill(store, maker, 3)
+    store.prune(20)
+    store.close()
+    before = path.stat().st_size
+
+    result = CliRunner().invoke(main, ["compact", str(path)])
+
+    assert result.exit_code == 0, result.output
+    assert path.stat().st_size < before / 3
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    store.append_block(maker.block(b"next=1"))
+    assert store.verify() == 21
+
+
+def test_a_store_that_is_open_is_not_compacted(
+    full: SQLiteBackend, path: Path, sample: SampleChain
+) -> None:
+    result = CliRunner().invoke(main, ["compact", str(path)])
+
+    assert result.exit_code == 1
+    assert "another process has the store open: stop it first" in result.output
+    assert full.latest_height() == len(sample.blocks)
+
+
+def test_a_full_disk_leaves_the_store_as_it_is(
+    full: SQLiteBackend,
+    path: Path,
+    open_store: OpenStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    full.close()
+    usage = shutil.disk_usage(path.parent)._replace(free=1 << 10)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+
+    result = CliRunner().invoke(main, ["compact", str(path)])
+
+    assert result.exit_code == 1
+    assert "the copy takes 0 MB, and the disk has 0" in result.output
+    monkeypatch.undo()
+    assert open_store().verify() == 10
+
+
+def test_a_missing_store_is_not_compacted(open_store: OpenStore, path: Path) -> None:
+
+    with pytest.raises(StoreError, match="no store is here"):
+        open_store(path.with_name("none.db")).compact()

@@ -1,0 +1,192 @@
+"""A store of version 0.1 becomes one of this version, and answers as before.
+
+The stores in ``tests/golden`` were made by version 0.1 from :class:`Eventful` blocks; one of
+them is pruned.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sqlite import migration, schema
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.cli import main
+from flask_noderpc.errors import StoreError
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.wire.dialects import DIALECTS
+
+from .conftest import OpenStore
+from .eventful import Eventful, answers, searches
+from .leftovers import assert_no_leftovers
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+BASES = {"whole": 1, "pruned": 121}
+BLOCKS = 140
+
+
+@pytest.fixture(scope="module")
+def chain() -> Eventful:
+    made = Eventful(random.Random(1))
+    for _ in range(BLOCKS // 20):
+        made.more(20)
+    return made
+
+
+def unpack(name: str, path: Path) -> Path:
+    path.write_bytes(gzip.decompress((GOLDEN / f"store_0.1_{name}.db.gz").read_bytes()))
+    return path
+
+
+@pytest.fixture(params=BASES)
+def old(request: pytest.FixtureRequest, path: Path) -> tuple[Path, int]:
+    """A store of version 0.1, and its lowest height."""
+    return unpack(request.param, path), BASES[request.param]
+
+
+@pytest.fixture
+def new(open_store: OpenStore, tmp_path: Path, chain: Eventful) -> SQLiteBackend:
+    """A store of this version with the same blocks."""
+    store = open_store(tmp_path / "new.db", application=KVStore)
+    store.init_chain(chain.maker.genesis, chain.maker.state)
+    store.append_block(*chain.blocks)
+    return store
+
+
+def assert_same(
+    migrated: SQLiteBackend,
+    new: SQLiteBackend,
+    chain: Eventful,
+    dialects: Iterable[str] = ("comet-0.38",),
+) -> None:
+    base = migrated.base_height()
+    if base > 1:
+        new.prune(BLOCKS - base + 1)
+    for dialect in dialects:
+        mine, other = (app_for(s, dialect=dialect).test_client() for s in (migrated, new))
+        before, after = dict(answers(other, base, chain)), dict(answers(mine, base, chain))
+        assert {path for path in before if before[path] != after[path]} == set()
+        assert dict(searches(mine)) == dict(searches(other))
+        for tx in set(chain.txs):
+            path = f"/tx?hash=0x{tx_hash(tx).hex()}&prove=true"
+            assert mine.get(path).data == other.get(path).data
+    assert migrated.head() == new.head()
+
+
+def test_a_store_of_version_0_1_answers_as_before(
+    old: tuple[Path, int], open_store: OpenStore, new: SQLiteBackend, chain: Eventful
+) -> None:
+    path, base = old
+
+    migrated = open_store(path, application=KVStore)
+
+    assert migrated.base_height() == base
+    assert_same(migrated, new, chain, DIALECTS)
+    assert migrated.verify() == BLOCKS - base + 1
+    assert_no_leftovers(migrated, base)
+    assert migrated.mempool.pending(9).txs == (b"pending=1",)
+
+
+def test_a_migrated_chain_goes_on(
+    open_store: OpenStore, path: Path, new: SQLiteBackend, chain: Eventful
+) -> None:
+    migrated = open_store(unpack("whole", path), application=KVStore)
+    goes_on = Eventful(random.Random(1))
+    for _ in range(BLOCKS // 20):
+        goes_on.more(20)
+
+    for store in (migrated, new):
+        store.append_block(*goes_on.more(0))
+    following = goes_on.more(20)
+    for store in (migrated, new):
+        store.append_block(*following)
+
+    assert migrated.verify() == BLOCKS + 20
+    assert migrated.prune(10) == new.prune(10) == BLOCKS + 10
+    assert_no_leftovers(migrated, BLOCKS + 11)
+
+
+def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin to migrate, in the smallest steps, and end after some."""
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "_STEP_S", -1.0)
+        backend = SQLiteBackend(path)
+        left = iter(range(steps))
+
+        def end(remaining: int) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            backend.migrate(end)
+
+
+@pytest.mark.parametrize("steps", [1, 30])
+def test_a_migration_can_be_interrupted_and_goes_on(
+    old: tuple[Path, int],
+    steps: int,
+    open_store: OpenStore,
+    new: SQLiteBackend,
+    chain: Eventful,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, base = old
+    interrupt(path, steps, monkeypatch)
+    store = open_store(path, application=KVStore)
+
+    if steps == 1:
+        with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+            store.latest_height()
+    result = CliRunner().invoke(main, ["migrate", str(path)])
+
+    assert result.exit_code == 0, result.output
+    assert "blocks migrated" in result.output
+    assert_same(store, new, chain)
+    assert store.verify() == BLOCKS - base + 1
+
+
+@pytest.mark.parametrize("where", ["rw", "ro"])
+def test_a_large_store_names_the_command(
+    open_store: OpenStore, path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack("whole", path)
+    monkeypatch.setattr(schema, "_MAX_BLOCKS_WHEN_OPENED", BLOCKS - 1)
+
+    with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+        open_store(f"{path.as_uri()}?mode={where}").latest_height()
+
+
+def test_a_store_that_needs_no_migration_is_left_alone(full: SQLiteBackend, path: Path) -> None:
+    full.close()
+
+    result = CliRunner().invoke(main, ["migrate", str(path)])
+
+    assert (result.exit_code, full.verify()) == (0, 10)
+
+
+def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as at, at:
+        at.execute("CREATE TABLE other (id)")
+
+    result = CliRunner().invoke(main, ["migrate", str(path)])
+
+    assert result.exit_code == 1
+    assert "this is no store of flask-noderpc" in result.output
+
+
+def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Path) -> None:
+    unpack("whole", path)
+    with closing(sqlite3.connect(path)) as at, at:
+        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm014_last_error'")
+
+    with pytest.raises(StoreError, match="development version before"):
+        open_store(path).latest_height()
