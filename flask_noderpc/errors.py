@@ -130,6 +130,16 @@ class ResultNotFound(NotFound):
     """The store has no such record at this height."""
 
 
+class GenesisNotAvailable(NotFound):
+    """The chain was begun at a trusted height, without its genesis document."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the genesis document is not available",
+            "this chain was begun at a later height; ChainStore.set_genesis adds the document",
+        )
+
+
 class FilterNotFound(NotFound):
     """No filter has this id, or it expired because it was not polled."""
 

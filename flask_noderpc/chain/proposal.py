@@ -190,7 +190,7 @@ def replay(store: ChainBackend, application: Application) -> None:
     if executed > latest:
         raise StoreError(f"the application is at height {executed}, its store at {latest}")
     base = store.base_height()
-    if executed + 1 < base and base > store.genesis().initial_height:
+    if executed + 1 < base and base > store.initial_height():
         # CometBFT: state/errors.go, ErrAppBlockHeightTooLow.
         raise StoreError(
             f"app block height ({executed}) is too far below block store base ({base})"

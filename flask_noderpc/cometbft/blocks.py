@@ -42,7 +42,7 @@ def block_height(backend: ChainBackend, height: int | None) -> int:
 
 def next_height(backend: ChainBackend) -> int:
     """Return the height of the next block."""
-    return (backend.latest_height() or backend.genesis().initial_height - 1) + 1
+    return (backend.latest_height() or backend.initial_height() - 1) + 1
 
 
 def state_height(backend: ChainBackend, height: int | None) -> int:

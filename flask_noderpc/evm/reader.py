@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from ..backends.base.backend import ChainBackend
 from ..concurrency import next_turn
@@ -11,6 +12,7 @@ from ..domain.search import SearchLimits
 from ..domain.time import SECOND
 from ..errors import (
     BlockNotFound,
+    GenesisNotAvailable,
     HeightNotAvailable,
     NotSupported,
     ResultNotFound,
@@ -88,12 +90,13 @@ class Reader:
     @property
     def first(self) -> int:
         """Height of the chain's first block; before it there is block 0 alone."""
-        return self._backend.genesis().initial_height
+        return self._backend.initial_height()
 
-    def genesis(self) -> Block:
-        """Block 0."""
+    def genesis(self) -> Block | None:
+        """Block 0; ``None`` where the genesis document is not known."""
         if self._genesis is None:
-            self._genesis = self._made_genesis()
+            with suppress(GenesisNotAvailable):
+                self._genesis = self._made_genesis()
         return self._genesis
 
     def height(self, number: Height) -> int:
@@ -104,7 +107,7 @@ class Reader:
             case Tag.EARLIEST:
                 # A node that forgot its first blocks begins at what it has.
                 base = self._backend.base_height()
-                return 0 if base <= self.first else base
+                return base if base > self.first or self.genesis() is None else 0
             case _:
                 return self.latest
 
@@ -126,8 +129,9 @@ class Reader:
 
     def by_hash(self, block_hash: bytes) -> Block | None:
         """The block with a hash; ``None`` where nobody knows it."""
-        if block_hash == self.genesis().header.hash:
-            return self.genesis()
+        genesis = self.genesis()
+        if genesis is not None and block_hash == genesis.header.hash:
+            return genesis
         try:
             return self.at(self._backend.height_of(block_hash))
         except BlockNotFound:
@@ -188,8 +192,12 @@ class Reader:
             block,
             self._backend.results(height),
             self._backend.consensus_params(height),
-            self.genesis().header.hash or b"",
+            self._genesis_hash(),
         )
+
+    def _genesis_hash(self) -> bytes:
+        genesis = self.genesis()
+        return (genesis.header.hash if genesis else None) or b""
 
 
 def _weight(block: Block) -> int:

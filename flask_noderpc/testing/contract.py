@@ -186,7 +186,7 @@ class ChainBackendContract(ABC):
     def test_an_empty_chain_has_no_heights(self, empty: ChainBackend) -> None:
         """Before the first block both heights are 0, and the first set is known."""
         assert (empty.base_height(), empty.latest_height()) == (0, 0)
-        first = empty.genesis().initial_height
+        first = empty.initial_height()
         assert empty.validators(first).total_power > 0
         with pytest.raises(NotFound):
             empty.block(first)
@@ -242,7 +242,7 @@ class ChainBackendContract(ABC):
 
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
         """The card names the chain; the key and the peers have their types."""
-        assert backend.network.node_info().network == backend.genesis().chain_id
+        assert backend.network.node_info().network == backend.chain_id()
         assert len(backend.network.validator_key().value) == 32
         assert isinstance(backend.network.net_info().peers, tuple)
 

@@ -145,7 +145,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     """Return the page for Prometheus; without the height if the store can't be read."""
     with suppress(NodeRPCError):
         backend.start()
-        _HEIGHT.labels(backend.genesis().chain_id).set(backend.latest_height())
+        _HEIGHT.labels(backend.chain_id()).set(backend.latest_height())
     _show_cache(memory)
     registry = REGISTRY
     if _MULTIPROCESS in os.environ:

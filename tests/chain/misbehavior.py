@@ -25,7 +25,7 @@ from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
 
 def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
     """The vote with its signature."""
-    sig = sign_commit_vote(vote, chain.genesis().chain_id, key)
+    sig = sign_commit_vote(vote, chain.chain_id(), key)
     return replace(vote, signature=sig.signature)
 
 
@@ -70,7 +70,7 @@ def attack(
             index,
         )
         key = by_address[member.address]
-        signatures.append(sign_commit_vote(vote, chain.genesis().chain_id, key))
+        signatures.append(sign_commit_vote(vote, chain.chain_id(), key))
     commit = Commit(height, commit_round, block_id, tuple(signatures))
     assert members.proposer_validator is not None
     found = LightClientAttackEvidence(
@@ -102,7 +102,7 @@ def forward(
     signatures = tuple(
         sign_commit_vote(
             Vote(VoteType.PRECOMMIT, height, 0, block_id, time, member.address, index),
-            chain.genesis().chain_id,
+            chain.chain_id(),
             by_address[member.address],
         )
         for index, member in enumerate(members.validators)

@@ -115,7 +115,7 @@ def test_a_home_may_lie_elsewhere(open_chain: Open, tmp_path: Path) -> None:
 
     chain = open_chain(home=tmp_path / "home")
 
-    assert chain.genesis().chain_id == "made-by-hand"
+    assert chain.chain_id() == "made-by-hand"
     assert chain.network.validator_key() == key(1).public
     assert not (tmp_path / "config").exists()
 
@@ -236,7 +236,7 @@ sys.stdin.readline()
 chain.start()
 chain.mempool.submit(b"from=" + sys.argv[2].encode())
 chain.wait_for_height(3, 30)
-print(chain.genesis().chain_id, flush=True)
+print(chain.chain_id(), flush=True)
 sys.stdin.readline()
 chain.close()
 """

@@ -139,7 +139,7 @@ def double_vote(chain: EmbeddedChain, culprit: PrivateKey, power: int) -> Duplic
     for mark in (b"\x01", b"\x02"):
         block_id = BlockID(mark * 32, PartSetHeader(1, mark * 32))
         vote = Vote(VoteType.PREVOTE, 1, 0, block_id, 1, culprit.address, 0)
-        signed = sign_commit_vote(vote, chain.genesis().chain_id, culprit)
+        signed = sign_commit_vote(vote, chain.chain_id(), culprit)
         votes.append(
             Vote(
                 VoteType.PREVOTE,

@@ -249,7 +249,7 @@ def test_the_chain_is_started_once_however_many_ask(make_app: MakeApp) -> None:
 
     assert first is second
     assert isinstance(first, EmbeddedChain)
-    assert first.genesis().chain_id.startswith("test-chain-")
+    assert first.chain_id().startswith("test-chain-")
 
 
 EXITING = """

@@ -51,7 +51,7 @@ class ChainBackend(SearchedChain):
     @cached_property
     def network(self) -> Network:
         """The node and its peers; by default a node without peers."""
-        return Network(lambda: self.genesis().chain_id)
+        return Network(self.chain_id)
 
     @cached_property
     def evm_index(self) -> EvmIndex:

@@ -38,7 +38,7 @@ def check_evidence(backend: ChainReads, piece: Evidence) -> None:
             _check_attack(backend, piece)
         else:
             members = backend.validators(piece.height)
-            check_duplicate_vote(piece, backend.genesis().chain_id, members)
+            check_duplicate_vote(piece, backend.chain_id(), members)
     except (ValueError, NotFound) as error:
         raise InvalidEvidence(str(error)) from None
 

@@ -62,6 +62,14 @@ class ChainReads(ABC):
     def height_of(self, block_hash: bytes) -> int:
         """Return the height of this block; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
 
+    def lowest_results(self) -> int:
+        """Height from which on all blocks have their results."""
+        return self.base_height()
+
+    def lowest_indexed(self) -> int:
+        """Height from which on all blocks can be searched."""
+        return self.base_height()
+
     def hash_at(self, height: int) -> bytes:
         """The hash of the block at a height; raise ``HeightNotAvailable``."""
         return self.block_meta(height).block_id.hash
@@ -94,7 +102,16 @@ class ChainReads(ABC):
 
     @abstractmethod
     def genesis(self) -> Genesis:
-        """The document the chain started from."""
+        """The document the chain started from; raise
+        :exc:`~flask_noderpc.errors.GenesisNotAvailable` where it is not known."""
+
+    def chain_id(self) -> str:
+        """The chain's id, which is known without the genesis document."""
+        return self.genesis().chain_id
+
+    def initial_height(self) -> int:
+        """Height of the chain's first block, which may not be stored."""
+        return self.genesis().initial_height
 
     @abstractmethod
     def validators(self, height: int) -> ValidatorSet:

@@ -12,8 +12,9 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...domain.abci import BlockResults
-from ...domain.block import Block, Commit, Evidence
-from ...domain.genesis import Genesis
+from ...domain.block import Block, Commit, Evidence, Header
+from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.validator import ValidatorSet
 from ...errors import (
     ConfigurationError,
     InvalidBlock,
@@ -104,6 +105,31 @@ class CommittedBlock:
     """Its writes to the application's state."""
     consumed: tuple[bytes, ...] = ()
     """Pending transactions that are in the block in another form, or are to be dropped."""
+    unchecked: frozenset[str] = frozenset()
+    """Fields that this chain computes in another way than CometBFT, such as ``data_hash``:
+    they are stored, and marked as not verified."""
+    source: str = ""
+    """Where it came from, for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class OlderBlock:
+    """A block on its way into a store, below its lowest block."""
+
+    block: Block
+    results: BlockResults | None = None
+    """``None`` where nobody has them any more."""
+    validators: ValidatorSet | None = None
+    """The set that signed it, with its priorities; required where it is not that of the
+    following height, and useful at the lowest height of a range: priorities can only be
+    computed upwards."""
+    params: ConsensusParams | None = None
+    """The parameters in force at it; needed below a height whose results changed them."""
+    unchecked: frozenset[str] = frozenset()
+    """As of a :class:`CommittedBlock`."""
+    source: str = ""
+    is_indexed: bool = True
+    """False leaves its events out of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +156,30 @@ class BlockWriter(ABC):
     def init_chain(self, genesis: Genesis, state: InitChain) -> None:
         """Store the genesis of an empty store; the same genesis again changes nothing."""
 
+    def init_at(
+        self,
+        chain_id: str,
+        initial_height: int,
+        header: Header,
+        commit: Commit,
+        validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet],
+        params: ConsensusParams,
+    ) -> None:
+        """Begin an empty store above a trusted block, without a genesis; the same again changes
+        nothing.
+
+        ``commit`` is for the block of ``header``, whose signatures are checked. ``validators``
+        are the sets of its height and of the two following ones, ``params`` those of the
+        following height. The first block that is appended follows it; it and those before it
+        can be added by :meth:`backfill`. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for
+        parts that do not fit each other.
+        """
+        raise NotSupported("this store begins at the genesis")
+
+    def set_genesis(self, genesis: Genesis) -> None:
+        """Store the genesis document of a chain that began at a trusted block."""
+        raise NotSupported("this store begins at the genesis")
+
     @abstractmethod
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         """Store blocks that follow the head, all of them or none.
@@ -138,6 +188,15 @@ class BlockWriter(ABC):
         or does not match its own hashes, and with a lease
         :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
         """
+
+    def backfill(self, *blocks: OlderBlock) -> None:
+        """Store blocks below the lowest one, highest first, in several short transactions.
+
+        Those that are stored already are left as they are. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for a block that the one above it does not
+        follow; those before it are stored then.
+        """
+        raise NotSupported("this store takes no older blocks")
 
     @abstractmethod
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:

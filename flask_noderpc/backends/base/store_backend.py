@@ -74,6 +74,12 @@ class StoreBackend(ChainBackend):
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         return self.store.block_metas(low, high)
 
+    def lowest_results(self) -> int:
+        return self.store.lowest_results()
+
+    def lowest_indexed(self) -> int:
+        return self.store.lowest_indexed()
+
     def hash_at(self, height: int) -> bytes:
         return self.store.hash_at(height)
 
@@ -99,6 +105,12 @@ class StoreBackend(ChainBackend):
 
     def genesis(self) -> Genesis:
         return self.store.genesis()
+
+    def chain_id(self) -> str:
+        return self.store.chain_id()
+
+    def initial_height(self) -> int:
+        return self.store.initial_height()
 
     def validators(self, height: int) -> ValidatorSet:
         return self.store.validators(height)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
-from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta
+from ...domain.abci import BlockResults, ExecTxResult
+from ...domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, BlockMeta, Commit, Header
 from ...domain.validator import ValidatorSet, ValidatorUpdate
-from ...errors import InvalidBlock, NotFound
+from ...errors import GenesisNotAvailable, InvalidBlock, NotFound, ResultNotFound
 from ...protocol.comet import validators
 from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.merkle import EMPTY_HASH
@@ -46,27 +49,47 @@ def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None =
 
 def _before(backend: ChainBackend, height: int) -> ChainState:
     """The head that the block at ``height`` must follow, from the backend."""
-    genesis = backend.genesis()
     block = backend.block(height)[1]
     header = block.header
-    first = height == genesis.initial_height
+    initial = backend.initial_height()
+    first = height == initial
     if first:
         _check_first_sets(backend, height)
+    last_validators = None if first else _set_below(backend, height)
+    unchecked = frozenset[str]()
+    if last_validators is None and not first:
+        unchecked = frozenset({"last_commit.signatures", "time"})
     return ChainState(
-        chain_id=genesis.chain_id,
-        initial_height=genesis.initial_height,
+        chain_id=backend.chain_id(),
+        initial_height=initial,
         height=height - 1,
         # What came before the lowest block is not there: it is what that block says.
         block_id=NO_BLOCK if first else header.last_block_id,
-        time=genesis.genesis_time,
+        time=_genesis_time(backend, header) if first else header.time,
         app_hash=header.app_hash,
         results_hash=EMPTY_HASH if first else header.last_results_hash,
         commit=NO_COMMIT if first else block.last_commit,
-        last_validators=ValidatorSet() if first else backend.validators(height - 1),
+        last_validators=last_validators or ValidatorSet(),
         validators=backend.validators(height),
         next_validators=backend.validators(height + 1),
         params=backend.consensus_params(height),
+        unchecked=unchecked,
     )
+
+
+def _genesis_time(backend: ChainBackend, header: Header) -> int:
+    try:
+        return backend.genesis().genesis_time
+    except GenesisNotAvailable:
+        return header.time
+
+
+def _set_below(backend: ChainBackend, height: int) -> ValidatorSet | None:
+    """Return the set that signed the parent, which a chain that began here has not."""
+    try:
+        return backend.validators(height - 1)
+    except ResultNotFound:
+        return None
 
 
 def _check_first_sets(backend: ChainBackend, height: int) -> None:
@@ -81,8 +104,9 @@ def _check_first_sets(backend: ChainBackend, height: int) -> None:
 
 def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
     stored_id, block = backend.block(height)
-    commit, results = backend.commit(height), backend.results(height)
-    hashes = head.check(block, commit, results)
+    commit, results = backend.commit(height), _results(backend, height)
+    known = results or BlockResults(height, (ExecTxResult(),) * len(block.txs))
+    hashes = head.check(block, commit, known)
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs))
     if (stored_id, backend.block_meta(height)) != (block_id, meta):
@@ -92,16 +116,54 @@ def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
     if backend.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: found under another hash than its own")
     check_signatures(head.chain_id, commit, head.validators)
+    if results is None:
+        return _after_unknown(backend, head, block_id, block, commit)
     for tx, tx_hash in zip(block.txs, hashes.tx_hashes, strict=True):
-        try:
-            found = backend.tx(tx_hash)
-        except NotFound:
-            found = None
-        if found is None or found.tx != tx:
-            raise InvalidBlock(f"block {height}: tx {tx_hash.hex().upper()} is not indexed")
+        _check_tx(backend, height, tx, tx_hash)
     after = head.next_state(block_id, block.header.time, commit, results)
-    if backend.validators(height + 2) != after.next_validators:
-        raise InvalidBlock(f"block {height}: validators at {height + 2} do not follow from it")
+    with suppress(ResultNotFound):
+        # A chain that was filled downwards does not know the priorities of all heights.
+        if backend.validators(height + 2) != after.next_validators:
+            raise InvalidBlock(
+                f"block {height}: validators at {height + 2} do not follow from it"
+            )
     if backend.consensus_params(height + 1) != after.params:
         raise InvalidBlock(f"block {height}: parameters at {height + 1} do not follow from it")
     return after
+
+
+def _results(backend: ChainBackend, height: int) -> BlockResults | None:
+    try:
+        return backend.results(height)
+    except ResultNotFound:
+        if height >= backend.lowest_results():
+            raise
+        return None
+
+
+def _check_tx(backend: ChainBackend, height: int, tx: bytes, tx_hash: bytes) -> None:
+    try:
+        found = backend.tx(tx_hash)
+    except NotFound:
+        found = None
+    if found is None or found.tx != tx:
+        raise InvalidBlock(f"block {height}: tx {tx_hash.hex().upper()} is not indexed")
+
+
+def _after_unknown(
+    backend: ChainBackend, head: ChainState, block_id: BlockID, block: Block, commit: Commit
+) -> ChainState:
+    """Return the state after a block whose results nobody has."""
+    height = block.header.height
+    return replace(
+        head,
+        height=height,
+        block_id=block_id,
+        time=block.header.time,
+        commit=commit,
+        last_validators=head.validators,
+        validators=head.next_validators,
+        next_validators=backend.validators(height + 2),
+        params=backend.consensus_params(height + 1),
+        unchecked=frozenset({"app_hash", "last_results_hash"}),
+    )

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.block import Evidence
-from ...domain.genesis import Genesis
+from ...domain.block import Commit, Evidence, Header
+from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.validator import ValidatorSet
 from ...errors import (
     InvalidBlock,
     NotSupported,
@@ -28,8 +29,8 @@ from ..base.application import (
 from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
-from ..base.store import CommittedBlock, Lease, LeaseState
-from . import backup, compact, evidence, ledger, lookups, mempool, prune
+from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
+from . import backfill, backup, chain, compact, evidence, ledger, lookups, mempool, prune
 from . import lease as leases
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
@@ -143,7 +144,24 @@ class SQLiteBackend(SQLiteReads):
 
     def init_chain(self, genesis: Genesis, state: InitChain) -> None:
         name = self.abci.name if self.abci else ""
-        self._open().writer.run(lambda at: ledger.init_chain(at, genesis, state, name))
+        self._open().writer.run(lambda at: chain.init_chain(at, genesis, state, name))
+
+    def init_at(
+        self,
+        chain_id: str,
+        initial_height: int,
+        header: Header,
+        commit: Commit,
+        validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet],
+        params: ConsensusParams,
+    ) -> None:
+        trusted = header, commit, validators, params
+        self._open().writer.run(
+            lambda at: chain.init_at(at, chain_id, initial_height, *trusted)
+        )
+
+    def set_genesis(self, genesis: Genesis) -> None:
+        self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         files = self._open()
@@ -159,6 +177,14 @@ class SQLiteBackend(SQLiteReads):
 
         files.writer.run(work)
         files.changes.notify()
+
+    def backfill(self, *blocks: OlderBlock) -> None:
+        files, prepared = self._open(), backfill.prepare(blocks)
+        while prepared:
+            left = prepared
+            added = files.writer.run(lambda at: backfill.add_some(at, left))  # noqa: B023
+            prepared = prepared[added:]
+            files.changes.notify()
 
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
         files = self._open()

@@ -111,7 +111,7 @@ def commit(at: Connection, height: int) -> Commit | None:
 def results(at: Connection, height: int) -> BlockResults | None:
     """Return the results of a block."""
     row = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
-    if row is None:
+    if row is None or row[0] is None:
         return None
     return packed_results.unpack_results(row[0], height, tx_results(at, height))
 
@@ -177,42 +177,44 @@ def _slice_of(at: Connection, height: int, position: int) -> Slice:
 
 def write(
     at: Connection,
-    block: Block,
-    block_id: BlockID,
-    size: int,
-    results: BlockResults,
-    events: str,
+    meta: BlockMeta,
+    txs: Sequence[bytes],
+    results: BlockResults | None,
+    events: str | None,
+    unverified: Iterable[str] = (),
+    source: str = "",
 ) -> None:
     """Write a block with its results, without its index; ``events`` is what the index
     returned for it."""
-    header, count = block.header, len(block.txs)
-    if count > LAST_POSITION + 1 or header.height > LAST_HEIGHT:
+    header = meta.header
+    if meta.tx_count > LAST_POSITION + 1 or header.height > LAST_HEIGHT:
         raise InvalidBlock(
             f"block {header.height}: the store has heights up to {LAST_HEIGHT}, and"
             f" {LAST_POSITION + 1} transactions in each"
         )
-    meta = BlockMeta(block_id, size, header, count)
     at.execute(
-        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
+        " unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             header.height,
-            block_id.hash,
+            meta.block_id.hash,
             header.time,
             header.proposer_address,
-            size,
-            count,
+            meta.size,
+            meta.tx_count,
             packed.pack_meta(meta),
             events,
+            " ".join(sorted(unverified)),
+            source,
         ),
     )
     at.execute(
         "INSERT INTO results (height, results) VALUES (?, ?)",
-        (header.height, packed_results.pack_results(results)),
+        (header.height, results and packed_results.pack_results(results)),
     )
     at.executemany(
         "INSERT INTO tx_slices (place, txs) VALUES (?, ?)",
-        packed_results.slices(header.height, block.txs, results.tx_results),
+        packed_results.slices(header.height, txs, results.tx_results if results else None),
     )
 
 

@@ -20,7 +20,7 @@ from ... import jsoncodec
 from ...domain.abci import BlockResults, Event
 from ...domain.search import indexed, number_of
 from ...protocol.ethereum.aliases import searchable
-from ..sql.packed.results import place
+from ..sql.packed.results import LAST_POSITION, place
 from .blocks import places
 
 Connection = sqlite3.Connection
@@ -97,14 +97,16 @@ def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults)
         if result.code == 0:
             succeeded.add(tx_hash)
         # CometBFT: a failure does not stand beside the same transaction's earlier success.
-        elif tx_hash in succeeded or _has_succeeded(at, tx_hash):
+        elif tx_hash in succeeded or _has_succeeded(at, tx_hash, place(results.height)):
             continue
         found.append(position)
     return found
 
 
-def _has_succeeded(at: Connection, tx_hash: bytes) -> bool:
-    found = at.execute("SELECT 1 FROM txs WHERE hash = ? AND code = 0 LIMIT 1", (tx_hash,))
+def _has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
+    found = at.execute(
+        "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND place < ? LIMIT 1", (tx_hash, below)
+    )
     return found.fetchone() is not None
 
 
@@ -185,6 +187,22 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
         counts.items(),
     )
     return {key: key_row(at, kind, key)[0] for key in counts}
+
+
+def leave_out_repeats(
+    at: Connection, height: int, tx_hashes: Sequence[bytes], results: BlockResults
+) -> None:
+    """Take failures out of the index whose transactions succeeded at this lower height."""
+    for tx_hash, result in zip(tx_hashes, results.tx_results, strict=True):
+        if result.code == 0:
+            later = at.execute(
+                "SELECT place FROM txs WHERE hash = ? AND place > ? AND code <> 0"
+                " AND events IS NOT NULL",
+                (tx_hash, place(height, LAST_POSITION)),
+            )
+            for (each,) in later.fetchall():
+                _forget(at, TX, each, each)
+                at.execute("UPDATE txs SET events = NULL WHERE place = ?", (each,))
 
 
 # Look-ups.

@@ -5,113 +5,27 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from ...domain.block import NO_BLOCK, NO_COMMIT
-from ...domain.genesis import Genesis
+from ...domain.block import BlockMeta
 from ...domain.validator import ValidatorSet
-from ...errors import InvalidBlock, StoreError
+from ...errors import InvalidBlock
 from ...protocol.comet.chain_state import ChainState
-from ...protocol.comet.hashes import BlockHashes, results_hash, tx_hash
-from ..base.application import Changes, InitChain
+from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ..base.store import CommittedBlock
-from ..sql.packed import state as packed
-from . import blocks, evidence, evm_index, index, state
+from . import blocks, chain, evidence, evm_index, index, state
+from .app_state import write_changes
 
-T = TypeVar("T")
 Connection = sqlite3.Connection
-
-
-def init_chain(
-    connection: Connection, genesis: Genesis, state_: InitChain, application: str = ""
-) -> None:
-    """Store the genesis; the same one again changes nothing."""
-    known = stored_genesis(connection)
-    if known is not None:
-        if known != genesis:
-            raise StoreError(
-                f"the store holds chain {known.chain_id!r} of another genesis:"
-                " use another NODERPC_DATABASE for this one"
-            )
-        return
-    params = genesis.consensus_params
-    if state_.consensus_params:
-        params = params.updated(state_.consensus_params)
-    head = ChainState.at_genesis(genesis, state_.app_hash, state_.validators, params)
-    write_chain(connection, genesis, head.app_hash, application)
-    state.write_set(connection, genesis.initial_height, head.validators)
-    state.write_params(connection, genesis.initial_height, head.params)
-    write_changes(connection, state_.changes)
-
-
-def write_chain(
-    connection: Connection, genesis: Genesis, app_hash: bytes, application: str
-) -> None:
-    """Store the genesis, the app hash before the first block and the application's name."""
-    connection.execute(
-        "INSERT INTO chain (id, chain_id, initial_height, application, app_hash, genesis,"
-        " app_state) VALUES (1, ?, ?, ?, ?, ?, ?)",
-        (
-            genesis.chain_id,
-            genesis.initial_height,
-            application,
-            app_hash,
-            packed.pack_genesis(genesis),
-            packed.pack_app_state(genesis.app_state),
-        ),
-    )
-
-
-def stored_genesis(connection: Connection) -> Genesis | None:
-    """The genesis of the store, or ``None`` before :func:`init_chain`."""
-    row = connection.execute("SELECT genesis, app_state FROM chain").fetchone()
-    if row is None:
-        return None
-    return replace(packed.unpack_genesis(row[0]), app_state=packed.unpack_app_state(row[1]))
-
-
-def load_head(connection: Connection) -> ChainState:
-    """Return the state of the stored chain."""
-    row = connection.execute("SELECT genesis, app_hash FROM chain").fetchone()
-    if row is None:
-        raise StoreError("the store holds no chain yet: init_chain comes first")
-    genesis, app_hash = packed.unpack_genesis(row[0]), row[1]
-    start = genesis.initial_height
-    (height,) = connection.execute("SELECT max(height) FROM blocks").fetchone()
-    if height is None:
-        meta, results, height = None, None, start - 1
-    else:
-        meta = _known(blocks.meta(connection, height, genesis.chain_id))
-        results = _known(blocks.results(connection, height))
-        app_hash = results.app_hash
-    return ChainState(
-        chain_id=genesis.chain_id,
-        initial_height=start,
-        height=height,
-        block_id=meta.block_id if meta else NO_BLOCK,
-        time=meta.header.time if meta else genesis.genesis_time,
-        app_hash=app_hash,
-        results_hash=results_hash(results.tx_results if results else ()),
-        commit=blocks.commit(connection, height) or NO_COMMIT,
-        last_validators=state.validators(connection, height) or ValidatorSet(),
-        validators=_known(state.validators(connection, height + 1)),
-        next_validators=_known(state.validators(connection, height + 2)),
-        params=_known(state.params(connection, height + 1)),
-    )
-
-
-def _known(value: T | None) -> T:
-    if value is None:
-        raise StoreError("the store has no results, validators or parameters for its head")
-    return value
 
 
 def append(connection: Connection, head: ChainState, item: CommittedBlock) -> ChainState:
     """Write one block that follows ``head``; the new head."""
+    if item.unchecked:
+        head = replace(head, unchecked=head.unchecked | item.unchecked)
     hashes = head.check(item.block, item.commit, item.results)
     height = item.block.header.height
     after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
-    _write_block(connection, hashes, item)
+    _write_block(connection, hashes, item, head.unchecked)
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
         blocks.write_commit(connection, item.block.last_commit)
@@ -123,11 +37,15 @@ def append(connection: Connection, head: ChainState, item: CommittedBlock) -> Ch
     return after
 
 
-def _write_block(connection: Connection, hashes: BlockHashes, item: CommittedBlock) -> None:
+def _write_block(
+    connection: Connection, hashes: BlockHashes, item: CommittedBlock, unchecked: frozenset[str]
+) -> None:
     block, results = item.block, item.results
     height = block.header.height
     events = index.write_block(connection, height, results)
-    blocks.write(connection, block, hashes.block_id, hashes.size, results, events)
+    unverified = {*unchecked, *(("signatures",) if item.source else ())}
+    meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
+    blocks.write(connection, meta, block.txs, results, events, unverified, item.source)
     indexed = index.positions(connection, hashes.tx_hashes, results)
     tx_events = index.write_txs(connection, height, results, indexed)
     blocks.write_txs(connection, height, hashes.tx_hashes, results, tx_events)
@@ -146,18 +64,6 @@ def _write_validators(
 
 def _members(validators: ValidatorSet) -> list[tuple[bytes, int]]:
     return [(v.address, v.voting_power) for v in validators.validators]
-
-
-def write_changes(connection: Connection, changes: Changes) -> None:
-    """Apply what a block writes into the application's state."""
-    written = [(key, value) for key, value in changes.items() if value is not None]
-    removed = [(key,) for key, value in changes.items() if value is None]
-    connection.executemany(
-        "INSERT INTO app_state (key, value) VALUES (?, ?)"
-        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        written,
-    )
-    connection.executemany("DELETE FROM app_state WHERE key = ?", removed)
 
 
 class Ledger:
@@ -186,7 +92,7 @@ class Ledger:
             or seen != self._seen
             or stored != (None if self._head.is_genesis else self._head.height)
         ):
-            self._head = load_head(connection)
+            self._head = chain.load_head(connection)
             self._seen = seen
         return self._head
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ...domain.block import Block
+from ...domain.block import Block, BlockMeta
 from ...protocol.comet.hashes import tx_hash
-from . import blocks, evidence, index, ledger, state, v1
+from . import blocks, chain, evidence, index, state, v1
 
 Connection = sqlite3.Connection
 
@@ -76,7 +76,7 @@ def _parts(at: Connection) -> Iterator[Callable[[], object]]:
 def _copy_chain(at: Connection) -> None:
     found = v1.chain(at)
     assert found is not None
-    ledger.write_chain(at, *found)
+    chain.write(at, *found)
     for since, params in v1.params(at):
         state.write_params(at, since, params)
     for piece in v1.pending_evidence(at):
@@ -95,9 +95,9 @@ def _copy_set(at: Connection, since: int, base: int) -> None:
 
 def _copy_block(at: Connection, height: int, chain_id: str) -> None:
     block, results, left_out = v1.block(at, height, chain_id)
-    block_id, size = v1.block_id(at, height)
+    meta = BlockMeta(*v1.block_id(at, height), block.header, len(block.txs))
     events = index.write_block(at, height, results)
-    blocks.write(at, block, block_id, size, results, events)
+    blocks.write(at, meta, block.txs, results, events)
     hashes = [tx_hash(tx) for tx in block.txs]
     positions = [at for at in range(len(hashes)) if at not in left_out]
     tx_events = index.write_txs(at, height, results, positions)

@@ -18,6 +18,7 @@ from ...domain.genesis import Genesis
 from ...errors import StoreError
 from ..base.store import ChainStore, Location
 from . import ledger
+from .chain import Beginning
 from .change_watcher import ChangeWatcher
 from .connection import Readers, Store
 from .mempool import Incoming
@@ -125,6 +126,7 @@ class OpenedStore(ChainStore):
         self._opening = threading.Lock()
         self._files: ProcessHandles | None = None
         self._genesis: Genesis | None = None
+        self._beginning: Beginning | None = None
 
     @property
     def path(self) -> str:
@@ -167,7 +169,7 @@ class OpenedStore(ChainStore):
             return self._files
 
     def close(self) -> None:
-        self._genesis = None
+        self._genesis = self._beginning = None
         if self.abci is not None:
             self.abci.close()
         files, self._files = self._files, None

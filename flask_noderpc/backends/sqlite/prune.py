@@ -7,7 +7,7 @@ import sqlite3
 from ...errors import NotSupported
 from ..base.application import Changes
 from . import blocks, evm_index, index
-from .ledger import stored_genesis, write_changes
+from .app_state import write_changes
 
 Connection = sqlite3.Connection
 
@@ -140,9 +140,9 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
 
 
 def _refuse_pruned(at: Connection, height: int) -> None:
-    genesis = stored_genesis(at)
+    (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
     (base,) = at.execute("SELECT min(height) FROM blocks").fetchone()
-    if genesis and base and base > max(height, genesis.initial_height):
+    if base and base > max(height, initial):
         raise NotSupported(
             f"the blocks below height {base} are pruned, and the chain can't go back there",
             "NODERPC_RETAIN_BLOCKS keeps more",

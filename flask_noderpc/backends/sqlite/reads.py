@@ -18,7 +18,7 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
-from . import blocks, ledger, state
+from . import blocks, chain, state
 from . import search as index_search
 from .identity import read_identity
 from .opened_store import OpenedStore
@@ -37,8 +37,16 @@ class SQLiteReads(OpenedStore):
         row = self._open().readers.one("SELECT min(height) FROM blocks")
         return row[0] or 0
 
+    def lowest_results(self) -> int:
+        row = self._open().readers.one("SELECT max(height) FROM results WHERE results IS NULL")
+        return row[0] + 1 if row[0] else self.base_height()
+
+    def lowest_indexed(self) -> int:
+        row = self._open().readers.one("SELECT max(height) FROM blocks WHERE events IS NULL")
+        return row[0] + 1 if row[0] else self.base_height()
+
     def base_meta(self) -> BlockMeta:
-        chain_id = self.genesis().chain_id
+        chain_id = self.chain_id()
         with self._open().readers.snapshot() as at:
             found = blocks.lowest_meta(at, chain_id)
         if found is None:
@@ -55,7 +63,7 @@ class SQLiteReads(OpenedStore):
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
 
     def block(self, height: int) -> tuple[BlockID, Block]:
-        chain_id = self.genesis().chain_id
+        chain_id = self.chain_id()
         with self._open().readers.snapshot() as at:
             found = blocks.block(at, height, chain_id)
         if found is None:
@@ -63,7 +71,7 @@ class SQLiteReads(OpenedStore):
         return found
 
     def block_meta(self, height: int) -> BlockMeta:
-        chain_id = self.genesis().chain_id
+        chain_id = self.chain_id()
         with self._open().readers.snapshot() as at:
             found = blocks.meta(at, height, chain_id)
         if found is None:
@@ -71,7 +79,7 @@ class SQLiteReads(OpenedStore):
         return found
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
-        chain_id = self.genesis().chain_id
+        chain_id = self.chain_id()
         with self._open().readers.snapshot() as at:
             return blocks.metas(at, low, high, chain_id)
 
@@ -97,8 +105,11 @@ class SQLiteReads(OpenedStore):
     def results(self, height: int) -> BlockResults:
         with self._open().readers.snapshot() as at:
             found = blocks.results(at, height)
-        if found is None:
+            is_there = found is not None or blocks.is_there(at, height)
+        if not is_there:
             raise self._missing(height)
+        if found is None:
+            raise ResultNotFound(f"could not find results for height #{height}")
         return found
 
     def tx(self, tx_hash: bytes) -> TxResult:
@@ -139,10 +150,23 @@ class SQLiteReads(OpenedStore):
         found = self._genesis
         if found is None:
             with self._open().readers.snapshot() as at:
-                found = ledger.stored_genesis(at)
+                found = self._genesis = chain.stored_genesis(at)
+        return found
+
+    def chain_id(self) -> str:
+        return self._begins().chain_id
+
+    def initial_height(self) -> int:
+        return self._begins().initial_height
+
+    def _begins(self) -> chain.Beginning:
+        found = self._beginning
+        if found is None:
+            with self._open().readers.snapshot() as at:
+                found = chain.beginning(at)
             if found is None:
                 raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
-            self._genesis = found
+            self._beginning = found
         return found
 
     def has_chain(self) -> bool:
@@ -162,7 +186,7 @@ class SQLiteReads(OpenedStore):
         return found
 
     def consensus_params(self, height: int) -> ConsensusParams:
-        first = self.genesis().initial_height
+        first = self.initial_height()
         # Those of the genesis are retained when the first blocks are pruned.
         known = height == first or max(first, self.base_height()) <= height
         known = known and height <= self._next_height()
@@ -173,7 +197,7 @@ class SQLiteReads(OpenedStore):
         return found
 
     def _next_height(self) -> int:
-        return (self.latest_height() or self.genesis().initial_height - 1) + 1
+        return (self.latest_height() or self.initial_height() - 1) + 1
 
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""

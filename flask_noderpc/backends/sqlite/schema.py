@@ -25,9 +25,12 @@ CREATE TABLE chain (
     chain_id TEXT NOT NULL,
     initial_height INTEGER NOT NULL,
     application TEXT NOT NULL,
-    app_hash BLOB NOT NULL,
-    genesis BLOB NOT NULL,
-    app_state BLOB NOT NULL
+    app_hash BLOB,
+    genesis BLOB,
+    app_state BLOB,
+    trusted_height INTEGER,
+    trusted BLOB,
+    revision INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE blocks (
     height INTEGER PRIMARY KEY,
@@ -37,12 +40,16 @@ CREATE TABLE blocks (
     size INTEGER NOT NULL,
     tx_count INTEGER NOT NULL,
     header BLOB NOT NULL,
-    events TEXT NOT NULL
+    events TEXT,
+    unverified TEXT NOT NULL,
+    source TEXT NOT NULL
 ) STRICT;
+CREATE INDEX blocks_left_out ON blocks (height) WHERE events IS NULL;
 CREATE INDEX blocks_time ON blocks (time);
 CREATE INDEX blocks_with_txs ON blocks (height, tx_count) WHERE tx_count > 0;
 CREATE TABLE commits (height INTEGER PRIMARY KEY, "commit" BLOB NOT NULL) STRICT;
-CREATE TABLE results (height INTEGER PRIMARY KEY, results BLOB NOT NULL) STRICT;
+CREATE TABLE results (height INTEGER PRIMARY KEY, results BLOB) STRICT;
+CREATE INDEX results_missing ON results (height) WHERE results IS NULL;
 CREATE TABLE tx_slices (place INTEGER PRIMARY KEY, txs BLOB NOT NULL) STRICT;
 CREATE TABLE txs (
     place INTEGER PRIMARY KEY,

@@ -37,6 +37,9 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     if members is None or stored is None:
         return None
     row, at_height = stored
+    if at_height < members[1]:
+        # Of an older set: the priorities of this one are not known.
+        return None
     found = packed.unpack_priorities(row, at_height, packed.unpack_members(*members))
     # CometBFT: state/store.go, LoadValidators.
     return rotated(found, height - at_height) if height > at_height else found
@@ -45,16 +48,17 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
 def _is_known(at: Connection, height: int) -> bool:
     """Return true from below the lowest block, whose commit that set signed, to two above the
     highest, and where the evidence in a block has an offence."""
-    low, high, first = at.execute(
+    low, high, first, trusted = at.execute(
         "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks),"
-        " (SELECT initial_height FROM chain)"
+        " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain)"
     ).fetchone()
     if first is None or height < first:
         return False
-    if (low or first) - 1 <= height <= (high or first - 1) + 2:
+    last = high or trusted or first - 1
+    if (low or last + 1) - 1 <= height <= last + 2:
         return True
     offence = at.execute("SELECT 1 FROM evidence WHERE offence = ?", (height,)).fetchone()
-    return offence is not None and height < low
+    return offence is not None and height < (low or 0)
 
 
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
@@ -63,10 +67,13 @@ def addresses(at: Connection, height: int) -> Sequence[bytes]:
     return () if row is None else packed.addresses(*row)
 
 
-def write_set(at: Connection, since: int, found: ValidatorSet) -> None:
-    """Store the set that holds from this height on, with its priorities there."""
-    write_members(at, since, found.validators)
-    write_priorities(at, since, found)
+def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
+    """Store the set of this height with its priorities; its members only if they are not those
+    of the height before."""
+    row = at.execute(f"SELECT members {_MEMBERS}", (height,)).fetchone()
+    if row is None or row[0] != packed.pack_members(found.validators):
+        write_members(at, height, found.validators)
+    write_priorities(at, height, found)
 
 
 def write_members(at: Connection, since: int, members: Sequence[Validator]) -> None:
@@ -80,9 +87,14 @@ def write_members(at: Connection, since: int, members: Sequence[Validator]) -> N
 def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None:
     """Store the proposer priorities of this height."""
     at.execute(
-        "INSERT INTO validator_priorities (height, priorities) VALUES (?, ?)",
+        "INSERT OR REPLACE INTO validator_priorities (height, priorities) VALUES (?, ?)",
         (height, packed.pack_priorities(members)),
     )
+
+
+def hold_from(at: Connection, table: str, height: int) -> None:
+    """Let the lowest set, or the lowest parameters, hold one height earlier."""
+    at.execute(f"UPDATE {table} SET since = ? WHERE since = ?", (height, height + 1))
 
 
 _PARAMS = "SELECT params, since FROM consensus_params"

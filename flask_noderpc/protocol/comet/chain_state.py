@@ -5,7 +5,7 @@ CometBFT: state.State.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -88,6 +88,10 @@ def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidenc
     return max(0, limit - used)
 
 
+Expected = dict[str, tuple[object, object]]
+"""Actual and expected values of a block's fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainState:
     """State after the last block, which the next block must extend."""
@@ -110,6 +114,8 @@ class ChainState:
     next_validators: ValidatorSet
     params: ConsensusParams
     """In force at the next block."""
+    unchecked: frozenset[str] = frozenset()
+    """Fields of the next block that can't be checked, as nobody knows what they should be."""
 
     @classmethod
     def at_genesis(
@@ -190,6 +196,7 @@ class ChainState:
             validators=self.next_validators,
             next_validators=validators.rotated(members),
             params=params,
+            unchecked=frozenset(),
         )
 
     def check(self, block: Block, commit: Commit, results: BlockResults) -> BlockHashes:
@@ -199,10 +206,10 @@ class ChainState:
         violates. Signatures are not checked: see :func:`check_signatures`.
         """
         found = hashes.block_hashes(block)
-        _compare(block, self._parent_fields(block))
-        _compare(block, self._content_fields(block, found))
+        compare(block, self._parent_fields(block), self.unchecked)
+        compare(block, self._content_fields(block, found), self.unchecked)
         header, members = block.header, self.validators
-        _compare(
+        compare(
             block,
             {
                 "commit.height": (commit.height, header.height),
@@ -211,10 +218,11 @@ class ChainState:
                 "results.height": (results.height, header.height),
                 "results.tx_results": (len(results.tx_results), len(block.txs)),
             },
+            self.unchecked,
         )
         return found
 
-    def _parent_fields(self, block: Block) -> _Expected:
+    def _parent_fields(self, block: Block) -> Expected:
         """Return actual and expected values of the fields that link a block to its parent."""
         header, last = block.header, block.last_commit
         return {
@@ -230,11 +238,11 @@ class ChainState:
             ),
         }
 
-    def _content_fields(self, block: Block, found: BlockHashes) -> _Expected:
+    def _content_fields(self, block: Block, found: BlockHashes) -> Expected:
         """Return actual and expected values of the header's hashes, time and proposer."""
         header = block.header
         return {
-            "time": (header.time, self.next_time(block.last_commit)),
+            "time": (header.time, self._expected_time(block)),
             "last_commit_hash": (header.last_commit_hash, found.last_commit_hash),
             "data_hash": (header.data_hash, found.data_hash),
             "validators_hash": (
@@ -255,6 +263,21 @@ class ChainState:
             ),
         }
 
+    def _expected_time(self, block: Block) -> int:
+        if "time" in self.unchecked:
+            return block.header.time
+        return self.next_time(block.last_commit)
+
+
+def compare(block: Block, rules: Expected, unchecked: Collection[str] = ()) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` for the first field that is not as
+    expected."""
+    for name, (actual, expected) in rules.items():
+        if actual != expected and name not in unchecked:
+            raise InvalidBlock(
+                f"block {block.header.height}: {name} is {_text(actual)}, not {_text(expected)}"
+            )
+
 
 def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
     """Raise :exc:`ValueError` for a key type that the parameters do not allow."""
@@ -263,17 +286,6 @@ def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams
     for update in updates:
         if update.power and update.pub_key.type not in allowed:
             raise ValueError(f"a {update.pub_key.type} key is none of {', '.join(allowed)}")
-
-
-_Expected = dict[str, tuple[object, object]]
-
-
-def _compare(block: Block, rules: _Expected) -> None:
-    for name, (actual, expected) in rules.items():
-        if actual != expected:
-            raise InvalidBlock(
-                f"block {block.header.height}: {name} is {_text(actual)}, not {_text(expected)}"
-            )
 
 
 @contextmanager

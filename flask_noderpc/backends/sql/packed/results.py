@@ -61,14 +61,15 @@ def place(height: int, position: int = 0) -> int:
 
 
 def slices(
-    height: int, txs: Sequence[bytes], results: Sequence[ExecTxResult]
+    height: int, txs: Sequence[bytes], results: Sequence[ExecTxResult] | None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield rows of consecutive transactions, each with the place of its first.
 
-    A row has at most 64 KB, or one transaction that is larger.
+    A row has at most 64 KB, or one transaction that is larger. Without results it has the
+    transactions alone.
     """
     first, size = 0, 0
-    packed = [_pack_result(result) for result in results]
+    packed = [b""] * len(txs) if results is None else [_pack_result(each) for each in results]
     for position, (tx, result) in enumerate(zip(txs, packed, strict=True)):
         size += len(tx) + len(result)
         if size > _SLICE_BYTES and position > first:
@@ -90,8 +91,8 @@ class Slice:
         return self.height == height and 0 <= position - self.first < len(self.txs)
 
     def results(self) -> list[ExecTxResult]:
-        """Return all results."""
-        return [_unpack_result(packed) for packed in self._results]
+        """Return all results; none if they were not known."""
+        return [_unpack_result(packed) for packed in self._results if packed]
 
     def tx_result(self, position: int) -> TxResult:
         """Return the transaction at a position of the block; raise :exc:`DamagedRow`."""

@@ -1,0 +1,188 @@
+"""Adding blocks below the lowest one, each linked by its hash to the block above it.
+
+That hash proves the header, and the header the content and the validators; the header above
+proves the results. Signatures are not looked at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...domain.abci import BlockResults
+from ...domain.block import BlockID, BlockMeta, Header
+from ...errors import InvalidBlock
+from ...protocol.comet import hashes
+from ...protocol.comet.chain_state import Expected, compare
+from ...protocol.comet.hashes import BlockHashes
+from ..base.store import OlderBlock
+from . import blocks, chain, evidence, evm_index, index, state
+
+Connection = sqlite3.Connection
+
+# Those that write wait for it.
+_STEP_S = 0.03
+
+Prepared = tuple[OlderBlock, BlockHashes]
+
+
+def prepare(items: Iterable[OlderBlock]) -> list[Prepared]:
+    """Compute the hashes of blocks, before the writer is held."""
+    return [(item, hashes.block_hashes(item.block)) for item in items]
+
+
+def add_some(at: Connection, items: Sequence[Prepared]) -> int:
+    """Add blocks until the time of a transaction is over; return how many were added."""
+    deadline = time.monotonic() + _STEP_S
+    for count, prepared in enumerate(items, 1):
+        _add(at, *prepared)
+        if time.monotonic() > deadline:
+            return count
+    return len(items)
+
+
+class _Link(NamedTuple):
+    """The block that is to be added, as the store knows it."""
+
+    chain_id: str
+    initial_height: int
+    height: int
+    block_id: BlockID
+    above: Header | None
+    """The header of the following block; ``None`` below a trusted block alone."""
+
+
+def _link(at: Connection) -> _Link:
+    begins = chain.existing(at)
+    chain_id, initial_height, trusted = begins
+    lowest = blocks.lowest_meta(at, chain_id)
+    if lowest is not None:
+        above = lowest.header
+        return _Link(chain_id, initial_height, above.height - 1, above.last_block_id, above)
+    if trusted is not None:
+        height = trusted.header.height
+        return _Link(chain_id, initial_height, height, trusted.block_id, None)
+    raise InvalidBlock("the chain has no block yet, and begins at its genesis")
+
+
+def _add(at: Connection, item: OlderBlock, found: BlockHashes) -> None:
+    link = _link(at)
+    if _is_stored(at, item, found, link):
+        return
+    block = item.block
+    if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
+        # A block of other parts than CometBFT's has another part set, too.
+        found = found._replace(block_id=link.block_id)
+    compare(block, _fields(item, found, link), item.unchecked)
+    results = _results(item, link)
+    _write_set(at, item, link)
+    _write_params(at, item, results)
+    _write(at, item, found, results, link)
+
+
+def _is_stored(at: Connection, item: OlderBlock, found: BlockHashes, link: _Link) -> bool:
+    height = item.block.header.height
+    known = blocks.meta(at, height, link.chain_id)
+    if known is not None and known.block_id.hash != found.block_id.hash:
+        raise InvalidBlock(
+            f"block {height}: the store has another one, {known.block_id.hash.hex().upper()}"
+        )
+    return known is not None
+
+
+def _fields(item: OlderBlock, found: BlockHashes, link: _Link) -> Expected:
+    """Return actual and expected values of a block's fields."""
+    header, last = item.block.header, item.block.last_commit
+    first = header.height == link.initial_height
+    rules: Expected = {
+        "height": (header.height, link.height),
+        "chain_id": (header.chain_id, link.chain_id),
+        "height is one of the chain": (header.height >= link.initial_height, True),
+        "block_id": (found.block_id, link.block_id),
+        "last_commit.height": (last.height, 0 if first else header.height - 1),
+        "last_commit.block_id": (last.block_id, header.last_block_id),
+        "last_commit_hash": (header.last_commit_hash, found.last_commit_hash),
+        "data_hash": (header.data_hash, found.data_hash),
+        "evidence_hash": (header.evidence_hash, found.evidence_hash),
+    }
+    if item.results is not None:
+        rules["results.height"] = (item.results.height, header.height)
+        rules["results.tx_results"] = (len(item.results.tx_results), len(item.block.txs))
+        rules |= _result_fields(item.results, link.above)
+    if item.validators is not None:
+        proven = hashes.validators_hash(item.validators)
+        rules["validators_hash"] = (proven, header.validators_hash)
+    if item.params is not None:
+        rules["consensus_hash"] = (hashes.consensus_hash(item.params), header.consensus_hash)
+    return rules
+
+
+def _result_fields(results: BlockResults, above: Header | None) -> Expected:
+    if above is None:
+        return {}
+    proven = hashes.results_hash(results.tx_results)
+    rules: Expected = {"results": (proven, above.last_results_hash)}
+    if results.app_hash:
+        # CometBFT before 0.38 does not show it.
+        rules["results.app_hash"] = (results.app_hash, above.app_hash)
+    return rules
+
+
+def _results(item: OlderBlock, link: _Link) -> BlockResults | None:
+    results = item.results
+    if results is None or results.app_hash or link.above is None:
+        return results
+    return replace(results, app_hash=link.above.app_hash)
+
+
+def _write_set(at: Connection, item: OlderBlock, link: _Link) -> None:
+    header = item.block.header
+    height = header.height
+    if link.above is not None and header.validators_hash == link.above.validators_hash:
+        state.hold_from(at, "validator_sets", height)
+    elif item.validators is None and link.above is not None:
+        raise InvalidBlock(
+            f"block {height}: its validators differ from the next block's, and are needed"
+        )
+    if item.validators is not None:
+        state.write_set(at, height, item.validators)
+
+
+def _write_params(at: Connection, item: OlderBlock, results: BlockResults | None) -> None:
+    height = item.block.header.height
+    if results is not None and results.consensus_param_updates is None:
+        state.hold_from(at, "consensus_params", height)
+    elif item.params is not None:
+        state.write_params(at, height, item.params)
+
+
+def _write(
+    at: Connection,
+    item: OlderBlock,
+    found: BlockHashes,
+    results: BlockResults | None,
+    link: _Link,
+) -> None:
+    block, height = item.block, item.block.header.height
+    unverified = {*item.unchecked, "signatures", "time"}
+    if results is not None and link.above is None:
+        unverified.add("results")
+    is_indexed = item.is_indexed and results is not None
+    events = index.write_block(at, height, results) if results and is_indexed else None
+    meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
+    blocks.write(at, meta, block.txs, results, events, unverified, item.source)
+    if results is not None:
+        indexed = index.positions(at, found.tx_hashes, results) if is_indexed else []
+        tx_events = index.write_txs(at, height, results, indexed)
+        blocks.write_txs(at, height, found.tx_hashes, results, tx_events)
+        index.leave_out_repeats(at, height, found.tx_hashes, results)
+        evm_index.write(at, height, block.txs, results.tx_results)
+    evidence.write(at, height, block.evidence)
+    # Smaller, now that the set that signed it is known.
+    commit = blocks.commit(at, height)
+    for each in (commit, block.last_commit if height > link.initial_height else None):
+        if each is not None:
+            blocks.write_commit(at, each)

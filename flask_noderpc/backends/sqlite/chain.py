@@ -1,0 +1,227 @@
+"""The row of table ``chain``, where the chain begins, and its state after the last block."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta, Commit, Header
+from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.validator import ValidatorSet
+from ...errors import GenesisNotAvailable, InvalidBlock, StoreError
+from ...protocol.comet import hashes
+from ...protocol.comet.chain_state import ChainState, check_signatures
+from ..base.application import InitChain
+from ..sql.packed import blocks as packed_blocks
+from ..sql.packed import state as packed
+from . import blocks, state
+from .app_state import write_changes
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+
+
+class Beginning(NamedTuple):
+    """Chain id, initial height, and the trusted block above which the store began."""
+
+    chain_id: str
+    initial_height: int
+    trusted: BlockMeta | None
+
+
+def beginning(at: Connection) -> Beginning | None:
+    """Return where the chain begins; ``None`` before it does."""
+    row = at.execute(
+        "SELECT chain_id, initial_height, trusted, trusted_height FROM chain"
+    ).fetchone()
+    if row is None:
+        return None
+    chain_id, initial_height, trusted, height = row
+    meta = None if trusted is None else packed_blocks.unpack_meta(trusted, height, chain_id)
+    return Beginning(chain_id, initial_height, meta)
+
+
+def existing(at: Connection) -> Beginning:
+    """Return where the chain begins; raise ``StoreError`` before it does."""
+    found = beginning(at)
+    if found is None:
+        raise StoreError("the store holds no chain yet: init_chain comes first")
+    return found
+
+
+# At the genesis.
+
+
+def init_chain(
+    at: Connection, genesis: Genesis, state_: InitChain, application: str = ""
+) -> None:
+    """Store the genesis; the same one again changes nothing."""
+    begins = beginning(at)
+    if begins is not None:
+        if begins.trusted is not None or stored_genesis(at) != genesis:
+            raise _other(begins)
+        return
+    params = genesis.consensus_params
+    if state_.consensus_params:
+        params = params.updated(state_.consensus_params)
+    head = ChainState.at_genesis(genesis, state_.app_hash, state_.validators, params)
+    write(at, genesis, head.app_hash, application)
+    state.write_set(at, genesis.initial_height, head.validators)
+    state.write_params(at, genesis.initial_height, head.params)
+    write_changes(at, state_.changes)
+
+
+def _other(known: Beginning) -> StoreError:
+    beginning = "genesis" if known.trusted is None else "trusted block"
+    return StoreError(
+        f"the store holds chain {known.chain_id!r} of another {beginning}:"
+        " use another NODERPC_DATABASE for this one"
+    )
+
+
+def write(at: Connection, genesis: Genesis, app_hash: bytes, application: str) -> None:
+    """Store the genesis, the app hash before the first block and the application's name."""
+    at.execute(
+        "INSERT INTO chain (id, chain_id, initial_height, application, app_hash, genesis,"
+        " app_state) VALUES (1, ?, ?, ?, ?, ?, ?)",
+        (
+            genesis.chain_id,
+            genesis.initial_height,
+            application,
+            app_hash,
+            packed.pack_genesis(genesis),
+            packed.pack_app_state(genesis.app_state),
+        ),
+    )
+
+
+def stored_genesis(at: Connection) -> Genesis:
+    """Return the genesis document; raise :exc:`GenesisNotAvailable` or ``StoreError``."""
+    existing(at)
+    row = at.execute("SELECT genesis, app_state FROM chain").fetchone()
+    if row[0] is None:
+        raise GenesisNotAvailable
+    return replace(packed.unpack_genesis(row[0]), app_state=packed.unpack_app_state(row[1]))
+
+
+def set_genesis(at: Connection, genesis: Genesis) -> None:
+    """Store the document of a chain that began at a trusted block."""
+    found = existing(at)
+    if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
+        raise _other(found)
+    at.execute(
+        "UPDATE chain SET genesis = ?, app_state = ? WHERE genesis IS NULL",
+        (packed.pack_genesis(genesis), packed.pack_app_state(genesis.app_state)),
+    )
+
+
+# At a trusted block.
+
+
+def init_at(
+    at: Connection,
+    chain_id: str,
+    initial_height: int,
+    header: Header,
+    commit: Commit,
+    validators: Sequence[ValidatorSet],
+    params: ConsensusParams,
+) -> None:
+    """Begin a chain above a trusted block; the same one again changes nothing."""
+    meta = BlockMeta(commit.block_id, 0, header, 0)
+    begins = beginning(at)
+    if begins is not None:
+        if begins != Beginning(chain_id, initial_height, meta):
+            raise _other(begins)
+        return
+    _check_trusted(chain_id, initial_height, header, commit, validators)
+    at.execute(
+        "INSERT INTO chain (id, chain_id, initial_height, application, trusted_height, trusted)"
+        " VALUES (1, ?, ?, '', ?, ?)",
+        (chain_id, initial_height, header.height, packed_blocks.pack_meta(meta)),
+    )
+    for height, members in enumerate(validators, header.height):
+        state.write_set(at, height, members)
+    state.write_params(at, header.height + 1, params)
+    blocks.write_commit(at, commit)
+
+
+def _check_trusted(
+    chain_id: str,
+    initial_height: int,
+    header: Header,
+    commit: Commit,
+    validators: Sequence[ValidatorSet],
+) -> None:
+    own, following, _ = validators
+    rules = {
+        "header.chain_id": header.chain_id == chain_id,
+        "header.height": header.height >= initial_height > 0,
+        "commit.height": commit.height == header.height,
+        "commit.block_id": commit.block_id.hash == hashes.header_hash(header),
+        "validators_hash": header.validators_hash == hashes.validators_hash(own),
+        "next_validators_hash": (
+            header.next_validators_hash == hashes.validators_hash(following)
+        ),
+        "commit.signatures": len(commit.signatures) == len(own.validators),
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise InvalidBlock(f"trusted block {header.height}: {rule} does not fit the others")
+    check_signatures(chain_id, commit, own)
+
+
+# State.
+
+
+def load_head(at: Connection) -> ChainState:
+    """Return the state of the stored chain."""
+    found = existing(at)
+    (height,) = at.execute("SELECT max(height) FROM blocks").fetchone()
+    if height is not None:
+        meta = _known(blocks.meta(at, height, found.chain_id))
+        results = _known(blocks.results(at, height))
+        head = _state(at, found, height)
+        return replace(
+            head,
+            block_id=meta.block_id,
+            time=meta.header.time,
+            app_hash=results.app_hash,
+            results_hash=hashes.results_hash(results.tx_results),
+        )
+    if found.trusted is not None:
+        header = found.trusted.header
+        return replace(
+            _state(at, found, header.height),
+            block_id=found.trusted.block_id,
+            time=header.time,
+            unchecked=frozenset({"app_hash", "last_results_hash"}),
+        )
+    (app_hash,) = at.execute("SELECT app_hash FROM chain").fetchone()
+    head = _state(at, found, found.initial_height - 1)
+    return replace(head, time=stored_genesis(at).genesis_time, app_hash=app_hash)
+
+
+def _state(at: Connection, found: Beginning, height: int) -> ChainState:
+    return ChainState(
+        chain_id=found.chain_id,
+        initial_height=found.initial_height,
+        height=height,
+        block_id=NO_BLOCK,
+        time=0,
+        app_hash=b"",
+        results_hash=hashes.results_hash(()),
+        commit=blocks.commit(at, height) or NO_COMMIT,
+        last_validators=state.validators(at, height) or ValidatorSet(),
+        validators=_known(state.validators(at, height + 1)),
+        next_validators=_known(state.validators(at, height + 2)),
+        params=_known(state.params(at, height + 1)),
+    )
+
+
+def _known(value: T | None) -> T:
+    if value is None:
+        raise StoreError("the store has no results, validators or parameters for its head")
+    return value

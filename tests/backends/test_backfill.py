@@ -1,0 +1,369 @@
+"""A store begins at a trusted block, and takes those below it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.application import InitChain
+from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.domain.block import Commit, CommitSig
+from flask_noderpc.domain.search import Page, Search, SearchLimits
+from flask_noderpc.errors import GenesisNotAvailable, InvalidBlock, ResultNotFound, StoreError
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
+
+from .conftest import OpenStore
+from .eventful import Eventful, answers, searches
+from .leftovers import assert_no_leftovers
+from .test_mempool import failing
+
+BLOCKS, TRUSTED = 60, 40
+
+
+@pytest.fixture(scope="module")
+def chain() -> Eventful:
+    made = Eventful(random.Random(7))
+    for _ in range(BLOCKS // 20):
+        made.more(20)
+    return made
+
+
+@pytest.fixture
+def whole(open_store: OpenStore, tmp_path: Path, chain: Eventful) -> SQLiteBackend:
+    """A store of the chain from its genesis on."""
+    store = open_store(tmp_path / "whole.db")
+    store.init_chain(chain.maker.genesis, chain.maker.state)
+    store.append_block(*chain.blocks)
+    return store
+
+
+def begin(store: SQLiteBackend, whole: SQLiteBackend, height: int = TRUSTED) -> None:
+    """Begin above a block that is trusted."""
+    store.init_at(
+        whole.chain_id(),
+        1,
+        whole.block_meta(height).header,
+        whole.commit(height),
+        (whole.validators(height), whole.validators(height + 1), whole.validators(height + 2)),
+        whole.consensus_params(height + 1),
+    )
+
+
+@pytest.fixture
+def store(open_store: OpenStore, whole: SQLiteBackend) -> SQLiteBackend:
+    backend = open_store()
+    begin(backend, whole)
+    return backend
+
+
+def older(whole: SQLiteBackend, chain: Eventful, height: int, **changed: object) -> OlderBlock:
+    """A block as an upstream has it, with its validators and parameters."""
+    item = chain.blocks[height - 1]
+    found = OlderBlock(
+        item.block,
+        item.results,
+        whole.validators(height),
+        whole.consensus_params(height),
+        source="http://node:26657",
+    )
+    return replace(found, **changed)  # type: ignore[arg-type]
+
+
+def members_change(whole: SQLiteBackend, height: int) -> bool:
+    """Return true if the following height has another set."""
+    one, other = whole.validators(height).validators, whole.validators(height + 1).validators
+    return [(v.address, v.voting_power) for v in one] != [
+        (v.address, v.voting_power) for v in other
+    ]
+
+
+def append(store: SQLiteBackend, chain: Eventful) -> None:
+    store.append_block(*chain.blocks[TRUSTED:])
+
+
+def fill(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, low: int, high: int = TRUSTED
+) -> None:
+    store.backfill(*(older(whole, chain, height) for height in range(high, low - 1, -1)))
+
+
+def test_a_store_that_begins_at_a_trusted_block_goes_on(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    assert (store.base_height(), store.latest_height(), store.initial_height()) == (0, 0, 1)
+    assert store.head().height == TRUSTED
+
+    append(store, chain)
+
+    assert (store.base_height(), store.latest_height()) == (TRUSTED + 1, BLOCKS)
+    assert store.head() == whole.head()
+    assert store.verify() == BLOCKS - TRUSTED
+
+
+def test_the_genesis_is_not_available_until_it_is_given(
+    store: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    client = app_for(store).test_client()
+
+    with pytest.raises(GenesisNotAvailable, match="set_genesis"):
+        store.genesis()
+    assert "genesis document is not available" in client.get("/genesis").text
+    with pytest.raises(StoreError, match="of another trusted block"):
+        store.set_genesis(replace(chain.maker.genesis, chain_id="another"))
+    store.set_genesis(chain.maker.genesis)
+
+    assert store.genesis() == chain.maker.genesis
+    assert client.get("/genesis").status_code == 200
+
+
+@pytest.mark.parametrize("low", [1, 25])
+def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, low: int
+) -> None:
+    append(store, chain)
+    for high in range(TRUSTED, low - 1, -8):
+        fill(store, whole, chain, max(low, high - 7), high)
+    store.set_genesis(chain.maker.genesis)
+    if low > 1:
+        whole.prune(BLOCKS - low + 1)
+
+    assert store.base_height() == low
+    for dialect in ("document", "comet-0.38"):
+        mine, other = (app_for(s, dialect=dialect).test_client() for s in (store, whole))
+        before, after = dict(answers(other, low, chain)), dict(answers(mine, low, chain))
+        different = {path for path in before if before[path] != after[path]}
+        assert {path for path in different if not accuses_below(path, low, whole)} == set()
+        # What was repeated from a height that was never stored is no repeat here.
+        assert low > 1 or dict(searches(mine)) == dict(searches(other))
+    assert store.verify() == BLOCKS - low + 1
+    assert store.prune(10) == BLOCKS - low - 9
+    assert_no_leftovers(store, BLOCKS - 9)
+
+
+def accuses_below(path: str, low: int, whole: SQLiteBackend) -> bool:
+    """Return true for a block whose evidence is of a height that was never stored."""
+    kind, _, value = path.rpartition("=")
+    if not kind.startswith("block"):
+        return False
+    by_hash = value.startswith("0x")
+    height = whole.height_of(bytes.fromhex(value[2:])) if by_hash else int(value)
+    return any(piece.height < low for piece in whole.block(height)[1].evidence)
+
+
+def test_priorities_are_those_of_the_upstream_or_not_known(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    for height in range(TRUSTED, 0, -1):
+        needed = members_change(whole, height) or height % 7 == 0
+        validators = whole.validators(height) if needed else None
+        store.backfill(older(whole, chain, height, validators=validators))
+
+    known = 0
+    for height in range(1, BLOCKS + 3):
+        with suppress(ResultNotFound):
+            assert store.validators(height) == whole.validators(height)
+            known += 1
+    assert BLOCKS / 2 < known < BLOCKS
+
+
+def test_blocks_below_a_trusted_one_come_before_those_above_it(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    fill(store, whole, chain, 30)
+    append(store, chain)
+
+    assert (store.base_height(), store.latest_height()) == (30, BLOCKS)
+    assert store.verify() == BLOCKS - 29
+
+
+def test_the_version_changes_with_each_block_below(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    seen = [store.version()]
+
+    for height in range(TRUSTED, TRUSTED - 5, -1):
+        store.backfill(older(whole, chain, height))
+        seen.append(store.version())
+
+    assert len(set(seen)) == len(seen)
+
+
+def test_the_same_beginning_again_changes_nothing(
+    store: SQLiteBackend, whole: SQLiteBackend
+) -> None:
+    begin(store, whole)
+    with pytest.raises(StoreError, match="of another trusted block"):
+        begin(store, whole, TRUSTED - 1)
+    with pytest.raises(StoreError, match="of another trusted block"):
+        store.init_chain(whole.genesis(), InitChain())
+
+
+def forged(commit: Commit) -> Commit:
+    def flip(sig: CommitSig) -> CommitSig:
+        return replace(sig, signature=sig.signature[:-1] + bytes([sig.signature[-1] ^ 1]))
+
+    return replace(commit, signatures=tuple(map(flip, commit.signatures)))
+
+
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [
+        ("header", "commit.block_id"),
+        ("commit", "does not verify"),
+        ("validators", "validators_hash"),
+        ("next", "next_validators_hash"),
+        ("chain", "header.chain_id"),
+        ("initial", "header.height"),
+    ],
+)
+def test_a_trusted_block_whose_parts_do_not_fit_is_refused(
+    open_store: OpenStore, whole: SQLiteBackend, part: str, error: str
+) -> None:
+    header, commit = whole.block_meta(TRUSTED).header, whole.commit(TRUSTED)
+    sets = [whole.validators(TRUSTED + n) for n in range(3)]
+    changed = replace(sets[0], validators=sets[0].validators[:-1])
+    if part == "header":
+        header = replace(header, time=header.time + 1)
+    if part == "commit":
+        commit = forged(commit)
+    if part in ("validators", "next"):
+        sets[part == "next"] = changed
+    chain_id = "another" if part == "chain" else whole.chain_id()
+    initial = TRUSTED + 1 if part == "initial" else 1
+    store = open_store()
+
+    with pytest.raises(InvalidBlock, match=error):
+        store.init_at(
+            chain_id,
+            initial,
+            header,
+            commit,
+            (sets[0], sets[1], sets[2]),
+            whole.consensus_params(1),
+        )
+
+    assert not store.has_chain()
+
+
+def bad(item: OlderBlock) -> Iterator[tuple[str, OlderBlock]]:
+    block, results = item.block, item.results
+    assert results is not None
+    yield "block_id", replace(item, block=replace(block, txs=(*block.txs, b"more=1")))
+    header = replace(block.header, app_hash=b"another")
+    yield "block_id", replace(item, block=replace(block, header=header))
+    yield "results", replace(item, results=replace(results, app_hash=b"other"))
+    yield "results.tx_results", replace(item, results=replace(results, tx_results=()))
+    changed = tuple(replace(each, gas_used=777) for each in results.tx_results)
+    yield "results", replace(item, results=replace(results, tx_results=changed))
+    yield "results.height", replace(item, results=replace(results, height=1))
+
+
+def test_a_block_that_does_not_fit_the_one_above_is_refused(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    height = next(h for h in range(TRUSTED, 0, -1) if chain.blocks[h - 1].block.txs)
+    fill(store, whole, chain, height + 1)
+
+    for rule, item in bad(older(whole, chain, height)):
+        with pytest.raises(InvalidBlock, match=rf"block {height}: {rule}"):
+            store.backfill(item)
+    with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height is"):
+        store.backfill(older(whole, chain, height - 1))
+
+    assert store.base_height() == height + 1
+    fill(store, whole, chain, height, height)
+    assert store.verify() == BLOCKS - height + 1
+
+
+def test_blocks_that_are_stored_are_left_and_others_at_their_heights_refused(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    fill(store, whole, chain, 30)
+    again = [older(whole, chain, height) for height in range(TRUSTED + 5, 25, -1)]
+
+    store.backfill(*again)
+
+    assert store.base_height() == 26
+    item = older(whole, chain, 35)
+    header = replace(item.block.header, app_hash=b"another")
+    with pytest.raises(InvalidBlock, match="block 35: the store has another one"):
+        store.backfill(replace(item, block=replace(item.block, header=header)))
+
+
+def test_a_change_of_validators_needs_them(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    height = next(h for h in range(TRUSTED - 1, 0, -1) if members_change(whole, h))
+    fill(store, whole, chain, height + 1)
+
+    with pytest.raises(InvalidBlock, match=f"block {height}: its validators differ"):
+        store.backfill(older(whole, chain, height, validators=None))
+
+
+def test_a_genesis_chain_takes_nothing_below_its_first_block(
+    whole: SQLiteBackend, chain: Eventful
+) -> None:
+    first = chain.blocks[0].block
+    below = replace(first, header=replace(first.header, height=0))
+
+    with pytest.raises(InvalidBlock, match="block 0"):
+        whole.backfill(OlderBlock(below))
+
+
+def test_a_success_that_comes_later_hides_the_failure_above_it(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    maker = ChainMaker((10,))
+    blocks = [maker.block(b"a=1"), maker.block(b"b=1"), failing(maker.block(b"a=1"))]
+    whole, store = open_store(tmp_path / "whole.db"), open_store()
+    whole.init_chain(maker.genesis, maker.state)
+    whole.append_block(*blocks)
+    begin(store, whole, 2)
+    items = [
+        OlderBlock(each.block, each.results, whole.validators(height))
+        for height, each in enumerate(blocks, 1)
+    ]
+
+    def found(backend: SQLiteBackend) -> list[int]:
+        page = backend.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE))
+        assert page.total == len(page.txs)
+        return [record.height for record in page.txs]
+
+    store.append_block(blocks[2])
+    before = found(store)
+    store.backfill(*items[1::-1])
+
+    assert (before, found(store)) == ([3], [1, 2])
+    assert found(whole) == [1, 2]
+    assert store.verify() == 3
+
+
+def test_blocks_without_results_are_served_and_said_to_be(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    fill(store, whole, chain, 36)
+    without = [older(whole, chain, height, results=None) for height in (35, 34)]
+
+    store.backfill(*without, older(whole, chain, 33, is_indexed=False))
+
+    assert store.block(35) == whole.block(35)
+    with pytest.raises(ResultNotFound, match="could not find results for height #35"):
+        store.results(35)
+    assert store.results(33) == whole.results(33)
+    assert (store.base_height(), store.lowest_results(), store.lowest_indexed()) == (33, 36, 36)
+    assert store.verify() == 28
