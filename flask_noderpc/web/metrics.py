@@ -49,6 +49,12 @@ _ASYNC_REFUSED = Counter(
 _HEIGHT = Gauge(
     "noderpc_height", "The latest height.", ["chain"], multiprocess_mode="mostrecent"
 )
+_LOWEST = Gauge(
+    "noderpc_lowest_height",
+    "The lowest height of blocks, of results and of the index.",
+    ["chain", "of"],
+    multiprocess_mode="mostrecent",
+)
 _CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
 _CACHE_LIMIT = Gauge(
     "noderpc_cache_limit_bytes",
@@ -145,7 +151,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     """Return the page for Prometheus; without the height if the store can't be read."""
     with suppress(NodeRPCError):
         backend.start()
-        _HEIGHT.labels(backend.chain_id()).set(backend.latest_height())
+        _show_heights(backend)
     _show_cache(memory)
     registry = REGISTRY
     if _MULTIPROCESS in os.environ:
@@ -154,6 +160,14 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
         registry.register(_Resident())
     encode, content_type = _encoder(request.headers.get("Accept", ""))
     return Response(encode(registry), headers={"Vary": "Accept"}, content_type=content_type)
+
+
+def _show_heights(backend: ChainBackend) -> None:
+    chain_id = backend.chain_id()
+    _HEIGHT.labels(chain_id).set(backend.latest_height())
+    _LOWEST.labels(chain_id, "blocks").set(backend.base_height())
+    _LOWEST.labels(chain_id, "results").set(backend.lowest_results())
+    _LOWEST.labels(chain_id, "index").set(backend.lowest_indexed())
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

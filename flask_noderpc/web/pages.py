@@ -58,7 +58,19 @@ def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
     except Exception as error:
         detail = to_rpc_error(error).text_with_hint
         return Response(f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
-    return Response("ready\n", mimetype="text/plain")
+    return Response(f"ready{_what_is_missing(backend)}\n", mimetype="text/plain")
+
+
+def _what_is_missing(backend: ChainBackend) -> str:
+    """Name the lowest heights of a chain whose lower blocks lack results or are not indexed."""
+    base, results, index = (
+        backend.base_height(),
+        backend.lowest_results(),
+        backend.lowest_indexed(),
+    )
+    if base == results == index:
+        return ""
+    return f": blocks from height {base}, results from {results}, searches from {index}"
 
 
 def _description(described: Callable[[str], bytes]) -> Response:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -362,8 +363,44 @@ def test_blocks_without_results_are_served_and_said_to_be(
     store.backfill(*without, older(whole, chain, 33, is_indexed=False))
 
     assert store.block(35) == whole.block(35)
-    with pytest.raises(ResultNotFound, match="could not find results for height #35"):
+    with pytest.raises(
+        ResultNotFound, match=r"for height #35 \(the lowest results are those of height 36\)"
+    ):
         store.results(35)
     assert store.results(33) == whole.results(33)
     assert (store.base_height(), store.lowest_results(), store.lowest_indexed()) == (33, 36, 36)
     assert store.verify() == 28
+    assert app_for(store).test_client().get("/readyz").text == (
+        "ready: blocks from height 33, results from 36, searches from 36\n"
+    )
+    with closing(sqlite3.connect(store.path)) as at:
+        found = at.execute("SELECT DISTINCT unverified, source FROM block_list").fetchall()
+    # The first block above the trusted one can't be compared with its results.
+    assert set(found) == {
+        ("signatures time", "http://node:26657"),
+        ("", ""),
+        ("app_hash last_results_hash", ""),
+    }
+
+
+def test_the_head_s_results_and_commit_are_replaced(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    head = chain.blocks[-1]
+    votes = head.commit.signatures
+    late = replace(votes[-1], timestamp=votes[-1].timestamp + 1)
+    commit = replace(head.commit, signatures=(*votes[:-1], late))
+    before, version = store.head(), store.version()
+
+    store.replace_head(replace(head, commit=commit))
+
+    assert store.commit(BLOCKS) == commit
+    assert store.version() != version
+    assert store.latest_height() == BLOCKS
+    store.replace_head(head)
+    assert (store.head(), store.verify()) == (before, BLOCKS - TRUSTED)
+    assert dict(searches(app_for(store).test_client(), TRUSTED + 1)).keys()
+    with pytest.raises(InvalidBlock, match=f"block {BLOCKS - 1}: it is not the head"):
+        store.replace_head(chain.blocks[-2])
+    assert store.head() == before

@@ -189,6 +189,11 @@ class BlockWriter(ABC):
         :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
         """
 
+    def replace_head(self, item: CommittedBlock) -> None:
+        """Replace results and commit of the latest block, such as those that an upstream had
+        seen by others'. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
+        raise NotSupported("this store takes each block once")
+
     def backfill(self, *blocks: OlderBlock) -> None:
         """Store blocks below the lowest one, highest first, in several short transactions.
 

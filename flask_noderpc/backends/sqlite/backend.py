@@ -178,6 +178,11 @@ class SQLiteBackend(SQLiteReads):
         files.writer.run(work)
         files.changes.notify()
 
+    def replace_head(self, item: CommittedBlock) -> None:
+        files = self._open()
+        files.writer.run(lambda at: files.ledger.replace_head(at, item))
+        files.changes.notify()
+
     def backfill(self, *blocks: OlderBlock) -> None:
         files, prepared = self._open(), backfill.prepare(blocks)
         while prepared:

@@ -32,7 +32,7 @@ _OPEN_PATIENCE_S = 0.2
 
 
 _VERSION = (
-    "SELECT (SELECT max(number) FROM rewinds),"
+    "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
     " (SELECT hash FROM blocks ORDER BY height LIMIT 1),"
     " (SELECT hash FROM blocks ORDER BY height DESC LIMIT 1)"
 )
@@ -136,9 +136,9 @@ class Reader(Connection):
         """Return the chain's version; read again only after a write."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         if number != self.seen[0]:
-            rewinds, base, head = self.execute(_VERSION).fetchone()
+            *history, head = self.execute(_VERSION).fetchone()
             # Two chains without a block can't be distinguished.
-            version = ChainVersion((rewinds, base), head) if head else None
+            version = ChainVersion(tuple(history), head) if head else None
             self.seen = number, version
         return self.seen[1]
 

@@ -12,7 +12,7 @@ from ...errors import InvalidBlock
 from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ..base.store import CommittedBlock
-from . import blocks, chain, evidence, evm_index, index, state
+from . import blocks, chain, evidence, evm_index, index, prune, state
 from .app_state import write_changes
 
 Connection = sqlite3.Connection
@@ -82,6 +82,18 @@ class Ledger:
             except sqlite3.IntegrityError as error:
                 raise InvalidBlock(f"block {item.block.header.height}: {error}") from None
         self._head = head
+
+    def replace_head(self, connection: Connection, item: CommittedBlock) -> None:
+        """Write the head's results and commit anew."""
+        # Its height stays the same, so that a write that was undone would not be noticed.
+        self._head = None
+        stored = chain.load_head(connection)
+        height = item.block.header.height
+        if (stored.height, stored.block_id) != (height, item.commit.block_id):
+            raise InvalidBlock(f"block {height}: it is not the head, which is {stored.height}")
+        prune.remove_above(connection, height - 1)
+        append(connection, chain.load_head(connection), item)
+        connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:
         """The head, read anew when anyone else wrote, or when a write was undone."""

@@ -122,6 +122,17 @@ _BEYOND = (
 def rewind(at: Connection, height: int, changes: Changes) -> None:
     """Remove the blocks above a height; ``changes`` undo what they wrote into the state."""
     _refuse_pruned(at, height)
+    remove_above(at, height)
+    at.execute(
+        "UPDATE filters SET cursor = ? WHERE cursor > ? AND kind IN ('logs', 'blocks')",
+        (height, height),
+    )
+    at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
+    write_changes(at, changes)
+
+
+def remove_above(at: Connection, height: int) -> None:
+    """Remove the blocks above a height."""
     last = evm_index.last_place(height)
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE place > ?)", (last,)
@@ -131,12 +142,6 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
         at.execute(f"DELETE FROM {table} WHERE place > ?", (last,))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
-    at.execute(
-        "UPDATE filters SET cursor = ? WHERE cursor > ? AND kind IN ('logs', 'blocks')",
-        (height, height),
-    )
-    at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
-    write_changes(at, changes)
 
 
 def _refuse_pruned(at: Connection, height: int) -> None:

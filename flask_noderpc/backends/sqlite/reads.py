@@ -109,7 +109,10 @@ class SQLiteReads(OpenedStore):
         if not is_there:
             raise self._missing(height)
         if found is None:
-            raise ResultNotFound(f"could not find results for height #{height}")
+            raise ResultNotFound(
+                f"could not find results for height #{height}",
+                f"the lowest results are those of height {self.lowest_results()}",
+            )
         return found
 
     def tx(self, tx_hash: bytes) -> TxResult:

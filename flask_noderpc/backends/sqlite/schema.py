@@ -169,7 +169,8 @@ CREATE TABLE filters (
 _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, strftime('%Y-%m-%dT%H:%M:%SZ', time / 1000000000, 'unixepoch') AS time,
-           hex(hash) AS hash, hex(proposer) AS proposer, tx_count, size
+           hex(hash) AS hash, hex(proposer) AS proposer, tx_count, size,
+           unverified, source
     FROM blocks;
 CREATE VIEW missed_vote_list AS
     SELECT hex(address) AS validator, height,
