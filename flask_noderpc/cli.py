@@ -182,6 +182,11 @@ def _verify(store: ChainStore) -> None:
 
     with closing(store):
         click.echo(f"{_run(work)} blocks verified")
+        for field, (count, low, high) in store.all_unchecked().items():
+            click.echo(
+                f"not verified: {field} of {count} blocks between {low} and {high}, which this"
+                " chain computes in its own way"
+            )
 
 
 def _check_chain(store: ChainStore) -> None:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
-from flask_noderpc.backends.base.store import OlderBlock
-from flask_noderpc.domain.block import Commit, CommitSig
+from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
+from flask_noderpc.chain import proposal
+from flask_noderpc.cli import main
+from flask_noderpc.domain.abci import BlockResults, ExecTxResult
+from flask_noderpc.domain.block import (
+    BlockID,
+    Commit,
+    CommitSig,
+    Evidence,
+    PartSetHeader,
+    Version,
+)
 from flask_noderpc.domain.search import Page, Search, SearchLimits
+from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import GenesisNotAvailable, InvalidBlock, ResultNotFound, StoreError
+from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE
@@ -404,3 +417,51 @@ def test_the_head_s_results_and_commit_are_replaced(
     with pytest.raises(InvalidBlock, match=f"block {BLOCKS - 1}: it is not the head"):
         store.replace_head(chain.blocks[-2])
     assert store.head() == before
+
+
+class OtherData(ChainMaker):
+    """Makes blocks whose data hash is the chain's own, as Celestia's are."""
+
+    def block(self, *txs: bytes, evidence: Sequence[Evidence] = ()) -> CommittedBlock:
+        head, keys = self.head, {key.address: key for key in self.keys}
+        block = proposal.next_block(head, txs, head.validators.proposer, 1, evidence)
+        header = replace(block.header, data_hash=b"\x07" * 32, version=Version(12, 1))
+        block = replace(block, header=header)
+        block_id = BlockID(header_hash(header), PartSetHeader(9, b"\x08" * 32))
+        self._now += SECOND
+        commit = proposal.precommits(head, block, block_id, 0, keys, self._now)
+        results = BlockResults(header.height, tuple(ExecTxResult() for _ in txs), app_hash=b"a")
+        self.head = head.next_state(block_id, header.time, commit, results)
+        return CommittedBlock(block, commit, results, unchecked=OTHER, source="celestia")
+
+
+OTHER = frozenset({"data_hash", "version.block"})
+
+
+def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    maker = OtherData((10,))
+    items = [maker.block(b"a=%d" % n) for n in range(6)]
+    whole, store = open_store(tmp_path / "whole.db"), open_store()
+    whole.init_chain(maker.genesis, maker.state)
+    with pytest.raises(InvalidBlock, match=r"block 1: version.block is 12, not 11"):
+        whole.append_block(replace(items[0], unchecked=frozenset()))
+    whole.append_block(*items)
+    begin(store, whole, 4)
+
+    store.append_block(*items[4:])
+    for height in range(4, 0, -1):
+        item, members = items[height - 1], whole.validators(height)
+        older = OlderBlock(item.block, item.results, members, unchecked=OTHER)
+        with pytest.raises(InvalidBlock, match=f"block {height}: "):
+            store.backfill(replace(older, unchecked=frozenset()))
+        store.backfill(older)
+
+    for backend in (whole, store):
+        assert backend.verify() == 6
+        assert backend.all_unchecked() == dict.fromkeys(sorted(OTHER), (6, 1, 6))
+        assert [backend.block(h)[0] for h in range(1, 7)] == [i.commit.block_id for i in items]
+    whole.close()
+    shown = CliRunner().invoke(main, ["verify", str(whole.path)]).output
+    assert "not verified: data_hash of 6 blocks between 1 and 6" in shown

@@ -62,6 +62,10 @@ class ChainReads(ABC):
     def height_of(self, block_hash: bytes) -> int:
         """Return the height of this block; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
 
+    def unchecked(self, height: int) -> frozenset[str]:
+        """Fields of a block that this chain computes in another way than CometBFT."""
+        return frozenset()
+
     def lowest_results(self) -> int:
         """Height from which on all blocks have their results."""
         return self.base_height()

@@ -74,6 +74,9 @@ class StoreBackend(ChainBackend):
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         return self.store.block_metas(low, high)
 
+    def unchecked(self, height: int) -> frozenset[str]:
+        return self.store.unchecked(height)
+
     def lowest_results(self) -> int:
         return self.store.lowest_results()
 

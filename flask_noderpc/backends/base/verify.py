@@ -103,6 +103,8 @@ def _check_first_sets(backend: ChainBackend, height: int) -> None:
 
 
 def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
+    if unchecked := backend.unchecked(height):
+        head = replace(head, unchecked=head.unchecked | unchecked)
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), _results(backend, height)
     known = results or BlockResults(height, (ExecTxResult(),) * len(block.txs))

@@ -167,13 +167,12 @@ def _write(
     link: _Link,
 ) -> None:
     block, height = item.block, item.block.header.height
-    unverified = {*item.unchecked, "signatures", "time"}
-    if results is not None and link.above is None:
-        unverified.add("results")
+    unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
+    marks = blocks.Provenance(item.unchecked, frozenset(unverified), item.source)
     is_indexed = item.is_indexed and results is not None
     events = index.write_block(at, height, results) if results and is_indexed else None
     meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
-    blocks.write(at, meta, block.txs, results, events, unverified, item.source)
+    blocks.write(at, meta, block.txs, results, events, marks)
     if results is not None:
         indexed = index.positions(at, found.tx_hashes, results) if is_indexed else []
         tx_events = index.write_txs(at, height, results, indexed)

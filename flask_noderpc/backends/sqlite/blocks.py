@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ...domain.abci import BlockResults, ExecTxResult
 from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta, Commit
@@ -17,6 +18,7 @@ from ..sql.packed.row import DamagedRow
 from . import evidence, state, votes
 
 Connection = sqlite3.Connection
+Range = tuple[int, int, int]
 
 # SQLite's integers have 64 bits, one of them the sign.
 LAST_HEIGHT = (1 << 63 - POSITION_BITS) - 1
@@ -172,7 +174,39 @@ def _slice_of(at: Connection, height: int, position: int) -> Slice:
     return Slice(*row)
 
 
+def unchecked(at: Connection, height: int) -> frozenset[str]:
+    """Return the fields of a block that this chain computes in its own way."""
+    row = at.execute("SELECT unchecked FROM blocks WHERE height = ?", (height,)).fetchone()
+    return frozenset(row[0].split()) if row else frozenset()
+
+
+def all_unchecked(at: Connection) -> dict[str, Range]:
+    """Return all such fields, with the number of their blocks, the lowest and the highest."""
+    found: dict[str, Range] = {}
+    for names, *each in at.execute(
+        "SELECT unchecked, count(*), min(height), max(height) FROM blocks"
+        " WHERE unchecked <> '' GROUP BY unchecked"
+    ):
+        for name in names.split():
+            count, low, high = found.get(name, (0, each[1], each[2]))
+            found[name] = count + each[0], min(low, each[1]), max(high, each[2])
+    return found
+
+
 # Writes.
+
+
+class Provenance(NamedTuple):
+    """Marks of a block that is stored."""
+
+    unchecked: frozenset[str] = frozenset()
+    """Fields that this chain computes in its own way."""
+    unverified: frozenset[str] = frozenset()
+    """What was not looked at."""
+    source: str = ""
+
+
+VERIFIED = Provenance()
 
 
 def write(
@@ -181,8 +215,7 @@ def write(
     txs: Sequence[bytes],
     results: BlockResults | None,
     events: str | None,
-    unverified: Iterable[str] = (),
-    source: str = "",
+    provenance: Provenance = VERIFIED,
 ) -> None:
     """Write a block with its results, without its index; ``events`` is what the index
     returned for it."""
@@ -194,7 +227,7 @@ def write(
         )
     at.execute(
         "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
-        " unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " unchecked, unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             header.height,
             meta.block_id.hash,
@@ -204,8 +237,9 @@ def write(
             meta.tx_count,
             packed.pack_meta(meta),
             events,
-            " ".join(sorted(unverified)),
-            source,
+            " ".join(sorted(provenance.unchecked)),
+            " ".join(sorted(provenance.unverified)),
+            provenance.source,
         ),
     )
     at.execute(

@@ -43,9 +43,10 @@ def _write_block(
     block, results = item.block, item.results
     height = block.header.height
     events = index.write_block(connection, height, results)
-    unverified = {*unchecked, *(("signatures",) if item.source else ())}
+    unverified = (unchecked - item.unchecked) | ({"signatures"} if item.source else set())
+    marks = blocks.Provenance(item.unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
-    blocks.write(connection, meta, block.txs, results, events, unverified, item.source)
+    blocks.write(connection, meta, block.txs, results, events, marks)
     indexed = index.positions(connection, hashes.tx_hashes, results)
     tx_events = index.write_txs(connection, height, results, indexed)
     blocks.write_txs(connection, height, hashes.tx_hashes, results, tx_events)

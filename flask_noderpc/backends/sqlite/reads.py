@@ -37,6 +37,14 @@ class SQLiteReads(OpenedStore):
         row = self._open().readers.one("SELECT min(height) FROM blocks")
         return row[0] or 0
 
+    def unchecked(self, height: int) -> frozenset[str]:
+        with self._open().readers.snapshot() as at:
+            return blocks.unchecked(at, height)
+
+    def all_unchecked(self) -> dict[str, blocks.Range]:
+        with self._open().readers.snapshot() as at:
+            return blocks.all_unchecked(at)
+
     def lowest_results(self) -> int:
         row = self._open().readers.one("SELECT max(height) FROM results WHERE results IS NULL")
         return row[0] + 1 if row[0] else self.base_height()

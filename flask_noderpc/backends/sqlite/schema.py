@@ -41,9 +41,11 @@ CREATE TABLE blocks (
     tx_count INTEGER NOT NULL,
     header BLOB NOT NULL,
     events TEXT,
+    unchecked TEXT NOT NULL,
     unverified TEXT NOT NULL,
     source TEXT NOT NULL
 ) STRICT;
+CREATE INDEX blocks_unchecked ON blocks (unchecked, height) WHERE unchecked <> '';
 CREATE INDEX blocks_left_out ON blocks (height) WHERE events IS NULL;
 CREATE INDEX blocks_time ON blocks (time);
 CREATE INDEX blocks_with_txs ON blocks (height, tx_count) WHERE tx_count > 0;
@@ -170,7 +172,7 @@ _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, strftime('%Y-%m-%dT%H:%M:%SZ', time / 1000000000, 'unixepoch') AS time,
            hex(hash) AS hash, hex(proposer) AS proposer, tx_count, size,
-           unverified, source
+           unchecked, unverified, source
     FROM blocks;
 CREATE VIEW missed_vote_list AS
     SELECT hex(address) AS validator, height,
