@@ -51,9 +51,11 @@ def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
     for _ in range(steps):
         priorities = list(map(add, priorities, powers))
         highest = max(priorities)
-        # On a tie the lower address proposes.
-        tied = (at for at, priority in enumerate(priorities) if priority == highest)
-        chosen = min(tied, key=lambda at: members[at].address)
+        chosen = priorities.index(highest)
+        if priorities.count(highest) > 1:
+            # On a tie the lower address proposes.
+            tied = (at for at, priority in enumerate(priorities) if priority == highest)
+            chosen = min(tied, key=lambda at: members[at].address)
         priorities[chosen] = highest - total
     return _with_priorities(members, priorities, members[chosen].address)
 
