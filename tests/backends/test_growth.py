@@ -54,6 +54,17 @@ def test_a_store_is_compacted(open_store: OpenStore, path: Path) -> None:
     assert store.verify() == 21
 
 
+def test_a_link_to_a_store_stays_a_link(full: SQLiteBackend, path: Path) -> None:
+    full.close()
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+
+    result = CliRunner().invoke(main, ["compact", str(link)])
+
+    assert (result.exit_code, link.is_symlink()) == (0, True)
+    assert full.verify() == 10
+
+
 def test_a_store_that_is_open_is_not_compacted(
     full: SQLiteBackend, path: Path, sample: SampleChain
 ) -> None:

@@ -190,3 +190,14 @@ def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Pa
 
     with pytest.raises(StoreError, match="development version before"):
         open_store(path).latest_height()
+
+
+def test_a_store_that_a_process_has_open_is_not_migrated(path: Path) -> None:
+    unpack("whole", path)
+    with closing(sqlite3.connect(path)) as at:
+        at.execute("PRAGMA journal_mode = WAL").fetchone()
+        at.execute("SELECT 1 FROM blocks").fetchone()
+        result = CliRunner().invoke(main, ["migrate", str(path)])
+
+    assert result.exit_code == 1
+    assert "another process has the store open: stop it first" in result.output

@@ -34,6 +34,7 @@ from . import backfill, backup, chain, compact, evidence, ledger, lookups, mempo
 from . import lease as leases
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
+from .exclusive import held_alone
 from .reads import SQLiteReads
 from .tx_pool import SQLiteMempool
 
@@ -258,6 +259,10 @@ class SQLiteBackend(SQLiteReads):
         return compact.compact(self._store)
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
+        self.close()
+        with held_alone(self._store):
+            # A node of the old version would go on writing into its tables.
+            pass
         first, remaining = None, 0
         for remaining in self._store.migrate():
             first = remaining if first is None else first
