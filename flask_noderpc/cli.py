@@ -173,12 +173,25 @@ def backup_store(target: Path) -> None:
     _backup(stores[0], target)
 
 
-def _verify(store: ChainStore) -> None:
+def _verify(store: ChainStore, first: int = 0) -> None:
     def work() -> int:
         _check_chain(store)
-        count = store.latest_height() - store.base_height() + 1
-        with click.progressbar(length=count, label="verifying") as bar:
-            return store.verify(lambda height: bar.update(1))
+        low, verified = max(first, store.base_height()), first
+        with click.progressbar(
+            length=max(0, store.latest_height() - low + 1), label="verifying"
+        ) as bar:
+
+            def show(height: int) -> None:
+                nonlocal verified
+                verified = height
+                bar.update(1)
+
+            try:
+                return store.verify(show, first)
+            except KeyboardInterrupt:
+                raise click.ClickException(
+                    f"interrupted: --from {max(verified, low)} goes on from there"
+                ) from None
 
     with closing(store):
         click.echo(f"{_run(work)} blocks verified")
@@ -364,13 +377,14 @@ def _store_path(database: Path | None, home: Path | None) -> Path:
 @main.command("verify")
 @_file
 @_home
-def verify_at(database: Path | None, home: Path | None) -> None:
+@click.option("--from", "first", type=int, default=0, help="Lowest height to check.")
+def verify_at(database: Path | None, home: Path | None, first: int) -> None:
     """Check every hash and signature of a chain.
 
     DATABASE is its SQLite file.
     """
     # Read-only, so that a file of something else is not made into a store.
-    _verify(_read_only(_store_path(database, home)))
+    _verify(_read_only(_store_path(database, home)), first)
 
 
 @main.command("prune")

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sql.packed import blocks, state
 from flask_noderpc.backends.sql.packed.row import opened, seal
 from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.cli import main
 from flask_noderpc.domain.block import ABSENT, BlockMeta
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
@@ -334,3 +336,31 @@ def test_a_commit_of_too_little_power_is_noticed(
 
     with pytest.raises(InvalidBlock, match="more than two thirds are needed"):
         open_store().verify()
+
+
+def test_verify_goes_on_from_a_height(
+    tampered: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify = SQLiteBackend.verify
+
+    def interrupted(
+        store: SQLiteBackend, progress: Callable[[int], None], first: int = 0
+    ) -> int:
+        def until_seven(height: int) -> None:
+            progress(height)
+            if height == 7:
+                raise KeyboardInterrupt
+
+        return verify(store, until_seven, first)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteBackend, "verify", interrupted)
+        found = CliRunner().invoke(main, ["verify", str(tampered)])
+    assert (found.exit_code, "--from 7 goes on from there" in found.output) == (1, True)
+
+    assert open_store().verify(first=7) == 4
+    found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
+    assert "4 blocks verified" in found.output
+    rewrite(tampered, *ROWS[0], lambda row: b"\0" + row[1:])
+    found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
+    assert found.exit_code == 0

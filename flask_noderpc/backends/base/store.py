@@ -347,12 +347,13 @@ class ChainStore(ChainBackend, BlockWriter):
         """
         raise NotSupported("this store has no earlier versions")
 
-    def verify(self, progress: Callable[[int], None] | None = None) -> int:
-        """Check every block's hashes and signatures; return the number of blocks.
+    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
+        """Check every block's hashes and signatures, from ``first`` on; return the number of
+        blocks.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """
-        checked = verify_chain(self, progress)
+        checked = verify_chain(self, progress, first)
         if self.abci is not None:
             self._verify_state(self.abci)
         return checked

@@ -16,14 +16,16 @@ from ...protocol.comet.merkle import EMPTY_HASH
 from .backend import ChainBackend
 
 
-def verify_chain(backend: ChainBackend, progress: Callable[[int], None] | None = None) -> int:
+def verify_chain(
+    backend: ChainBackend, progress: Callable[[int], None] | None = None, first: int = 0
+) -> int:
     """Return the number of blocks checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
 
     Checks that each block follows its parent, that every hash of its header is that of
     its content, that more than two thirds of the power signed it, that validator sets
     follow from the updates, and that each transaction is found by its hash.
     """
-    low, high = backend.base_height(), backend.latest_height()
+    low, high = max(first, backend.base_height()), backend.latest_height()
     if high == 0:
         return 0
     height, checked = low, 0

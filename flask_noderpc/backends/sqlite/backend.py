@@ -270,9 +270,9 @@ class SQLiteBackend(SQLiteReads):
                 progress(remaining)
         return (first or 0) - remaining
 
-    def verify(self, progress: Callable[[int], None] | None = None) -> int:
-        """Check the file, every block's hashes and signatures, and the index; return the number
-        of blocks.
+    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
+        """Check the file, the hashes and signatures of every block from ``first`` on, and the
+        index; return the number of blocks.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """
@@ -286,7 +286,7 @@ class SQLiteBackend(SQLiteReads):
             if progress is not None:
                 progress(height)
 
-        checked = super().verify(check_lookups)
+        checked = super().verify(check_lookups, first)
         with self._open().readers.snapshot() as at:
             lookups.check_counts(at)
         return checked
