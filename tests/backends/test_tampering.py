@@ -255,6 +255,7 @@ LOOKUPS = (
     "UPDATE tx_hits SET event = event + 9",
     "INSERT INTO tx_hits VALUES (77777, 5, 0)",
     "INSERT INTO tx_hits VALUES (1, 5, 0)",
+    "UPDATE mempool_totals SET txs = 5",
     "UPDATE evidence SET offence = offence + 1",
     "UPDATE evidence SET hash = X'07'",
     "UPDATE app_state SET value = X'31' WHERE key = CAST('size' AS BLOB)",

@@ -8,12 +8,13 @@ from functools import partial
 
 from ... import jsoncodec
 from ...domain.abci import Event, ExecTxResult
+from ...domain.responses import PendingCount
 from ...domain.search import indexed
 from ...errors import InvalidBlock
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
 from ...protocol.ethereum.aliases import searchable
 from ..sql.packed.results import place
-from . import blocks, evidence, evm_index, index, state, votes
+from . import blocks, evidence, evm_index, index, mempool, state, votes
 
 Connection = sqlite3.Connection
 
@@ -130,7 +131,11 @@ def _check_evidence(at: Connection, height: int) -> None:
 
 
 def check_counts(at: Connection) -> None:
-    """Check that keys and values count their places; raise :exc:`InvalidBlock`."""
+    """Check that keys and values count their places, and the mempool its transactions; raise
+    :exc:`InvalidBlock`."""
+    waiting = "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
+    if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):
+        raise InvalidBlock("mempool_totals: the counts are not those of the mempool")
     for kind in (index.TX, index.BLOCK):
         places = f"SELECT count(DISTINCT place) FROM {kind}_hits"
         of_value = f"{places} WHERE value_id = o.id"

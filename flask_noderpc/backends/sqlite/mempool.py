@@ -77,10 +77,7 @@ _LAST_NONCE = (1 << 63) - 2
 
 def count(connection: Connection) -> PendingCount:
     """Return the number of pending transactions, and their bytes."""
-    total, size = connection.execute(
-        "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
-    ).fetchone()
-    return PendingCount(total, size)
+    return PendingCount(*connection.execute("SELECT txs, bytes FROM mempool_totals").fetchone())
 
 
 def pending(connection: Connection, limit: int) -> PendingTxs:

@@ -123,7 +123,7 @@ CREATE TABLE {kind}_hits (
 
 # As version 0.1 had them, with other names of their indexes.
 # AUTOINCREMENT: a cursor over the mempool must never see a number twice, not even after the
-# table was empty. Count and bytes of the mempool are read from the index of its sizes.
+# table was empty.
 _UNCHANGED = """
 CREATE TABLE app_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE rewinds (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
@@ -150,7 +150,6 @@ CREATE TABLE mempool (
     fee_cap BLOB,
     tip BLOB
 ) STRICT;
-CREATE INDEX mempool_size ON mempool (size);
 CREATE INDEX mempool_other_hash ON mempool (other_hash);
 CREATE UNIQUE INDEX mempool_sender ON mempool (sender, nonce);
 CREATE TABLE tx_cache (
@@ -165,6 +164,18 @@ CREATE TABLE filters (
     expires INTEGER NOT NULL,
     owner TEXT NOT NULL DEFAULT ''
 ) STRICT;
+"""
+
+# Each transaction that comes asks for the number and bytes of those that wait.
+_TOTALS = """
+CREATE TABLE mempool_totals (
+    id INTEGER PRIMARY KEY, txs INTEGER NOT NULL, bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO mempool_totals SELECT 1, count(*), coalesce(sum(size), 0) FROM mempool;
+CREATE TRIGGER mempool_added AFTER INSERT ON mempool
+    BEGIN UPDATE mempool_totals SET txs = txs + 1, bytes = bytes + new.size; END;
+CREATE TRIGGER mempool_removed AFTER DELETE ON mempool
+    BEGIN UPDATE mempool_totals SET txs = txs - 1, bytes = bytes - old.size; END;
 """
 
 # For people who read the store with SQL.
@@ -202,7 +213,8 @@ def m101_packed_rows(db: Database) -> None:
 
 
 def _create_new(db: Database) -> None:
-    for script in (_CHAIN, *(_INDEX.format(kind=kind) for kind in ("tx", "block")), _VIEWS):
+    indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
+    for script in (_CHAIN, *indexes, _TOTALS, _VIEWS):
         _create(db, script)
 
 

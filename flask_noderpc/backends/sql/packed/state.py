@@ -63,6 +63,8 @@ def pack_params(params: ConsensusParams) -> bytes:
     return seal(jsoncodec.encode(params))
 
 
+# Asked for by each transaction that comes.
+@lru_cache(maxsize=8)
 def unpack_params(row: bytes, since: int) -> ConsensusParams:
     """The inverse of :func:`pack_params`; raise :exc:`DamagedRow`."""
     return jsoncodec.decode(opened(row, "consensus parameters", since), ConsensusParams)
