@@ -465,3 +465,68 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     whole.close()
     shown = CliRunner().invoke(main, ["verify", str(whole.path)]).output
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
+
+
+def test_any_order_of_changes_leaves_a_chain_that_verifies(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    randomness, chain = random.Random(seed), Eventful(random.Random(seed))
+    for _ in range(4):
+        chain.more(15)
+    whole, store = open_store(tmp_path / "whole.db"), open_store()
+    whole.init_chain(chain.maker.genesis, chain.maker.state)
+    whole.append_block(*chain.blocks)
+    trusted = randomness.randrange(5, 50)
+    begin(store, whole, trusted)
+
+    for _ in range(20):
+        base, latest = store.base_height(), store.latest_height()
+        count = randomness.randrange(1, 8)
+        match randomness.choice(("append", "append", "fill", "fill", "prune", "replace")):
+            case "append":
+                following = latest or trusted
+                store.append_block(*chain.blocks[following : following + count])
+            case "fill":
+                low, high = max(0, base - 1 - count), (base or trusted + 1) - 1
+                store.backfill(*(older(whole, chain, h) for h in range(high, low, -1)))
+            case "prune" if latest:
+                store.prune(randomness.randrange(1, 20))
+                assert_no_leftovers(store, store.base_height())
+            case "replace" if latest:
+                store.replace_head(chain.blocks[latest - 1])
+        assert_like(store, whole)
+
+
+def assert_like(store: SQLiteBackend, whole: SQLiteBackend) -> None:
+    """Check that a store verifies, and has the sets and parameters of the whole chain."""
+    base, latest = store.base_height(), store.latest_height()
+    if not latest:
+        return
+    assert store.verify() == latest - base + 1
+    for height in range(1, latest + 3):
+        with suppress(ResultNotFound):
+            assert store.validators(height) == whole.validators(height)
+        with suppress(ResultNotFound):
+            assert store.consensus_params(height) == whole.consensus_params(height)
+    assert store.validators(latest + 2)
+    assert store.consensus_params(base)
+
+
+def test_the_ethereum_layer_begins_at_the_lowest_block(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    append(store, chain)
+    client = app_for(store, json_rpc_enable=True).test_client()
+
+    def number(tag: str) -> str | None:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber"}
+        found = client.post("/evm", json={**body, "params": [tag, False]}).get_json()["result"]
+        return found and str(found["number"])
+
+    assert (number("earliest"), number("0x0")) == (hex(TRUSTED + 1), None)
+    fill(store, whole, chain, 1)
+    assert (number("earliest"), number("0x0")) == ("0x1", None)
+    store.set_genesis(chain.maker.genesis)
+    assert (number("earliest"), number("0x0")) == ("0x0", "0x0")

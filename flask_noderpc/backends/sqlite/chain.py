@@ -112,7 +112,8 @@ def set_genesis(at: Connection, genesis: Genesis) -> None:
     if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
         raise _other(found)
     at.execute(
-        "UPDATE chain SET genesis = ?, app_state = ? WHERE genesis IS NULL",
+        "UPDATE chain SET genesis = ?, app_state = ?, revision = revision + 1"
+        " WHERE genesis IS NULL",
         (packed.pack_genesis(genesis), packed.pack_app_state(genesis.app_state)),
     )
 

@@ -91,17 +91,24 @@ def _forget_sets(at: Connection, below: int) -> None:
             f" (SELECT ({needed} offence) FROM evidence WHERE offence < ?)",
             (below, below),
         )
+    # Those of offences hold there: what followed is not known any more.
+    at.execute(
+        "UPDATE validator_sets AS s SET until ="
+        " (SELECT coalesce(max(offence), s.since) FROM evidence"
+        "  WHERE offence >= s.since AND offence <"
+        "  (SELECT min(since) FROM validator_sets AS n WHERE n.since > s.since))"
+        " WHERE since < (SELECT max(since) FROM validator_sets WHERE since <= ?)",
+        (below,),
+    )
 
 
 def _forget_params(at: Connection, base: int) -> None:
     """Remove the parameters that held before a height, except those of the genesis: block 0
     of the EVM layer is made with them."""
-    at.execute(
-        "DELETE FROM consensus_params"
-        " WHERE since > (SELECT min(since) FROM consensus_params)"
-        " AND since < (SELECT max(since) FROM consensus_params WHERE since <= ?)",
-        (base,),
-    )
+    (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
+    held = "since < (SELECT max(since) FROM consensus_params WHERE since <= ?)"
+    at.execute(f"DELETE FROM consensus_params WHERE {held} AND since <> ?", (base, initial))
+    at.execute(f"UPDATE consensus_params SET until = since WHERE {held}", (base,))
 
 
 # What each table knows beyond the height of the last block: a validator set is known two

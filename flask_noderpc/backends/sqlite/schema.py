@@ -75,7 +75,7 @@ CREATE TABLE evidence (
 CREATE INDEX evidence_hash ON evidence (hash);
 CREATE INDEX evidence_offence ON evidence (offence);
 CREATE TABLE validator_sets (
-    since INTEGER PRIMARY KEY, size INTEGER NOT NULL, members BLOB NOT NULL
+    since INTEGER PRIMARY KEY, until INTEGER, size INTEGER NOT NULL, members BLOB NOT NULL
 ) STRICT;
 CREATE TABLE validators (id INTEGER PRIMARY KEY, address BLOB NOT NULL UNIQUE) STRICT;
 CREATE TABLE missed_votes (
@@ -88,7 +88,9 @@ CREATE INDEX missed_votes_validator ON missed_votes (validator_id, height, flag)
 CREATE TABLE validator_priorities (
     height INTEGER PRIMARY KEY, priorities BLOB NOT NULL
 ) STRICT;
-CREATE TABLE consensus_params (since INTEGER PRIMARY KEY, params BLOB NOT NULL) STRICT;
+CREATE TABLE consensus_params (
+    since INTEGER PRIMARY KEY, until INTEGER, params BLOB NOT NULL
+) STRICT;
 CREATE TABLE pending_evidence (
     hash BLOB PRIMARY KEY,
     height INTEGER NOT NULL,

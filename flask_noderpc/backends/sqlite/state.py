@@ -1,6 +1,7 @@
 """Reads and writes of validator sets and consensus parameters by height.
 
-Members and parameters are stored where they change. Proposer priorities change with every
+Members and parameters are stored where they change, and hold until the next row: ``until`` is
+set where the following rows were pruned. Proposer priorities change with every
 height: they are stored where the members change and each 128 heights, and derived between.
 """
 
@@ -21,14 +22,24 @@ Connection = sqlite3.Connection
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
 
-_MEMBERS = "FROM validator_sets WHERE since <= ? ORDER BY since DESC LIMIT 1"
+
+def _in_force(at: Connection, table: str, column: str, height: int) -> tuple[bytes, int] | None:
+    """Return a column of the row that holds at a height, and from where on it does."""
+    row = at.execute(
+        f"SELECT {column}, since, until FROM {table} WHERE since <= ?"
+        " ORDER BY since DESC LIMIT 1",
+        (height,),
+    ).fetchone()
+    if row is None or (row[2] is not None and row[2] < height):
+        return None
+    return row[0], row[1]
 
 
 def validators(at: Connection, height: int) -> ValidatorSet | None:
     """Return the set that signs this height; ``None`` where it is not known."""
     if not _is_known(at, height):
         return None
-    members = at.execute(f"SELECT members, since {_MEMBERS}", (height,)).fetchone()
+    members = _in_force(at, "validator_sets", "members", height)
     stored = at.execute(
         "SELECT priorities, height FROM validator_priorities"
         " WHERE height <= ? ORDER BY height DESC LIMIT 1",
@@ -63,14 +74,14 @@ def _is_known(at: Connection, height: int) -> bool:
 
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
     """Return the addresses of the set that signs this height, as far as it is known."""
-    row = at.execute(f"SELECT members, since {_MEMBERS}", (height,)).fetchone()
+    row = _in_force(at, "validator_sets", "members", height)
     return () if row is None else packed.addresses(*row)
 
 
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
     """Store the set of this height with its priorities; its members only if they are not those
     of the height before."""
-    row = at.execute(f"SELECT members {_MEMBERS}", (height,)).fetchone()
+    row = _in_force(at, "validator_sets", "members", height)
     if row is None or row[0] != packed.pack_members(found.validators):
         write_members(at, height, found.validators)
     write_priorities(at, height, found)
@@ -79,7 +90,7 @@ def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
 def write_members(at: Connection, since: int, members: Sequence[Validator]) -> None:
     """Store the members that hold from this height on."""
     at.execute(
-        "INSERT INTO validator_sets (since, size, members) VALUES (?, ?, ?)",
+        "INSERT OR REPLACE INTO validator_sets (since, size, members) VALUES (?, ?, ?)",
         (since, len(members), packed.pack_members(members)),
     )
 
@@ -94,7 +105,10 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
 
 def hold_from(at: Connection, table: str, height: int) -> None:
     """Let the lowest set, or the lowest parameters, hold one height earlier."""
-    at.execute(f"UPDATE {table} SET since = ? WHERE since = ?", (height, height + 1))
+    at.execute(
+        f"UPDATE OR REPLACE {table} SET since = ? WHERE since = ? AND until IS NULL",
+        (height, height + 1),
+    )
 
 
 _PARAMS = "SELECT params, since FROM consensus_params"
@@ -102,9 +116,7 @@ _PARAMS = "SELECT params, since FROM consensus_params"
 
 def params(at: Connection, height: int) -> ConsensusParams | None:
     """Return the parameters in force at this height."""
-    row = at.execute(
-        f"{_PARAMS} WHERE since <= ? ORDER BY since DESC LIMIT 1", (height,)
-    ).fetchone()
+    row = _in_force(at, "consensus_params", "params", height)
     return None if row is None else packed.unpack_params(*row)
 
 
@@ -123,6 +135,6 @@ def block_limits(at: Connection) -> tuple[int, int]:
 def write_params(at: Connection, since: int, value: ConsensusParams) -> None:
     """Store the parameters that hold from this height on."""
     at.execute(
-        "INSERT INTO consensus_params (since, params) VALUES (?, ?)",
+        "INSERT OR REPLACE INTO consensus_params (since, params) VALUES (?, ?)",
         (since, packed.pack_params(value)),
     )
