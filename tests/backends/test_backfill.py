@@ -32,6 +32,7 @@ from flask_noderpc.errors import GenesisNotAvailable, InvalidBlock, ResultNotFou
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
+from tests.faults.processes import is_long
 from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
@@ -467,11 +468,16 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
 
 
+# Of sets that seemed to hold after those that followed were pruned, and of a head alone.
+SEEDS = [673115, 847333, 3847666965]
+
+
+@pytest.mark.parametrize(
+    "seed", [*SEEDS, *(random.randrange(1 << 32) for _ in range(200 if is_long() else 0))]
+)
 def test_any_order_of_changes_leaves_a_chain_that_verifies(
-    open_store: OpenStore, tmp_path: Path
+    open_store: OpenStore, tmp_path: Path, seed: int
 ) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
     randomness, chain = random.Random(seed), Eventful(random.Random(seed))
     for _ in range(4):
         chain.more(15)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta, Commit, Header
+from ...domain.block import NO_BLOCK, NO_COMMIT, Block, BlockMeta, Commit, Header
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import GenesisNotAvailable, InvalidBlock, StoreError
@@ -203,6 +203,28 @@ def load_head(at: Connection) -> ChainState:
     (app_hash,) = at.execute("SELECT app_hash FROM chain").fetchone()
     head = _state(at, found, found.initial_height - 1)
     return replace(head, time=stored_genesis(at).genesis_time, app_hash=app_hash)
+
+
+def state_before(at: Connection, block: Block) -> ChainState:
+    """Return the state that a stored block extends, as its own header has it."""
+    header = block.header
+    height = header.height
+    signers = state.validators(at, height - 1)
+    return ChainState(
+        chain_id=header.chain_id,
+        initial_height=existing(at).initial_height,
+        height=height - 1,
+        block_id=header.last_block_id,
+        time=header.time,
+        app_hash=header.app_hash,
+        results_hash=header.last_results_hash,
+        commit=block.last_commit,
+        last_validators=signers or ValidatorSet(),
+        validators=_known(state.validators(at, height)),
+        next_validators=_known(state.validators(at, height + 1)),
+        params=_known(state.params(at, height)),
+        unchecked=frozenset(() if signers else ("time", "last_commit.signatures")),
+    )
 
 
 def _state(at: Connection, found: Beginning, height: int) -> ChainState:

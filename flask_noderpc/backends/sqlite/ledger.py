@@ -92,8 +92,9 @@ class Ledger:
         height = item.block.header.height
         if (stored.height, stored.block_id) != (height, item.commit.block_id):
             raise InvalidBlock(f"block {height}: it is not the head, which is {stored.height}")
+        before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
-        append(connection, chain.load_head(connection), item)
+        append(connection, before, item)
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:

@@ -97,7 +97,8 @@ def _forget_sets(at: Connection, below: int) -> None:
         " (SELECT coalesce(max(offence), s.since) FROM evidence"
         "  WHERE offence >= s.since AND offence <"
         "  (SELECT min(since) FROM validator_sets AS n WHERE n.since > s.since))"
-        " WHERE since < (SELECT max(since) FROM validator_sets WHERE since <= ?)",
+        " WHERE until IS NULL AND since <"
+        "  (SELECT max(since) FROM validator_sets WHERE since <= ?)",
         (below,),
     )
 
