@@ -13,7 +13,7 @@ from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFound
 from ..protocol.comet.chain_state import ChainState
-from ..protocol.comet.hashes import tx_hash
+from ..protocol.comet.hashes import block_hashes, tx_hash
 from .base.application import InitChain
 from .base.backend import ChainBackend
 from .base.store import CommittedBlock
@@ -44,7 +44,8 @@ class MemoryBackend(ChainBackend):
     def append_block(self, *blocks: CommittedBlock) -> None:
         """Add blocks that follow; raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
         for item in blocks:
-            hashes = self._heads[-1].check(item.block, item.commit, item.results)
+            found = block_hashes(item.block)
+            hashes = self._heads[-1].check(item.block, item.commit, item.results, found)
             block_id, size, header = hashes.block_id, hashes.size, item.block.header
             head = self._heads[-1].next_state(block_id, header.time, item.commit, item.results)
             with self._grown:

@@ -18,17 +18,18 @@ from ..domain.genesis import (
     EvidenceParams,
     Genesis,
     GenesisValidator,
+    SynchronyParams,
     ValidatorParams,
 )
 from ..domain.time import ZERO_TIME, from_text, to_text
-from ..domain.validator import ED25519, SECP256K1, PublicKey
+from ..domain.validator import ED25519, PublicKey
 from ..errors import ConfigurationError, short_repr
-from ..protocol.comet import keys
+from ..protocol.comet.key_types import KEY_TYPES, address
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
 
 # CometBFT: names of its JSON key types.
-KEY_NAMES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
+KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
 _PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
 
 
@@ -91,12 +92,12 @@ def _validator(raw: _Validator) -> GenesisValidator:
     if raw.pub_key.type not in names:
         raise ValueError(f"validator key type {raw.pub_key.type!r} is not supported")
     key = PublicKey(names[raw.pub_key.type], raw.pub_key.value)
-    address, power = keys.address(key), int(raw.power)
-    if raw.address and bytes.fromhex(raw.address) != address:
+    own_address, power = address(key), int(raw.power)
+    if raw.address and bytes.fromhex(raw.address) != own_address:
         raise ValueError(f"validator address {raw.address} is not that of its key")
     if power <= 0:
-        raise ValueError(f"validator {address.hex().upper()} has voting power {power}")
-    return GenesisValidator(address, key, power, raw.name)
+        raise ValueError(f"validator {own_address.hex().upper()} has voting power {power}")
+    return GenesisValidator(own_address, key, power, raw.name)
 
 
 def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
@@ -104,7 +105,8 @@ def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
         return int(raw.get(group, {}).get(name, default))
 
     block, evidence, default = BlockParams(), EvidenceParams(), ConsensusParams()
-    version = raw.get("version", {})
+    version, synchrony = raw.get("version", {}), default.synchrony
+    extensions = "vote_extensions_enable_height"
     return ConsensusParams(
         _checked_block(
             BlockParams(
@@ -125,7 +127,13 @@ def _params(raw: dict[str, dict[str, Any]]) -> ConsensusParams:
         ),
         # CometBFT 0.34 writes app_version.
         int(version.get("app", version.get("app_version", 0))),
-        number("abci", "vote_extensions_enable_height", 0),
+        # CometBFT 1.0 moved it.
+        number("feature", extensions, number("abci", extensions, 0)),
+        number("feature", "pbts_enable_height", 0),
+        SynchronyParams(
+            number("synchrony", "precision", synchrony.precision),
+            number("synchrony", "message_delay", synchrony.message_delay),
+        ),
     )
 
 
@@ -177,7 +185,7 @@ def genesis_document(genesis: Genesis) -> bytes:
     return jsoncodec.pretty(document)
 
 
-def read_key(document: bytes) -> keys.PrivateKey:
+def read_key(document: bytes) -> PrivateKey:
     """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
     try:
         key = jsoncodec.decode(document, _KeyFile).priv_key
@@ -185,17 +193,17 @@ def read_key(document: bytes) -> keys.PrivateKey:
         raise ConfigurationError(f"key file: {error}") from None
     if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
         raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
-    private = keys.PrivateKey(key.value[:32])
+    private = PrivateKey(key.value[:32])
     if private.public.value != key.value[32:]:
         raise ConfigurationError("key file: the public half is not that of the seed")
     return private
 
 
-def _private(key: keys.PrivateKey) -> dict[str, Any]:
+def _private(key: PrivateKey) -> dict[str, Any]:
     return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
 
 
-def validator_key_document(key: keys.PrivateKey) -> bytes:
+def validator_key_document(key: PrivateKey) -> bytes:
     """Encode a ``priv_validator_key.json``."""
     return jsoncodec.pretty(
         {
@@ -206,7 +214,7 @@ def validator_key_document(key: keys.PrivateKey) -> bytes:
     )
 
 
-def node_key_document(key: keys.PrivateKey) -> bytes:
+def node_key_document(key: PrivateKey) -> bytes:
     """Encode a ``node_key.json``."""
     return jsoncodec.encode({"priv_key": _private(key)})
 

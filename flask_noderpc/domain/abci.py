@@ -52,6 +52,11 @@ class BlockResults:
     app_hash: bytes = b""
     """App hash after this block; the next header contains it."""
 
+    @property
+    def block_events(self) -> tuple[Event, ...]:
+        """Events of the block itself."""
+        return self.begin_block_events + self.end_block_events
+
 
 @dataclass(frozen=True, slots=True)
 class AppInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from .time import SECOND
 from .validator import ED25519, PublicKey
@@ -36,6 +36,15 @@ class ValidatorParams:
 
 
 @dataclass(frozen=True, slots=True)
+class SynchronyParams:
+    """Limits of proposer-based timestamps, in nanoseconds."""
+
+    # CometBFT 1.0: types/params.go, DefaultSynchronyParams.
+    precision: int = 505 * SECOND // 1000
+    message_delay: int = 15 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
 class ConsensusParams:
     """All consensus parameters in force at a height."""
 
@@ -44,17 +53,18 @@ class ConsensusParams:
     validator: ValidatorParams = field(default=ValidatorParams())
     app_version: int = 0
     vote_extensions_enable_height: int = 0
+    """From this height on, precommits have extensions; 0 is never."""
+    pbts_enable_height: int = 0
+    """From this height on, the proposer's clock gives a block's time; 0 is never."""
+    synchrony: SynchronyParams = SynchronyParams()
+    authority: str = ""
+    """Of the application, which alone knows its meaning."""
 
     def updated(self, update: ConsensusParamsUpdate) -> ConsensusParams:
         """Return these parameters with the application's updates."""
+        changed = {field.name: getattr(update, field.name) for field in fields(update)}
         return replace(
-            self,
-            block=update.block or self.block,
-            evidence=update.evidence or self.evidence,
-            validator=update.validator or self.validator,
-            app_version=(
-                self.app_version if update.app_version is None else update.app_version
-            ),
+            self, **{name: value for name, value in changed.items() if value is not None}
         )
 
 
@@ -66,6 +76,10 @@ class ConsensusParamsUpdate:
     evidence: EvidenceParams | None = None
     validator: ValidatorParams | None = None
     app_version: int | None = None
+    vote_extensions_enable_height: int | None = None
+    pbts_enable_height: int | None = None
+    synchrony: SynchronyParams | None = None
+    authority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from functools import cached_property
 
 ED25519 = "ed25519"
 SECP256K1 = "secp256k1"
+BLS12_381 = "bls12_381"
+ML_DSA_65 = "ml_dsa_65"
+SECP256K1ETH = "secp256k1eth"
 
 
 @dataclass(frozen=True, slots=True)

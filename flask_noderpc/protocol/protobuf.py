@@ -34,6 +34,17 @@ def varint(value: int) -> bytes:
         return _BYTES[value]
     if value < 0x4000:
         return b"%c%c" % (value & 0x7F | 0x80, value >> 7)
+    if 0x10000000 <= value < 0x800000000:
+        # Nearly all numbers of nanoseconds and of seconds.
+        return bytes(
+            (
+                value & 0x7F | 0x80,
+                value >> 7 & 0x7F | 0x80,
+                value >> 14 & 0x7F | 0x80,
+                value >> 21 & 0x7F | 0x80,
+                value >> 28,
+            )
+        )
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -44,7 +55,10 @@ def varint(value: int) -> bytes:
 
 def integer(number: int, value: int) -> bytes:
     """A varint field, left out at zero."""
-    return varint(number << 3) + varint(value) if value else b""
+    if not value:
+        return b""
+    tag = number << 3
+    return (_BYTES[tag] if tag < 0x80 else varint(tag)) + varint(value)
 
 
 def sfixed64(number: int, value: int) -> bytes:
@@ -54,7 +68,9 @@ def sfixed64(number: int, value: int) -> bytes:
 
 def message(number: int, body: bytes) -> bytes:
     """An embedded message, written even when empty."""
-    return b"%b%b%b" % (varint(number << 3 | _DELIMITED), varint(len(body)), body)
+    tag = number << 3 | _DELIMITED
+    head = _BYTES[tag] if tag < 0x80 else varint(tag)
+    return b"%b%b%b" % (head, varint(len(body)), body)
 
 
 def blob(number: int, value: bytes) -> bytes:

@@ -124,23 +124,27 @@ def validator_update(power: int, pub_key_bytes: bytes, pub_key_type: str) -> Val
 
 
 def params_update(
-    version: dict[str, int] | None = None, **groups: Any
+    version: dict[str, Any] | None = None,
+    abci: dict[str, Any] | None = None,
+    feature: dict[str, Any] | None = None,
+    authority: dict[str, Any] | None = None,
+    **groups: Any,
 ) -> genesis.ConsensusParamsUpdate:
     """Return an update of the groups that are not null."""
-    return genesis.ConsensusParamsUpdate(
-        **groups, app_version=(version or {}).get("app_version")
-    )
+    members = {**(version or {}), **(feature or abci or {}), **(authority or {})}
+    return genesis.ConsensusParamsUpdate(**groups, **members)
 
 
 def consensus_params(
     version: dict[str, Any],
     abci: dict[str, Any] | None = None,
     feature: dict[str, Any] | None = None,
-    synchrony: Any = None,
+    authority: dict[str, Any] | None = None,
     **groups: Any,
 ) -> genesis.ConsensusParams:
     """Return all parameters; CometBFT 1.0: the height of vote extensions is in ``feature``."""
-    return genesis.ConsensusParams(**groups, **version, **(feature or abci or {}))
+    members = {**version, **(feature or abci or {}), **(authority or {})}
+    return genesis.ConsensusParams(**groups, **members)
 
 
 def document_params(**groups: Any) -> genesis.ConsensusParams:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from ..domain import abci, block, genesis, responses, validator
 from ..domain import genesis as params
 from ..domain.time import SECOND
-from ..domain.validator import ED25519, SECP256K1
+from ..protocol.comet.key_types import KEY_TYPES
 from ..protocol.comet.keys import commit_vote
 from ..protocol.protobuf import blob, message, string
 from . import builders, common
@@ -19,7 +19,9 @@ from .fields import Base64, Flag, Hex, IntString, Json, Number, RawJSON, Text, T
 from .schema import Choice, ListOf, Nested, WireSchema
 
 # document: PubKey.type is «of the form engine/PubKeyEd25519».
-KEY_TYPES = {ED25519: "engine/PubKeyEd25519", SECP256K1: "engine/PubKeySecp256k1"}
+KEY_NAMES = {
+    kind: "engine/" + known.json_name.rpartition("/")[2] for kind, known in KEY_TYPES.items()
+}
 
 # document: Evidence.type is a string; CometBFT's name behind the document's prefix.
 EVIDENCE_TYPES = {
@@ -38,8 +40,8 @@ EVIDENCE_TIME_UNIT = SECOND
 class PubKey(WireSchema):
     """PubKey."""
 
-    domain = builders.public_key(KEY_TYPES)
-    type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
+    domain = builders.public_key(KEY_NAMES)
+    type = Text(get=lambda key: KEY_NAMES.get(key.type, key.type))
     value = Base64()
 
 

@@ -62,5 +62,5 @@ def test_a_store_without_a_chain_asks_for_init_chain(
         lambda: backend.append_block(maker.block()),
         lambda: backend.consensus_params(1),
     ):
-        with pytest.raises(StoreError, match="init_chain comes first"):
+        with pytest.raises(StoreError, match="init_chain or init_at comes first"):
             use()

@@ -14,7 +14,7 @@ from flask_noderpc.domain.block import (
     Header,
 )
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import hashes, keys, merkle, validators
+from flask_noderpc.protocol.comet import hashes, key_types, keys, merkle, validators
 
 from . import rebuild
 from .rebuild import Json
@@ -242,7 +242,7 @@ def _validator_sets(found: Found) -> Iterator[Case]:
 
 def _keys(found: Found) -> Iterator[Case]:
     for address, key in found.addresses.items():
-        yield Case("address", "/" + address.hex(), keys.address(key), address)
+        yield Case("address", "/" + address.hex(), key_types.address(key), address)
 
 
 def _params(found: Found) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc.domain.block import ABSENT, BlockIDFlag, Commit, CommitSig
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import keys, validators
+from flask_noderpc.protocol.comet import key_types, keys, validators
 from flask_noderpc.protocol.comet.validators import median_time
 
 KEYS = [keys.PrivateKey(bytes([number]) * 32).public for number in range(6)]
@@ -21,7 +21,7 @@ def voters(*powers: int) -> ValidatorSet:
 
 
 def vote(key: PublicKey, time_ns: int, flag: int = BlockIDFlag.COMMIT) -> CommitSig:
-    return CommitSig(flag, keys.address(key), time_ns, bytes(64))
+    return CommitSig(flag, key_types.address(key), time_ns, bytes(64))
 
 
 def commit(*sigs: CommitSig) -> Commit:

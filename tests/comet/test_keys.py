@@ -21,7 +21,7 @@ from flask_noderpc.domain.block import (
     VoteType,
 )
 from flask_noderpc.domain.validator import ED25519, SECP256K1, PublicKey
-from flask_noderpc.protocol.comet import keys, messages
+from flask_noderpc.protocol.comet import key_types, keys, messages
 
 CHAIN = "a-chain"
 KEY = keys.PrivateKey(bytes(range(32)))
@@ -64,7 +64,7 @@ def test_an_address_is_twenty_bytes_of_the_key_s_hash() -> None:
 )
 def test_a_key_without_an_address_rule_is_refused(key: PublicKey) -> None:
     with pytest.raises(ValueError, match="no address rule"):
-        keys.address(key)
+        key_types.address(key)
 
 
 def test_two_generated_keys_differ() -> None:
@@ -79,7 +79,7 @@ def test_a_seed_of_another_length_is_refused(length: int) -> None:
 
 @given(st.binary(max_size=200))
 def test_a_signature_verifies(body: bytes) -> None:
-    assert keys.verify(KEY.public, KEY.sign(body), body)
+    assert key_types.verify(KEY.public, KEY.sign(body), body)
 
 
 @given(st.binary(max_size=50), st.integers(0, 511))
@@ -87,7 +87,7 @@ def test_a_signature_with_one_flipped_bit_is_refused(body: bytes, bit: int) -> N
     flipped = bytearray(KEY.sign(body))
     flipped[bit // 8] ^= 1 << bit % 8
 
-    assert not keys.verify(KEY.public, bytes(flipped), body)
+    assert not key_types.verify(KEY.public, bytes(flipped), body)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_signature_with_one_flipped_bit_is_refused(body: bytes, bit: int) -> N
     ],
 )
 def test_another_key_verifies_nothing(key: PublicKey) -> None:
-    assert not keys.verify(key, KEY.sign(b"body"), b"body")
+    assert not key_types.verify(key, KEY.sign(b"body"), b"body")
 
 
 @pytest.mark.parametrize("signature", [b"", bytes(63), bytes(64), bytes(65)])
 def test_a_forged_signature_is_refused(signature: bytes) -> None:
-    assert not keys.verify(KEY.public, signature, b"body")
+    assert not key_types.verify(KEY.public, signature, b"body")
 
 
 def test_a_signed_vote_stands_in_a_commit_and_verifies() -> None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.domain.validator import SECP256K1, PublicKey
-from flask_noderpc.protocol.comet import keys
-from flask_noderpc.protocol.comet.keys import ripemd160, ripemd160_py
+from flask_noderpc.protocol.comet import key_types
+from flask_noderpc.protocol.comet.ripemd160 import ripemd160, ripemd160_py
 
 # crypto/secp256k1: GenPrivKeySecp256k1([]byte("flask-noderpc")), its Sign([]byte("message")).
 KEY = PublicKey(
@@ -58,22 +58,22 @@ def test_the_hash_is_worked_out_where_openssl_lacks_it(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(hashlib, "new", lacking)
 
-    assert keys.address(KEY).hex() == ADDRESS
+    assert key_types.address(KEY).hex() == ADDRESS
 
 
 def test_the_address_is_that_of_cometbft() -> None:
-    assert keys.address(KEY).hex() == ADDRESS
+    assert key_types.address(KEY).hex() == ADDRESS
 
 
 def test_a_signature_of_cometbft_verifies() -> None:
-    assert keys.verify(KEY, SIGNATURE, b"message")
-    assert not keys.verify(KEY, SIGNATURE, b"another")
+    assert key_types.verify(KEY, SIGNATURE, b"message")
+    assert not key_types.verify(KEY, SIGNATURE, b"another")
 
 
 def test_the_other_s_is_refused() -> None:
     other = ORDER - int.from_bytes(SIGNATURE[32:])
 
-    assert not keys.verify(KEY, SIGNATURE[:32] + other.to_bytes(32), b"message")
+    assert not key_types.verify(KEY, SIGNATURE[:32] + other.to_bytes(32), b"message")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_other_s_is_refused() -> None:
     ],
 )
 def test_malformed_keys_and_signatures_do_not_verify(key: bytes, signature: bytes) -> None:
-    assert not keys.verify(PublicKey(SECP256K1, key), signature, b"message")
+    assert not key_types.verify(PublicKey(SECP256K1, key), signature, b"message")
 
 
 @given(st.integers(1, ORDER - 1), st.binary(max_size=100))
@@ -99,5 +99,5 @@ def test_only_the_signature_in_the_lower_half_verifies(secret: int, message: byt
     low = min(s, ORDER - s)
 
     key = PublicKey(SECP256K1, point)
-    assert keys.verify(key, r.to_bytes(32) + low.to_bytes(32), message)
-    assert not keys.verify(key, r.to_bytes(32) + (ORDER - low).to_bytes(32), message)
+    assert key_types.verify(key, r.to_bytes(32) + low.to_bytes(32), message)
+    assert not key_types.verify(key, r.to_bytes(32) + (ORDER - low).to_bytes(32), message)

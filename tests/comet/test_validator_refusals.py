@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import keys, validators
+from flask_noderpc.protocol.comet import key_types, keys, validators
 
 A, B, C = (keys.PrivateKey(bytes([number]) * 32).public for number in range(3))
 
@@ -25,7 +25,9 @@ def test_a_key_named_twice_is_refused() -> None:
 
 
 def test_removing_an_unknown_validator_is_refused() -> None:
-    with pytest.raises(ValueError, match=f"{keys.address(C).hex().upper()} is not in the set"):
+    with pytest.raises(
+        ValueError, match=f"{key_types.address(C).hex().upper()} is not in the set"
+    ):
         validators.updated(two(), [ValidatorUpdate(C, 0)])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.domain.validator import PublicKey, Validator, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import hashes, keys, validators
+from flask_noderpc.protocol.comet import hashes, key_types, keys, validators
 
 from . import rebuild
 
@@ -29,14 +29,14 @@ def placed(*members: tuple[int, int]) -> ValidatorSet:
     """A set of (power, priority), in the order of :func:`validators.in_order`."""
     return ValidatorSet(
         validators.in_order(
-            Validator(keys.address(key), key, power, priority)
+            Validator(key_types.address(key), key, power, priority)
             for key, (power, priority) in zip(KEYS, members, strict=False)
         )
     )
 
 
 def priority(members: ValidatorSet, key: PublicKey) -> int:
-    return members.by_address[keys.address(key)][1].proposer_priority
+    return members.by_address[key_types.address(key)][1].proposer_priority
 
 
 def priorities(members: ValidatorSet) -> list[int]:
@@ -99,7 +99,7 @@ def test_a_single_validator_stays_at_zero() -> None:
 
     for _ in range(5):
         assert priorities(members) == [0]
-        assert members.proposer == keys.address(A)
+        assert members.proposer == key_types.address(A)
         members = validators.rotated(members)
 
 
@@ -127,7 +127,7 @@ def test_the_proposer_pays_the_whole_power() -> None:
     members = validators.rotated(placed((1, 0), (3, 0)))
 
     assert (priority(members, A), priority(members, B)) == (1, -1)
-    assert members.proposer == keys.address(B)
+    assert members.proposer == key_types.address(B)
 
 
 def test_distant_priorities_are_divided_toward_zero() -> None:

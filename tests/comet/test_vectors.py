@@ -24,7 +24,7 @@ from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, EvidenceP
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorSet
 from flask_noderpc.protocol import protobuf
-from flask_noderpc.protocol.comet import hashes, keys, merkle, messages
+from flask_noderpc.protocol.comet import hashes, key_types, keys, merkle, messages
 
 EMPTY = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"
 VALIDATORS = "0BD0A04CE5AFC2443D86BB9AA938D799C743736398F17B3108398CB6C1A95FA8"
@@ -238,11 +238,11 @@ def test_a_commit_holds_the_same_vote() -> None:
 
 def test_a_validator_s_leaf_is_its_key_and_power() -> None:
     leaf = bytes.fromhex("0a220a20") + KEY.value + bytes.fromhex("100a")
-    members = ValidatorSet((Validator(keys.address(KEY), KEY, 10, proposer_priority=7),))
+    members = ValidatorSet((Validator(key_types.address(KEY), KEY, 10, proposer_priority=7),))
 
     assert hashes.validators_hash(members) == merkle.root([leaf])
     assert hashes.validators_hash(members).hex().upper() == VALIDATORS
 
 
 def test_an_address_is_the_start_of_the_key_s_sha256() -> None:
-    assert keys.address(KEY).hex().upper() == PROPOSER
+    assert key_types.address(KEY).hex().upper() == PROPOSER

@@ -93,6 +93,34 @@ FULL = "the disk or the page limit is full, nothing was written"
 """Prefix of the error with which a full store refuses a write."""
 
 
+MAY_BE_UNCHECKED = frozenset(
+    {
+        "app_hash",
+        "consensus_hash",
+        "data_hash",
+        "evidence_hash",
+        "last_commit_hash",
+        "last_results_hash",
+        "next_validators_hash",
+        "results",
+        "results.app_hash",
+        "time",
+        "validators_hash",
+        "version.block",
+    }
+)
+"""Fields that a chain may compute in its own way; all others link a block to its parts and to
+its neighbours."""
+
+
+def _check_unchecked(names: frozenset[str]) -> None:
+    if others := names - MAY_BE_UNCHECKED:
+        raise ValueError(
+            f"unchecked: {', '.join(sorted(others))} must be checked; a chain's own may be"
+            f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedBlock:
     """A block on its way into a store."""
@@ -107,9 +135,12 @@ class CommittedBlock:
     """Pending transactions that are in the block in another form, or are to be dropped."""
     unchecked: frozenset[str] = frozenset()
     """Fields that this chain computes in another way than CometBFT, such as ``data_hash``:
-    they are stored, and marked as not verified."""
+    they are stored, and marked as not verified. At most :data:`MAY_BE_UNCHECKED`."""
     source: str = ""
     """Where it came from, for the operator."""
+
+    def __post_init__(self) -> None:
+        _check_unchecked(self.unchecked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +161,9 @@ class OlderBlock:
     source: str = ""
     is_indexed: bool = True
     """False leaves its events out of the index."""
+
+    def __post_init__(self) -> None:
+        _check_unchecked(self.unchecked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +364,11 @@ class ChainStore(ChainBackend, BlockWriter):
     def all_unchecked(self) -> dict[str, tuple[int, int, int]]:
         """Return the fields that this chain computes in another way than CometBFT, each with
         the number of its blocks, the lowest and the highest height."""
+        return {}
+
+    def sources(self) -> dict[str, tuple[int, int, int]]:
+        """Return the sources that blocks were stored from, each with the number of its blocks,
+        the lowest and the highest height."""
         return {}
 
     def compact(self) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -12,8 +13,11 @@ from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import GenesisNotAvailable, InvalidBlock, NotFound, ResultNotFound
 from ...protocol.comet import validators
 from ...protocol.comet.chain_state import ChainState, check_signatures
+from ...protocol.comet.hashes import block_hashes
 from ...protocol.comet.merkle import EMPTY_HASH
 from .backend import ChainBackend
+
+log = logging.getLogger("flask_noderpc.verify")
 
 
 def verify_chain(
@@ -30,9 +34,11 @@ def verify_chain(
         return 0
     height, checked = low, 0
     head = None
+    # Reasons why some signatures can't be verified.
+    unsupported = set[str]()
     while height <= high:
         try:
-            head = _check(backend, head or _before(backend, height), height)
+            head = _check(backend, head or _before(backend, height), height, unsupported)
         except (InvalidBlock, NotFound, ValueError) as error:
             lowest = backend.base_height()
             if lowest > height:
@@ -46,6 +52,8 @@ def verify_chain(
         if progress is not None:
             progress(height)
         height, checked = height + 1, checked + 1
+    for reason in unsupported:
+        log.warning("not verified: some signatures: %s", reason)
     return checked
 
 
@@ -104,13 +112,15 @@ def _check_first_sets(backend: ChainBackend, height: int) -> None:
         raise InvalidBlock(f"block {height}: the first validators are not in their order")
 
 
-def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
+def _check(
+    backend: ChainBackend, head: ChainState, height: int, unsupported: set[str]
+) -> ChainState:
     if unchecked := backend.unchecked(height):
         head = replace(head, unchecked=head.unchecked | unchecked)
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), _results(backend, height)
     known = results or BlockResults(height, (ExecTxResult(),) * len(block.txs))
-    hashes = head.check(block, commit, known)
+    hashes = head.check(block, commit, known, block_hashes(block))
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs))
     if (stored_id, backend.block_meta(height)) != (block_id, meta):
@@ -119,7 +129,7 @@ def _check(backend: ChainBackend, head: ChainState, height: int) -> ChainState:
         )
     if backend.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: found under another hash than its own")
-    check_signatures(head.chain_id, commit, head.validators)
+    unsupported |= check_signatures(head.chain_id, commit, head.validators)
     if results is None:
         return _after_unknown(backend, head, block_id, block, commit)
     for tx, tx_hash in zip(block.txs, hashes.tx_hashes, strict=True):

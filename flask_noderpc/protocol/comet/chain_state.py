@@ -21,13 +21,13 @@ from ...domain.block import (
     Version,
 )
 from ...domain.genesis import BlockParams, ConsensusParams, Genesis
-from ...domain.validator import ED25519, SECP256K1, ValidatorSet, ValidatorUpdate
+from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock
 from ..protobuf import varint
 from . import hashes, merkle, messages, validators
 from .hashes import BlockHashes
-from .keys import verify
-from .validators import median_time
+from .key_types import KEY_TYPES, UnsupportedKey, are_known, verify
+from .validators import ALL_VOTES, VOTES_FOR_THE_BLOCK, median_time
 
 # CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
 MAX_BLOCK_BYTES = 100 * 1024 * 1024
@@ -39,7 +39,8 @@ _MAX_COMMIT = 94
 # Includes the tag and the length prefix.
 _MAX_SIGNATURE = 111
 
-_KEY_TYPES = (ED25519, SECP256K1, "sr25519", "bls12_381")
+# Tendermint 0.34 has sr25519, too.
+_PARAM_KEY_TYPES = (*KEY_TYPES, "sr25519")
 
 
 def check_params(params: ConsensusParams) -> None:
@@ -55,10 +56,10 @@ def check_params(params: ConsensusParams) -> None:
         "evidence.max_age_num_blocks is above 0": evidence.max_age_num_blocks > 0,
         "evidence.max_age_duration is above 0": evidence.max_age_duration > 0,
         "evidence.max_bytes is 0 or more": evidence.max_bytes >= 0,
-        f"validator.pub_key_types are some of {', '.join(_KEY_TYPES)}": bool(
+        f"validator.pub_key_types are some of {', '.join(_PARAM_KEY_TYPES)}": bool(
             params.validator.pub_key_types
         )
-        and all(kind in _KEY_TYPES for kind in params.validator.pub_key_types),
+        and all(kind in _PARAM_KEY_TYPES for kind in params.validator.pub_key_types),
     }
     for rule, holds in rules.items():
         if not holds:
@@ -159,16 +160,16 @@ class ChainState:
         """True before the first block."""
         return self.height < self.initial_height
 
-    def next_time(self, commit: Commit) -> int:
+    def next_time(self, commit: Commit, counted: frozenset[BlockIDFlag] = ALL_VOTES) -> int:
         """Return the time of the next block: the genesis time, later the weighted median of
-        the votes in ``commit``, which is for its parent.
+        the counted votes in ``commit``, which is for its parent.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
         """
         if self.is_genesis:
             return self.time
         with _as_invalid_block(f"block {self.height + 1}"):
-            return median_time(commit, self.last_validators)
+            return median_time(commit, self.last_validators, counted)
 
     def next_state(
         self, block_id: BlockID, time: int, commit: Commit, results: BlockResults
@@ -199,13 +200,23 @@ class ChainState:
             unchecked=frozenset(),
         )
 
-    def check(self, block: Block, commit: Commit, results: BlockResults) -> BlockHashes:
-        """Return the hashes of a valid next block.
+    @property
+    def of_unknown_keys(self) -> frozenset[str]:
+        """Fields of the next block that nobody here can compute, as a key's type is unknown."""
+        sets = {
+            "validators_hash": self.validators,
+            "next_validators_hash": self.next_validators,
+        }
+        return frozenset(name for name, members in sets.items() if not are_known(members))
+
+    def check(
+        self, block: Block, commit: Commit, results: BlockResults, found: BlockHashes
+    ) -> BlockHashes:
+        """Return the hashes of a valid next block, of which ``found`` are those computed.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
         violates. Signatures are not checked: see :func:`check_signatures`.
         """
-        found = hashes.block_hashes(block)
         if "data_hash" in self.unchecked and commit.block_id.hash == found.block_id.hash:
             # A block of other parts than CometBFT's has another part set, too.
             found = found._replace(block_id=commit.block_id)
@@ -250,11 +261,11 @@ class ChainState:
             "data_hash": (header.data_hash, found.data_hash),
             "validators_hash": (
                 header.validators_hash,
-                hashes.validators_hash(self.validators),
+                self._set_hash("validators_hash", self.validators, block),
             ),
             "next_validators_hash": (
                 header.next_validators_hash,
-                hashes.validators_hash(self.next_validators),
+                self._set_hash("next_validators_hash", self.next_validators, block),
             ),
             "consensus_hash": (header.consensus_hash, hashes.consensus_hash(self.params)),
             "app_hash": (header.app_hash, self.app_hash),
@@ -266,10 +277,25 @@ class ChainState:
             ),
         }
 
+    def _set_hash(self, name: str, members: ValidatorSet, block: Block) -> bytes:
+        if name in self.unchecked:
+            # No encoding of some keys is known, it may be.
+            return b""
+        with _as_invalid_block(f"block {block.header.height}: {name}"):
+            return hashes.validators_hash(members)
+
     def _expected_time(self, block: Block) -> int:
+        time = block.header.time
         if "time" in self.unchecked:
-            return block.header.time
-        return self.next_time(block.last_commit)
+            return time
+        if 0 < self.params.pbts_enable_height <= block.header.height:
+            # CometBFT 1.0: the proposer's clock, which only moves forward.
+            return max(time, self.time + (not self.is_genesis))
+        expected = self.next_time(block.last_commit)
+        if time != expected:
+            # CometBFT 0.40; nothing in a block tells which rule its chain has.
+            return self.next_time(block.last_commit, VOTES_FOR_THE_BLOCK)
+        return expected
 
 
 def compare(block: Block, rules: Expected, unchecked: Collection[str] = ()) -> None:
@@ -304,16 +330,22 @@ def _text(value: object) -> str:
     return value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
-def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> None:
-    """Raise ``InvalidBlock`` unless valid signatures have more than two thirds of the power."""
-    signed = 0
+def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> frozenset[str]:
+    """Raise ``InvalidBlock`` unless valid signatures have more than two thirds of the power.
+
+    Signatures that no library here can verify count as valid; return the reasons.
+    """
+    signed, unsupported = 0, set()
     signed_bytes = messages.canonical_precommits(commit, chain_id)
     signers = zip(commit.signatures, members.validators, signed_bytes, strict=True)
     for index, (sig, validator, message) in enumerate(signers):
         if sig.signature:
-            if sig.validator_address != validator.address or not verify(
-                validator.pub_key, sig.signature, message
-            ):
+            try:
+                valid = verify(validator.pub_key, sig.signature, message)
+            except UnsupportedKey as error:
+                valid = True
+                unsupported.add(str(error))
+            if sig.validator_address != validator.address or not valid:
                 raise InvalidBlock(f"commit {commit.height}: signature {index} does not verify")
             for_block = sig.block_id_flag == BlockIDFlag.COMMIT and commit.block_id.hash
             signed += validator.voting_power if for_block else 0
@@ -322,3 +354,4 @@ def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> No
             f"commit {commit.height}: {signed} of {members.total_power} voting power signed,"
             " more than two thirds are needed"
         )
+    return frozenset(unsupported)

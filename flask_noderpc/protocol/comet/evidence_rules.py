@@ -19,7 +19,8 @@ from ...domain.block import (
 from ...domain.time import to_go_text
 from ...domain.validator import NO_KEY, Validator, ValidatorSet
 from . import hashes, validators
-from .keys import address, verify_vote
+from .key_types import address
+from .keys import verify_vote
 from .validate_basic import error_prefix
 from .validators import check_commit, check_trusted_third
 

@@ -20,8 +20,9 @@ from ...domain.block import (
     Vote,
     VoteType,
 )
-from ...domain.validator import SECP256K1, PublicKey, Validator
+from ...domain.validator import NO_KEY, PublicKey, Validator
 from ..protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
+from .key_types import KEY_TYPES, UnsupportedKey
 
 
 def version(value: Version) -> bytes:
@@ -114,8 +115,17 @@ def vote(value: Vote) -> bytes:
 
 
 def public_key(value: PublicKey) -> bytes:
-    """PublicKey{1 ed25519 | 2 secp256k1}."""
-    return message(2 if value.type == SECP256K1 else 1, value.value)
+    """PublicKey{1 ed25519 | 2 secp256k1 | 3 bls12381 | 4 mldsa65 | 5 secp256k1eth}.
+
+    Raise :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` for other types, whose
+    number is not known.
+    """
+    if value == NO_KEY:
+        return b""
+    known = KEY_TYPES.get(value.type)
+    if known is None:
+        raise UnsupportedKey(f"keys of the type {value.type!r} have no known encoding")
+    return message(known.member, value.value)
 
 
 def validator(value: Validator) -> bytes:

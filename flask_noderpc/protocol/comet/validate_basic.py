@@ -27,7 +27,8 @@ from ...domain.block import (
 )
 from ...domain.time import ZERO_TIME
 from ...domain.validator import NO_KEY, Validator, ValidatorSet
-from . import hashes, keys, messages
+from . import hashes, messages
+from .key_types import address
 
 HASH_SIZE = 32
 ADDRESS_SIZE = 20
@@ -269,7 +270,7 @@ def _check_validator(validator: Validator) -> None:
         raise ValueError("validator does not have a public key")
     if validator.voting_power < 0:
         raise ValueError("validator has negative voting power")
-    expected = keys.address(validator.pub_key)
+    expected = address(validator.pub_key)
     if validator.address != expected:
         raise ValueError(
             "validator address is incorrectly derived from pubkey."

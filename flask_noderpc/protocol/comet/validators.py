@@ -11,7 +11,7 @@ from operator import add
 
 from ...domain.block import BlockIDFlag, Commit, CommitSig
 from ...domain.validator import Validator, ValidatorSet, ValidatorUpdate
-from . import keys
+from . import key_types
 from .keys import commit_vote, verify_vote
 
 # CometBFT: types.PriorityWindowSizeFactor.
@@ -58,6 +58,15 @@ def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
             chosen = min(tied, key=lambda at: members[at].address)
         priorities[chosen] = highest - total
     return _with_priorities(members, priorities, members[chosen].address)
+
+
+def is_rescaled_next(validators: ValidatorSet) -> bool:
+    """Return true if the next rotation rescales or centres the priorities.
+
+    Of a set further on, as many rotations of one step differ then from one of many steps.
+    """
+    priorities = [v.proposer_priority for v in validators.validators]
+    return _centred(_rescaled(priorities, validators.total_power)) != priorities
 
 
 def _rescaled(priorities: list[int], total: int) -> list[int]:
@@ -137,7 +146,7 @@ def _changes(
 def _validator(update: ValidatorUpdate) -> Validator:
     if update.power < 0:
         raise ValueError(f"voting power can't be negative, got {update.power}")
-    return Validator(keys.address(update.pub_key), update.pub_key, update.power)
+    return Validator(key_types.address(update.pub_key), update.pub_key, update.power)
 
 
 Signer = tuple[int, Validator]
@@ -215,8 +224,15 @@ def _check_signature(chain_id: str, commit: Commit, index: int, signer: Validato
         raise ValueError(f"wrong signature (#{index}): {shown}")
 
 
-def median_time(commit: Commit, validators: ValidatorSet) -> int:
-    """Return the median vote time, weighted by power, without absent votes.
+ALL_VOTES = frozenset((BlockIDFlag.COMMIT, BlockIDFlag.NIL))
+# CometBFT 0.40: state/state.go, MedianTime.
+VOTES_FOR_THE_BLOCK = frozenset((BlockIDFlag.COMMIT,))
+
+
+def median_time(
+    commit: Commit, validators: ValidatorSet, counted: frozenset[BlockIDFlag] = ALL_VOTES
+) -> int:
+    """Return the median time of the counted votes, weighted by power.
 
     ``validators`` is the set that signed the commit. CometBFT: the first time, in
     ascending order, at which half of the power that voted is reached.
@@ -224,8 +240,7 @@ def median_time(commit: Commit, validators: ValidatorSet) -> int:
     weighted = sorted(
         (sig.timestamp, validators.by_address[sig.validator_address][1].voting_power)
         for sig in commit.signatures
-        if sig.block_id_flag != BlockIDFlag.ABSENT
-        and sig.validator_address in validators.by_address
+        if sig.block_id_flag in counted and sig.validator_address in validators.by_address
     )
     remaining = sum(power for _, power in weighted) // 2
     for time_ns, power in weighted:

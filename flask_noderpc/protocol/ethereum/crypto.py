@@ -94,6 +94,11 @@ def address_of(key: PublicKey) -> bytes:
     return keccak(key.format(compressed=False)[1:])[12:]
 
 
+def address_of_compressed(key: bytes) -> bytes:
+    """The address of a public key of 33 bytes; raise :exc:`ValueError` if it is none."""
+    return address_of(PublicKey(key))
+
+
 with of_the_extra():
     from coincurve import PrivateKey
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -109,8 +110,8 @@ def _id_from(fields: Sequence[Any]) -> BlockID:
 def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
     """A commit by columns: some 69 bytes a vote.
 
-    ``addresses`` are those of the set that signed it, and stand nowhere in the row; without
-    them the row holds the addresses of its votes.
+    ``addresses`` are those of the set that signed it, of which the row has a checksum; without
+    them it holds the addresses of its votes.
     """
     signatures = commit.signatures
     known = len(addresses) == len(signatures)
@@ -137,7 +138,9 @@ def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
             base,
             _pack_delays([sig.timestamp - base for sig in regular]),
             b"".join([sig.signature for sig in regular]),
-            None if known else b"".join([sig.validator_address for sig in regular]),
+            _checksum(addresses)
+            if known
+            else b"".join([sig.validator_address for sig in regular]),
             written_out,
         )
     )
@@ -163,9 +166,11 @@ def unpack_commit(
     """
     fields = opened(row, "commit", height)
     round_, block_id, flags, base, delays, joined, own, written_out = fields
-    addresses = known_addresses() if own is None else _own_addresses(flags, own)
+    addresses = _own_addresses(flags, own) if isinstance(own, bytes) else known_addresses()
     if len(addresses) != len(flags):
         raise DamagedRow("commit", height, f"{len(addresses)} validators, {len(flags)} votes")
+    if isinstance(own, int) and own != _checksum(addresses):
+        raise DamagedRow("commit", height, "the stored validators are not those that signed it")
     delay, signature = iter(_unpack_delays(delays)), _pieces(joined, _SIGNATURE_BYTES)
     found = []
     for index, (flag, address) in enumerate(zip(flags, addresses, strict=True)):
@@ -177,6 +182,10 @@ def unpack_commit(
         else:
             found.append(CommitSig(flag, address, base + next(delay), next(signature)))
     return Commit(height, round_, _id_from(block_id), tuple(found))
+
+
+def _checksum(addresses: Sequence[bytes]) -> int:
+    return zlib.crc32(b"".join(addresses))
 
 
 def _pack_delays(delays: list[int]) -> bytes | list[int]:

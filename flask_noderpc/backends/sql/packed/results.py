@@ -52,6 +52,12 @@ def unpack_results(
     )
 
 
+def unpack_block_events(row: bytes, height: int) -> tuple[Event, ...]:
+    """Return the events of a block from the same row; raise :exc:`DamagedRow`."""
+    begin, end, *_ = opened(row, "results", height)
+    return _events_from(begin) + _events_from(end)
+
+
 # Transactions with their results.
 
 

@@ -31,6 +31,8 @@ def seal(value: object) -> bytes:
 
 def opened(row: bytes, kind: str, height: int) -> Any:
     """Return the value of a row; ``kind`` and ``height`` are what :exc:`DamagedRow` names."""
+    if not isinstance(row, bytes):
+        raise DamagedRow(kind, height, "it is missing")
     body = memoryview(row)[_CRC_BYTES:]
     if zlib.crc32(body) != int.from_bytes(row[:_CRC_BYTES]):
         raise DamagedRow(kind, height, "its checksum differs")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from .... import jsoncodec
 from ....domain.genesis import ConsensusParams, Genesis
 from ....domain.validator import PublicKey, Validator, ValidatorSet
-from .row import opened, seal
+from .row import DamagedRow, opened, seal
 
 
 def pack_members(members: Sequence[Validator]) -> bytes:
@@ -49,6 +49,8 @@ def pack_priorities(members: ValidatorSet) -> bytes:
 def unpack_priorities(row: bytes, height: int, members: Sequence[Validator]) -> ValidatorSet:
     """Return the set of a height; raise :exc:`DamagedRow`."""
     proposer, priorities = opened(row, "proposer priorities", height)
+    if len(priorities) != len(members):
+        raise DamagedRow("validator set", height, "it has others than its priorities")
     return ValidatorSet(
         tuple(
             Validator(v.address, v.pub_key, v.voting_power, priority)

@@ -1,0 +1,222 @@
+"""The types of validator keys that CometBFT 0.34 to 1.0 have: names, addresses, signatures.
+
+ed25519, secp256k1 and ml_dsa_65 need ``cryptography``; secp256k1eth and bls12_381 what the
+extra ``evm`` installs. A signature that no library here can verify raises
+:exc:`UnsupportedKey`, which is another answer than that it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from ...domain.validator import (
+    BLS12_381,
+    ED25519,
+    ML_DSA_65,
+    SECP256K1,
+    SECP256K1ETH,
+    PublicKey,
+    ValidatorSet,
+)
+from ...errors import InvalidTransaction
+from .ripemd160 import ripemd160
+
+
+class UnsupportedKey(ValueError):
+    """No library that is installed knows this type of key."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyType:
+    """A type of key by CometBFT's names and rules."""
+
+    member: int
+    """Number of its member of protobuf's PublicKey."""
+    member_name: str
+    go_name: str
+    """Name of the member's type in Go."""
+    json_name: str
+    """Name that its package registers with CometBFT's JSON."""
+    size: int
+    """Bytes of a key."""
+    address: Callable[[bytes], bytes]
+    verify: Callable[[bytes, bytes, bytes], bool]
+    """Return true if a key's signature is of a message."""
+
+
+def are_known(members: ValidatorSet) -> bool:
+    """Return true if the set has only keys of known types, without which it has no hash."""
+    return {validator.pub_key.type for validator in members.validators} <= KEY_TYPES.keys()
+
+
+def address(key: PublicKey) -> bytes:
+    """Return the 20-byte address of a key; raise :exc:`ValueError` for other key types, and
+    :exc:`UnsupportedKey` where the library is missing that computes it."""
+    known = KEY_TYPES.get(key.type)
+    if known is None or len(key.value) != known.size:
+        raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
+    return known.address(key.value)
+
+
+def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
+    """Return true if the key signed the message; raise :exc:`UnsupportedKey` where no library
+    can tell."""
+    known = KEY_TYPES.get(key.type)
+    if known is None:
+        raise UnsupportedKey(f"signatures of {key.type} keys can't be verified")
+    if len(key.value) != known.size:
+        return False
+    try:
+        return known.verify(key.value, signature, message)
+    except (InvalidSignature, ValueError) as error:
+        if isinstance(error, UnsupportedKey):
+            raise
+        return False
+
+
+def _of_sha256(key: bytes) -> bytes:
+    return sha256(key).digest()[:20]
+
+
+def _verify_ed25519(key: bytes, signature: bytes, message: bytes) -> bool:
+    Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    return True
+
+
+# secp256k1
+
+_SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+def _secp256k1_address(key: bytes) -> bytes:
+    # CometBFT: crypto/secp256k1/secp256k1.go, the same as in Bitcoin.
+    return ripemd160(sha256(key).digest())
+
+
+def _verify_secp256k1(key: bytes, signature: bytes, message: bytes) -> bool:
+    # CometBFT: a signature is R and S, 32 bytes each, and S is in the lower half, so that
+    # nobody can make a second signature of one.
+    r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
+    if len(signature) != 64 or s > _SECP256K1_ORDER // 2:
+        return False
+    public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), key)
+    public.verify(encode_dss_signature(r, s), message, ec.ECDSA(SHA256()))
+    return True
+
+
+# CometBFT 0.40: crypto/secp256k1eth/key.go, the addresses and signatures of Ethereum.
+
+
+@contextmanager
+def _of_the_extra(kind: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UnsupportedKey(
+            f"{kind} keys need {error.name}: pip install 'flask-noderpc[evm]'"
+        ) from None
+
+
+def _secp256k1eth_address(key: bytes) -> bytes:
+    with _of_the_extra(SECP256K1ETH):
+        from ..ethereum import crypto
+    return crypto.address_of_compressed(key)
+
+
+def _verify_secp256k1eth(key: bytes, signature: bytes, message: bytes) -> bool:
+    with _of_the_extra(SECP256K1ETH):
+        from ..ethereum import crypto
+    if len(signature) != 65:
+        return False
+    r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
+    try:
+        signer = crypto.signer(crypto.keccak(message), signature[64], r, s)
+    except InvalidTransaction:
+        return False
+    return signer == crypto.address_of_compressed(key)
+
+
+def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:
+    # CometBFT 0.40: crypto/mldsa65/key.go, with an empty context.
+    try:
+        from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PublicKey
+
+        public = MLDSA65PublicKey.from_public_bytes(key)
+    except (ImportError, UnsupportedAlgorithm):
+        raise UnsupportedKey(
+            f"{ML_DSA_65} keys need a newer cryptography: pip install -U cryptography"
+        ) from None
+    public.verify(signature, message)
+    return True
+
+
+def _verify_bls12_381(key: bytes, signature: bytes, message: bytes) -> bool:
+    # CometBFT: crypto/bls12381/key_bls12381.go: keys of 96 bytes, not compressed, and
+    # signatures as of Ethereum's consensus layer, with this domain separation tag.
+    with _of_the_extra(BLS12_381):
+        from py_ecc.bls.ciphersuites import G2Basic
+        from py_ecc.bls.point_compression import compress_G1
+        from py_ecc.fields import optimized_bls12_381_FQ as Coordinate
+        from py_ecc.optimized_bls12_381.optimized_curve import b, is_on_curve
+    x, y = (int.from_bytes(key[at : at + 48]) for at in (0, 48))
+    if max(x, y) >= Coordinate.field_modulus:
+        return False
+    point = Coordinate(x), Coordinate(y), Coordinate(1)
+    if not is_on_curve(point, b):
+        return False
+    verify: Callable[[Any, bytes, Any], bool] = G2Basic.Verify
+    return verify(compress_G1(point).to_bytes(48), message, signature)
+
+
+KEY_TYPES = {
+    ED25519: KeyType(
+        1, "ed25519", "Ed25519", "tendermint/PubKeyEd25519", 32, _of_sha256, _verify_ed25519
+    ),
+    SECP256K1: KeyType(
+        2,
+        "secp256k1",
+        "Secp256K1",
+        "tendermint/PubKeySecp256k1",
+        33,
+        _secp256k1_address,
+        _verify_secp256k1,
+    ),
+    BLS12_381: KeyType(
+        3,
+        "bls12381",
+        "Bls12381",
+        "cometbft/PubKeyBls12_381",
+        96,
+        _of_sha256,
+        _verify_bls12_381,
+    ),
+    ML_DSA_65: KeyType(
+        4,
+        "mldsa65",
+        "Mldsa65",
+        "cometbft/PubKeyMlDsa65",
+        1952,
+        _of_sha256,
+        _verify_ml_dsa_65,
+    ),
+    SECP256K1ETH: KeyType(
+        5,
+        "secp256k1eth",
+        "Secp256K1Eth",
+        "tendermint/PubKeySecp256k1eth",
+        33,
+        _secp256k1eth_address,
+        _verify_secp256k1eth,
+    ),
+}
+"""By the names that ABCI has for them."""
