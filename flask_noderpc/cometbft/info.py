@@ -19,7 +19,7 @@ from ..domain.responses import (
 from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
-from ..protocol.comet.keys import address
+from ..protocol.comet.key_types import address
 from ..wire.params import Flag, Int64, QueryData, Text, UInt64
 from .blocks import next_height
 

@@ -19,7 +19,8 @@ from ..domain.responses import ResultBlock
 from ..domain.validator import Validator
 from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash
-from ..protocol.comet.keys import address, commit_vote
+from ..protocol.comet.key_types import address
+from ..protocol.comet.keys import commit_vote
 from ..protocol.ethereum.aliases import with_aliases
 
 # CometBFT: names of consensus steps.

@@ -135,9 +135,17 @@ class Settings:
     dialect: str = setting(
         "rpc",
         "document",
-        one_of("document", "comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"),
+        one_of(
+            "document",
+            "comet-0.34",
+            "comet-0.37",
+            "comet-0.38",
+            "comet-0.39",
+            "comet-0.40",
+            "comet-1.0",
+        ),
         "Kind of node whose encodings are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
-        " ``comet-0.38`` or ``comet-1.0``.",
+        " ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``.",
     )
     max_body_bytes: int = setting(
         "rpc",

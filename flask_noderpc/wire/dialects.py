@@ -6,12 +6,22 @@ from ..errors import ConfigurationError
 from .comet.v034 import COMET_034
 from .comet.v037 import COMET_037
 from .comet.v038 import COMET_038
+from .comet.v039 import COMET_039, COMET_040
 from .comet.v1 import COMET_1
 from .dialect import Dialect
 from .document import DOCUMENT
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (DOCUMENT, COMET_034, COMET_037, COMET_038, COMET_1)
+    dialect.name: dialect
+    for dialect in (
+        DOCUMENT,
+        COMET_034,
+        COMET_037,
+        COMET_038,
+        COMET_039,
+        COMET_040,
+        COMET_1,
+    )
 }
 
 

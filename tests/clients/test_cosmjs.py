@@ -22,6 +22,7 @@ CLIENTS = {
     "comet-0.34": "Tendermint34Client",
     "comet-0.37": "Tendermint37Client",
     "comet-0.38": "Comet38Client",
+    "comet-0.40": "Comet38Client",
     "comet-1.0": "Comet1Client",
 }
 # Of run.js and idle.js; the last is that of a whole run.

@@ -47,6 +47,8 @@ VERSIONS = {
         Version("0.34.35", "comet-0.34", KVStore034, is_modern=False),
         Version("0.37.18", "comet-0.37", KVStore037, is_modern=False),
         Version("0.38.25", "comet-0.38"),
+        Version("0.39.4", "comet-0.39"),
+        Version("0.40.0", "comet-0.40"),
         Version("1.0.1", "comet-1.0", partial(KVStore, version="1.0")),
     )
 }

@@ -84,7 +84,7 @@ def test_a_number_of_any_size_is_refused_in_one_line(name: str, digits: int) -> 
         ("chain_id", "é" * 26, "chain_id has 1 to 50 printable bytes, not 52"),
         ("chain_id", "a\nb", "printable"),
         ("dialect", 3.0, "a text is needed"),
-        ("dialect", "comet-0.39", "known are document, comet-0.34"),
+        ("dialect", "comet-0.35", "known are document, comet-0.34"),
         ("database", 3.0, "a text is needed"),
         ("empty_blocks", "perhaps", "true or false is needed"),
         ("empty_blocks", 2, "true or false is needed"),

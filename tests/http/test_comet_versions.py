@@ -14,10 +14,13 @@ from tests.helpers.websocket import WebSocketClient
 
 from . import chain
 
-NEW = pytest.mark.parametrize("dialect", ["comet-0.37", "comet-0.38", "comet-1.0"])
+NEW = pytest.mark.parametrize(
+    "dialect", ["comet-0.37", "comet-0.38", "comet-0.40", "comet-1.0"]
+)
 OLD = pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37"])
 ANY = pytest.mark.parametrize(
-    "dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"]
+    "dialect",
+    ["comet-0.34", "comet-0.37", "comet-0.38", "comet-0.39", "comet-0.40", "comet-1.0"],
 )
 
 
@@ -110,7 +113,7 @@ def test_others_have_nothing_there(client: FlaskClient) -> None:
 
 @pytest.mark.parametrize(
     ("dialect", "p2p"),
-    [("comet-0.34", "8"), ("comet-0.37", "8"), ("comet-0.38", "8"), ("comet-1.0", "9")],
+    [("comet-0.34", "8"), ("comet-0.37", "8"), ("comet-0.40", "8"), ("comet-1.0", "9")],
 )
 def test_a_node_speaks_the_protocol_of_its_version(client: FlaskClient, p2p: str) -> None:
     versions = got(client, "/status")["node_info"]["protocol_version"]
@@ -158,3 +161,57 @@ def test_1_0_has_two_websockets(path: str) -> None:
         client = WebSocketClient(node.url, path=path)
         assert client.asked("health", {})["result"] == {}
         client.close()
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.40"])
+@pytest.mark.parametrize(
+    ("request_id", "said"),
+    [
+        ("1.5", "json-rpc ID must be a whole number, got 1.5"),
+        ("-0.5", "json-rpc ID must be a whole number, got -0.5"),
+        ("1e-5", "json-rpc ID must be a whole number, got 1e-05"),
+        ("1234567.25", "json-rpc ID must be a whole number, got 1.23456725e+06"),
+        ("1e30", "json-rpc ID out of int64 range, got 1e+30"),
+        (
+            "9223372036854775808",
+            "json-rpc ID out of int64 range, got 9.223372036854776e+18",
+        ),
+        (
+            "1e999",
+            "json: cannot unmarshal number 1e999 into Go struct field .id of type float64",
+        ),
+    ],
+)
+def test_0_40_refuses_ids_that_are_no_whole_numbers(
+    client: FlaskClient, request_id: str, said: str
+) -> None:
+    body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"health"}}'
+
+    # As a node of 0.40.0 answered.
+    assert client.post("/", data=body).get_json() == {
+        "jsonrpc": "2.0",
+        "error": {
+            "code": -32700,
+            "message": "Parse error. Invalid JSON",
+            "data": f"error unmarshaling request: {said}",
+        },
+    }
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.40"])
+@pytest.mark.parametrize(
+    ("request_id", "shown"),
+    [("-9223372036854775808", -(2**63)), ("1e5", 100_000), ("-3.0", -3), ('"1.5"', "1.5")],
+)
+def test_0_40_answers_other_ids(client: FlaskClient, request_id: str, shown: Any) -> None:
+    body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"health"}}'
+
+    assert client.post("/", data=body).get_json()["id"] == shown
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.39", "comet-0.40"])
+def test_0_39_and_later_show_the_authority_of_parameters(client: FlaskClient) -> None:
+    params = got(client, "/consensus_params")["consensus_params"]
+
+    assert list(params)[-2:] == ["abci", "authority"]
+    assert params["authority"] == {"authority": ""}

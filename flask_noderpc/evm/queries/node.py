@@ -13,7 +13,7 @@ from ...domain.ethereum import RPCTransaction, Transaction
 from ...errors import NotSupported
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.comet.keys import address
+from ...protocol.comet.key_types import address
 from ...protocol.ethereum import accounts
 from ...protocol.ethereum.blocks import pending_transaction
 from ...protocol.ethereum.crypto import keccak, to_checksum

@@ -1,6 +1,6 @@
 """CometBFT's JSON-RPC envelope, with its errors for invalid bodies.
 
-CometBFT: rpc/jsonrpc. The same in 0.34, 0.37, 0.38 and 1.0.
+CometBFT: rpc/jsonrpc. The same in 0.34 to 0.39 and in 1.0.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class CometEnvelope(Envelope):
         """Parse the calls of a body; one invalid call fails the whole batch."""
         try:
             if body.lstrip()[:1] != b"[":
-                return Calls((_call(body),), is_batch=False)
+                return Calls((self._call(body),), is_batch=False)
             elements = _elements(body)
             if len(elements) > max_batch:
                 raise BatchTooLarge(max_batch)
-            return Calls(tuple(_in_batch(bytes(element)) for element in elements), True)
+            return Calls(tuple(self._in_batch(bytes(each)) for each in elements), True)
         except GoError as error:
             raise _unreadable(error) from None
 
     def parse_one(self, body: bytes) -> Call | BadCall:
         """Parse the single call of a message."""
         try:
-            return _call(body)
+            return self._call(body)
         except GoError as error:
             # Go: websocket messages are read as streams, for which EOF has another text.
             cut = str(error) == "unexpected end of JSON input"
@@ -77,6 +77,37 @@ class CometEnvelope(Envelope):
             return InternalError(error.text, error.hint)
         return error
 
+    def _in_batch(self, element: bytes) -> Call:
+        try:
+            return self._call(element)
+        except GoError:
+            # CometBFT: a body that is not a list of calls is decoded again as a single call.
+            raise gojson.mismatch(b"[", _REQUEST) from None
+
+    def _call(self, document: bytes) -> Call:
+        try:
+            message = jsoncodec.decode(document, Message)
+        except jsoncodec.NotJSON as error:
+            if document.strip() == b"null":
+                return _NOTIFICATION
+            raise _why(document, error) from None
+        _text(bytes(message.jsonrpc), "jsonrpc")
+        method = _text(bytes(message.method), "method")
+        request_id = self._id(bytes(message.id))
+        if not request_id:
+            return _NOTIFICATION
+        return Call(method, bytes(message.params), request_id)
+
+    def _id(self, raw: bytes) -> bytes | None:
+        """Return the id of a call, ``None`` of a notification."""
+        kind = gojson.kind_of(raw) if raw else "null"
+        if kind == "null":
+            return None
+        if kind not in _ID_KINDS:
+            return raw
+        shown = raw.decode("utf-8", "replace") if kind == "bool" else "..."
+        raise GoError(f"json-rpc ID ({shown}) is of unknown type ({_ID_KINDS[kind]})")
+
 
 def _unreadable(error: GoError) -> ParseError:
     return ParseError(f"error unmarshaling request: {error}")
@@ -87,27 +118,6 @@ def _elements(body: bytes) -> list[jsoncodec.Raw]:
         return jsoncodec.decode(body, list[jsoncodec.Raw])
     except jsoncodec.NotJSON as error:
         raise _why(body, error) from None
-
-
-def _in_batch(element: bytes) -> Call:
-    try:
-        return _call(element)
-    except GoError:
-        # CometBFT: a body that is not a list of calls is decoded again as a single call.
-        raise gojson.mismatch(b"[", _REQUEST) from None
-
-
-def _call(document: bytes) -> Call:
-    try:
-        message = jsoncodec.decode(document, Message)
-    except jsoncodec.NotJSON as error:
-        if document.strip() == b"null":
-            return _NOTIFICATION
-        raise _why(document, error) from None
-    _text(bytes(message.jsonrpc), "jsonrpc")
-    method = _text(bytes(message.method), "method")
-    request_id = _id(bytes(message.id))
-    return Call(method, bytes(message.params), request_id) if request_id else _NOTIFICATION
 
 
 def _why(document: bytes, error: jsoncodec.NotJSON) -> GoError:
@@ -132,13 +142,3 @@ def _text(raw: bytes, field: str) -> str:
             f"json: cannot unmarshal {kind} into Go struct field .{field} of type string"
         )
     return gojson.string(raw)
-
-
-def _id(raw: bytes) -> bytes | None:
-    kind = gojson.kind_of(raw) if raw else "null"
-    if kind == "null":
-        return None
-    if kind not in _ID_KINDS:
-        return raw
-    shown = raw.decode("utf-8", "replace") if kind == "bool" else "..."
-    raise GoError(f"json-rpc ID ({shown}) is of unknown type ({_ID_KINDS[kind]})")

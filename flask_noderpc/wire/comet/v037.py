@@ -25,10 +25,10 @@ from .v038_schemas import (
     BareEvent,
     Block,
     BroadcastCommit,
-    ConsensusParamsUpdate,
     Evidence,
     ExecTxResult,
     Header,
+    OlderParamsUpdate,
     ValidatorSet,
     ValidatorUpdate,
 )
@@ -61,7 +61,7 @@ class BlockResults(WireSchema):
     begin_block_events = ListOf(BareEvent, null_when_empty=True)
     end_block_events = ListOf(BareEvent, null_when_empty=True)
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
-    consensus_param_updates = Nested(ConsensusParamsUpdate, nullable=True)
+    consensus_param_updates = Nested(OlderParamsUpdate, nullable=True)
 
 
 class BeginBlock(WireSchema):
@@ -74,7 +74,7 @@ class EndBlock(WireSchema):
     """Results of EndBlock."""
 
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
-    consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
+    consensus_param_updates = Nested(OlderParamsUpdate, omit_empty=True)
     events = ListOf(BareEvent, attribute="end_block_events", omit_empty=True)
 
 

@@ -12,7 +12,15 @@ from ...domain import abci, genesis, responses
 from ...domain import block as blocks
 from ...domain import genesis as params
 from ...domain import validator as validators
-from ...domain.validator import ED25519, SECP256K1, PublicKey
+from ...domain.validator import (
+    BLS12_381,
+    ED25519,
+    ML_DSA_65,
+    SECP256K1,
+    SECP256K1ETH,
+    PublicKey,
+)
+from ...protocol.comet.key_types import KEY_TYPES
 from .. import builders, common
 from ..fields import (
     Base64,
@@ -28,13 +36,12 @@ from ..fields import (
 )
 from ..schema import ListOf, Nested, OneOf, WireSchema
 
-# CometBFT 0.38: the names that crypto/ed25519 and crypto/secp256k1 register.
-KEY_TYPES = {ED25519: "tendermint/PubKeyEd25519", SECP256K1: "tendermint/PubKeySecp256k1"}
+# CometBFT 0.40: the names that the packages of crypto register.
+KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
 
-# CometBFT 0.38: crypto/encoding/codec.go, of the protobuf keys in validator updates.
-PROTO_KEY_TYPES = {
-    ED25519: "tendermint.crypto.PublicKey_Ed25519",
-    SECP256K1: "tendermint.crypto.PublicKey_Secp256K1",
+# CometBFT 0.40: crypto/encoding/codec.go, of the protobuf keys in validator updates.
+PROTO_KEY_NAMES = {
+    kind: f"tendermint.crypto.PublicKey_{known.go_name}" for kind, known in KEY_TYPES.items()
 }
 
 # CometBFT 0.38: types/evidence.go.
@@ -50,8 +57,8 @@ LISTENERS = ("Listener(@)",)
 class PubKey(WireSchema):
     """Public key with its type name."""
 
-    domain = builders.public_key(KEY_TYPES)
-    type = Text(get=lambda key: KEY_TYPES.get(key.type, key.type))
+    domain = builders.public_key(KEY_NAMES)
+    type = Text(get=lambda key: KEY_NAMES.get(key.type, key.type))
     value = Base64()
 
 
@@ -259,6 +266,9 @@ class ProtoKey(WireSchema):
 
     ed25519 = Base64(get=lambda key: _of_type(key, ED25519), omit_empty=True)
     secp256k1 = Base64(get=lambda key: _of_type(key, SECP256K1), omit_empty=True)
+    bls12381 = Base64(get=lambda key: _of_type(key, BLS12_381), omit_empty=True)
+    mldsa65 = Base64(get=lambda key: _of_type(key, ML_DSA_65), omit_empty=True)
+    secp256k1eth = Base64(get=lambda key: _of_type(key, SECP256K1ETH), omit_empty=True)
 
 
 def _of_type(key: PublicKey, key_type: str) -> bytes:
@@ -268,8 +278,8 @@ def _of_type(key: PublicKey, key_type: str) -> bytes:
 class ProtoKeySum(WireSchema):
     """Key of a protobuf PublicKey, with its type name."""
 
-    domain = builders.key_of_sum(PROTO_KEY_TYPES)
-    type = Text(get=lambda key: PROTO_KEY_TYPES.get(key.type, key.type))
+    domain = builders.key_of_sum(PROTO_KEY_NAMES)
+    type = Text(get=lambda key: PROTO_KEY_NAMES.get(key.type, key.type))
     value = Nested(ProtoKey, get=lambda key: key)
 
 
@@ -318,11 +328,8 @@ class VersionParamsUpdate(WireSchema):
     app_version = IntString(data_key="app", omit_empty=True)
 
 
-class ConsensusParamsUpdate(WireSchema):
-    """Parameter updates; CometBFT 0.38: types/params.pb.go omits unchanged groups.
-
-    ``abci`` is always omitted: applications here don't change it.
-    """
+class OlderParamsUpdate(WireSchema):
+    """Parameter updates; CometBFT: types/params.pb.go omits unchanged groups."""
 
     domain = builders.params_update
     block = Nested(BlockParamsUpdate, omit_empty=True)
@@ -331,6 +338,22 @@ class ConsensusParamsUpdate(WireSchema):
     version = Nested(
         VersionParamsUpdate,
         get=lambda update: None if update.app_version is None else update,
+        omit_empty=True,
+    )
+
+
+class ABCIParamsUpdate(WireSchema):
+    """ConsensusParams.abci in an update."""
+
+    vote_extensions_enable_height = IntString(omit_empty=True)
+
+
+class ConsensusParamsUpdate(OlderParamsUpdate):
+    """Parameter updates, with the group that is new in CometBFT 0.38."""
+
+    abci = Nested(
+        ABCIParamsUpdate,
+        get=lambda update: None if update.vote_extensions_enable_height is None else update,
         omit_empty=True,
     )
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from operator import attrgetter
 
-from ...domain import responses
-from ...domain.time import SECOND
+from ...domain import genesis, responses
 from .. import builders, common
 from ..consensus_schemas import consensus_dump
 from ..dialect import SchemaPatch
@@ -20,10 +19,6 @@ from .v038_schemas import ValidatorSet
 
 # CometBFT 1.0: version/version.go.
 P2P_PROTOCOL = 9
-
-# CometBFT 1.0: types/params.go, DefaultSynchronyParams.
-PRECISION = 505 * SECOND // 1000
-MESSAGE_DELAY = 15 * SECOND
 
 
 class ProtocolVersion(common.ProtocolVersion):
@@ -72,24 +67,52 @@ class ValidatorUpdate(WireSchema):
 
 
 class SynchronyParams(WireSchema):
-    """ConsensusParams.synchrony; chains here have no PBTS and only the default values."""
+    """ConsensusParams.synchrony."""
 
-    precision = IntString(get=lambda _: PRECISION, dump_only=True)
-    message_delay = IntString(get=lambda _: MESSAGE_DELAY, dump_only=True)
+    domain = genesis.SynchronyParams
+    precision = IntString()
+    message_delay = IntString()
 
 
 class FeatureParams(WireSchema):
     """ConsensusParams.feature."""
 
     vote_extensions_enable_height = IntString()
-    pbts_enable_height = IntString(get=lambda _: 0, dump_only=True)
+    pbts_enable_height = IntString()
 
 
 class ConsensusParams(common.ConsensusParams):
     """All consensus parameters at a height."""
 
-    synchrony = Nested(SynchronyParams, get=lambda params: params)
+    synchrony = Nested(SynchronyParams)
     feature = Nested(FeatureParams, get=lambda params: params)
+
+
+class HeightValue(WireSchema):
+    """Protobuf's Int64Value."""
+
+    domain = builders.only
+    value = IntString(get=lambda height: height, omit_empty=True)
+
+
+class FeatureParamsUpdate(WireSchema):
+    """ConsensusParams.feature in an update."""
+
+    vote_extensions_enable_height = Nested(HeightValue, omit_none=True)
+    pbts_enable_height = Nested(HeightValue, omit_none=True)
+
+
+class ConsensusParamsUpdate(v038_schemas.OlderParamsUpdate):
+    """Parameter updates; CometBFT 1.0: api/cometbft/types/v1/params.pb.go."""
+
+    synchrony = Nested(SynchronyParams, omit_empty=True)
+    feature = Nested(
+        FeatureParamsUpdate,
+        get=lambda u: (
+            None if u.vote_extensions_enable_height is u.pbts_enable_height is None else u
+        ),
+        omit_empty=True,
+    )
 
 
 REPLACED = SchemaPatch(
@@ -99,6 +122,7 @@ REPLACED = SchemaPatch(
         v038_schemas.LightClientAttack: LightClientAttack,
         v038_schemas.ValidatorUpdate: ValidatorUpdate,
         v038_schemas.ConsensusParams: ConsensusParams,
+        v038_schemas.ConsensusParamsUpdate: ConsensusParamsUpdate,
     }
 )
 

@@ -2,7 +2,7 @@
 //
 //     node SCRIPT URL CLIENT
 //
-// CLIENT is the class that connectComet() has to choose.
+// CLIENT is the class that connectComet() has to choose, but for versions it does not know.
 "use strict";
 
 const assert = require("node:assert/strict");
