@@ -102,7 +102,9 @@ class WebSocketSession(ABC, Generic[K, T]):
 _SERVER_ERROR = -32000
 _EMPTY = b"{}"
 # Messages, and their bytes, that are read while the store takes those before them.
-_MAX_STARTED, _MAX_STARTED_BYTES = 64, 1 << 18
+_MAX_STARTED, _MAX_STARTED_BYTES = 512, 1 << 18
+# Those that the store takes together, where more are read meanwhile.
+_GROUP = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,8 @@ class Session(WebSocketSession[Query, Query]):
         self._limits = limits
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._started: list[StartedCall[bytes]] = []
-        """Calls that wait for the store."""
-        self._started_bytes = 0
+        self._started: list[tuple[StartedCall[bytes], int]] = []
+        """Calls that wait for the store, with the bytes of their messages."""
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._methods = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
@@ -181,12 +182,15 @@ class Session(WebSocketSession[Query, Query]):
             self._send(self._dispatcher.over_websocket(call, call.id, self._permissions))
 
     def _begin(self, call: Call, request_id: bytes, size: int) -> None:
-        self._started.append(
-            self._dispatcher.begin_over_websocket(call, request_id, self._permissions)
-        )
-        self._started_bytes += size
-        if len(self._started) >= _MAX_STARTED or self._started_bytes >= _MAX_STARTED_BYTES:
+        begun = self._dispatcher.begin_over_websocket(call, request_id, self._permissions)
+        self._started.append((begun, size))
+        if len(self._started) % _GROUP and size < _MAX_STARTED_BYTES // _GROUP:
+            return
+        is_full = len(self._started) >= _MAX_STARTED
+        if is_full or sum(size for _, size in self._started) >= _MAX_STARTED_BYTES:
             self.settle()
+        else:
+            self.settle(0)
 
     def settle(self, seconds: float = inf) -> bool:
         """Answer the calls that have started, in order, once the store has taken them or after
@@ -194,13 +198,12 @@ class Session(WebSocketSession[Query, Query]):
         count = len(self._started)
         if seconds != inf:
             timeouts = chain((seconds,), repeat(0.0))
-            pairs = zip(self._started, timeouts, strict=False)
+            calls = (call for call, _ in self._started)
+            pairs = zip(calls, timeouts, strict=False)
             count = sum(1 for _ in takewhile(lambda pair: pair[0].is_ready(pair[1]), pairs))
         done, self._started = self._started[:count], self._started[count:]
         if done:
-            self._send(*[call.finish() for call in done])
-        if not self._started:
-            self._started_bytes = 0
+            self._send(*[call.finish() for call, _ in done])
         return bool(self._started)
 
     def _answer(self, call: Call, request_id: bytes) -> None:

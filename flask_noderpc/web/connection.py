@@ -100,6 +100,8 @@ class Connection:
         self._close_by = inf
         self._is_taking = False
         self._is_broken = self._has_read = self._has_ended = self._is_slow = False
+        self._has_left = False
+        """True if the peer has closed its socket; what it sent before may still be there."""
 
     def run(
         self,
@@ -130,7 +132,7 @@ class Connection:
         """Send messages; they are written when this returns, so a flood waits at its peer."""
         with self._lock:
             # A Close is the last that is sent.
-            if self._close_by != inf:
+            if self._close_by != inf or self._has_ended:
                 return
             self._frames += map(text_frame, payloads)
             self._given += len(payloads)
@@ -208,7 +210,7 @@ class Connection:
 
     def _messages(self) -> Iterator[bytes]:
         message = bytearray()
-        while self._protocol.state in _OPEN_STATES and not self._has_ended:
+        while self._protocol.state in _OPEN_STATES and not self._is_over():
             for event in self._events():
                 if self._small.are_too_many(event):
                     self._refuse(CloseReason.POLICY_VIOLATION, TOO_MANY_SMALL)
@@ -223,6 +225,10 @@ class Connection:
                     if event.message_finished:
                         yield bytes(message)
                         message.clear()
+
+    def _is_over(self) -> bool:
+        # Who sends transactions and leaves without a look at the answers has sent them.
+        return self._has_ended and not (self._has_left and has_input(self._sock))
 
     def _events(self) -> Iterator[Event]:
         while not (has_input(self._sock) or self._has_ended) and self._settle(_POLL_S):
@@ -288,8 +294,10 @@ class Connection:
                     return
                 if not self._has_read:
                     self._wakeup.wait()
+        except (ConnectionResetError, BrokenPipeError):
+            self._has_left = not self._has_ended
         except OSError:
-            # Past its deadline, or gone.
+            # Past its deadline.
             pass
         finally:
             self._end()

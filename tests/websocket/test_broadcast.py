@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
+import socket
 import sqlite3
+import sys
+import termios
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -73,6 +77,24 @@ def test_messages_are_read_while_those_before_them_wait_for_the_store(
     assert {answer["result"]["code"] for answer in answers} == {"0"}
     waiting = client.asked("unconfirmed_txs", {"limit": "100"})["result"]["txs"]
     assert [base64.b64decode(tx) for tx in waiting] == checked
+
+
+def test_what_was_sent_before_the_peer_left_is_taken(node: Node, connect: Connect) -> None:
+    client = connect()
+    with locked(node):
+        for number in range(300):
+            client.text(sending(number, f"left{number}=v"))
+        # Until the server's side has it all.
+        until(lambda: not unsent(client.sock), "all is sent")
+        client.close()
+
+    mempool = node.chain.mempool
+    until(lambda: mempool.pending_count().total == 300, "all wait for a block")
+
+
+def unsent(sock: socket.socket) -> int:
+    """Bytes that the peer's system has not taken yet."""
+    return int.from_bytes(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 def test_more_than_are_read_ahead_are_answered_in_order(node: Node, connect: Connect) -> None:
