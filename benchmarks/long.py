@@ -52,14 +52,14 @@ def compare(bench: Bench) -> Table:
         servers = {}
         for name, chain in chains.items():
             path = build(chain, folders[name])
-            _load(path)
+            fill_page_cache(path)
             settings = reading(path, cache_bytes=0)
             home = Path(mkdtemp(dir=bench.scratch))
             servers[name] = stack.enter_context(ours("Flask", home, settings))
         return of_rows("long", (_SHORT,), list(_rows(bench, chains, servers)))
 
 
-def _load(path: Path) -> None:
+def fill_page_cache(path: Path) -> None:
     """Have the kernel hold a file, so that what is measured is not the disk."""
     with path.open("rb") as file:
         while file.read(1 << 24):

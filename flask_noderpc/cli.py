@@ -37,6 +37,10 @@ class _CannotStart(click.ClickException):
     exit_code = os.EX_CONFIG
 
 
+class _Interrupted(click.ClickException):
+    """A verification that can go on later."""
+
+
 def _run(
     action: Callable[[], T], failure: type[click.ClickException] = click.ClickException
 ) -> T:
@@ -128,6 +132,11 @@ def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
         yield backend, store
 
 
+_from = click.option(
+    "--from", "first", type=int, default=0, help="Go on with a verification from this height."
+)
+
+
 @cli.command("verify")
 def verify_store() -> None:
     """Check every hash and signature of the app's chain."""
@@ -162,7 +171,8 @@ def prune_store(retain: int | None) -> None:
 
 @cli.command("backup")
 @click.argument("target", type=click.Path(path_type=Path))
-def backup_store(target: Path) -> None:
+@_from
+def backup_store(target: Path, first: int) -> None:
     """Copy the app's chain to a new file, TARGET.
 
     The app may be running meanwhile. Every hash and signature of the copy is checked.
@@ -170,7 +180,7 @@ def backup_store(target: Path) -> None:
     stores = tuple(store for _, store in _backends())
     if len(stores) > 1:
         raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
-    _backup(stores[0], target)
+    _backup(stores[0], target, first)
 
 
 def _verify(store: ChainStore, first: int = 0) -> None:
@@ -189,12 +199,14 @@ def _verify(store: ChainStore, first: int = 0) -> None:
             try:
                 return store.verify(show, first)
             except KeyboardInterrupt:
-                raise click.ClickException(
+                raise _Interrupted(
                     f"interrupted: --from {max(verified, low)} goes on from there"
                 ) from None
 
     with closing(store):
         click.echo(f"{_run(work)} blocks verified")
+        for source, (count, low, high) in store.sources().items():
+            click.echo(f"from {source}: {count} blocks between {low} and {high}")
         for field, (count, low, high) in store.all_unchecked().items():
             click.echo(
                 f"not verified: {field} of {count} blocks between {low} and {high}, which this"
@@ -219,9 +231,31 @@ def _prune(store: ChainStore, retain: int) -> None:
         click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
 
 
-def _backup(store: ChainStore, target: Path) -> None:
+def _backup(store: ChainStore, target: Path, first: int = 0) -> None:
+    copy = target.with_name(f"{target.name}.unverified")
+    if target.exists():
+        raise click.ClickException(f"{target}: is there already, a backup needs a new file")
+    if not first:
+        _copy(store, copy)
+    elif not copy.exists():
+        raise click.ClickException(f"{copy} is missing: leave --from out to copy anew")
+    try:
+        _verify(_read_only(copy), first)
+    except _Interrupted:
+        raise
+    except BaseException:
+        # An inconsistent copy must not be mistaken for a backup.
+        copy.unlink()
+        raise
+    copy.rename(target)
+    click.echo(f"{target} is a backup")
+
+
+def _copy(store: ChainStore, target: Path) -> None:
     def work() -> None:
         _check_chain(store)
+        # Of a verification that was interrupted.
+        target.unlink(missing_ok=True)
         with click.progressbar(length=1, label="copying") as bar:
 
             def show(remaining: int, total: int) -> None:
@@ -232,13 +266,6 @@ def _backup(store: ChainStore, target: Path) -> None:
 
     with closing(store):
         _run(work)
-    try:
-        _verify(_read_only(target))
-    except BaseException:
-        # An inconsistent copy must not be mistaken for a backup.
-        target.unlink()
-        raise
-    click.echo(f"{target} is a backup")
 
 
 @cli.command("start", cls=GroupedCommand)
@@ -377,7 +404,7 @@ def _store_path(database: Path | None, home: Path | None) -> Path:
 @main.command("verify")
 @_file
 @_home
-@click.option("--from", "first", type=int, default=0, help="Lowest height to check.")
+@_from
 def verify_at(database: Path | None, home: Path | None, first: int) -> None:
     """Check every hash and signature of a chain.
 
@@ -456,7 +483,8 @@ def compact_at(database: Path | None, home: Path | None) -> None:
 @main.command("backup")
 @click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
 @_home
-def backup_at(paths: tuple[Path, ...], home: Path | None) -> None:
+@_from
+def backup_at(paths: tuple[Path, ...], home: Path | None, first: int) -> None:
     """Copy a chain to a new file, TARGET.
 
     DATABASE is its SQLite file. The node may be running meanwhile. Every hash and signature of
@@ -467,4 +495,4 @@ def backup_at(paths: tuple[Path, ...], home: Path | None) -> None:
     database = None if home else paths[0]
     if database is not None and not database.is_file():
         raise click.UsageError(f"{database}: no store is here")
-    _backup(_read_only(_store_path(database, home)), paths[-1])
+    _backup(_read_only(_store_path(database, home)), paths[-1], first)

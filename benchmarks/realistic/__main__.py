@@ -14,8 +14,8 @@ from flask_noderpc.backends.base.store import ChainStore
 from .content import SHAPES, Shape
 from .maker import blocks, genesis_of
 
-# Blocks of one transaction of the store.
-_GROUP = 20
+# Of one transaction of the store: so many of the chain's, and at most so many blocks.
+_GROUP_TXS, _GROUP = 2_000, 200
 
 
 def extend(
@@ -25,9 +25,10 @@ def extend(
     store.init_chain(genesis_of(shape), InitChain())
     head = store.head()
     missing = max(0, count - head.height)
+    size = min(_GROUP, max(1, _GROUP_TXS // max(1, shape.txs)))
     made = blocks(shape, head, missing, signed=signed, processes=processes)
     with click.progressbar(length=missing, label=f"{missing} blocks") as bar:
-        while group := tuple(islice(made, _GROUP)):
+        while group := tuple(islice(made, size)):
             store.append_block(*group)
             bar.update(len(group))
     return missing

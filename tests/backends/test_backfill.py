@@ -28,7 +28,13 @@ from flask_noderpc.domain.block import (
 )
 from flask_noderpc.domain.search import Page, Search, SearchLimits
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import GenesisNotAvailable, InvalidBlock, ResultNotFound, StoreError
+from flask_noderpc.errors import (
+    GenesisNotAvailable,
+    InvalidBlock,
+    NotSupported,
+    ResultNotFound,
+    StoreError,
+)
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -132,7 +138,7 @@ def test_the_genesis_is_not_available_until_it_is_given(
     with pytest.raises(GenesisNotAvailable, match="set_genesis"):
         store.genesis()
     assert "genesis document is not available" in client.get("/genesis").text
-    with pytest.raises(StoreError, match="of another trusted block"):
+    with pytest.raises(StoreError, match="that began at another block"):
         store.set_genesis(replace(chain.maker.genesis, chain_id="another"))
     store.set_genesis(chain.maker.genesis)
 
@@ -218,9 +224,9 @@ def test_the_same_beginning_again_changes_nothing(
     store: SQLiteBackend, whole: SQLiteBackend
 ) -> None:
     begin(store, whole)
-    with pytest.raises(StoreError, match="of another trusted block"):
+    with pytest.raises(StoreError, match="that began at another block"):
         begin(store, whole, TRUSTED - 1)
-    with pytest.raises(StoreError, match="of another trusted block"):
+    with pytest.raises(StoreError, match="that began at another block"):
         store.init_chain(whole.genesis(), InitChain())
 
 
@@ -302,6 +308,27 @@ def test_a_block_that_does_not_fit_the_one_above_is_refused(
     assert store.verify() == BLOCKS - height + 1
 
 
+def test_those_before_a_bad_block_are_stored(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    good = [older(whole, chain, height) for height in (TRUSTED, TRUSTED - 1)]
+
+    with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height is"):
+        store.backfill(*good, older(whole, chain, TRUSTED - 3))
+
+    assert store.base_height() == TRUSTED - 1
+
+
+@pytest.mark.parametrize("height", [-1, 0, 1 << 43, 1 << 63, 1 << 70])
+def test_a_height_that_no_block_has_is_refused(
+    store: SQLiteBackend, chain: Eventful, height: int
+) -> None:
+    block = chain.blocks[0].block
+
+    with pytest.raises(InvalidBlock, match=f"block {height}: the store has heights from 1"):
+        store.backfill(OlderBlock(replace(block, header=replace(block.header, height=height))))
+
+
 def test_blocks_that_are_stored_are_left_and_others_at_their_heights_refused(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
 ) -> None:
@@ -367,6 +394,25 @@ def test_a_success_that_comes_later_hides_the_failure_above_it(
     assert store.verify() == 3
 
 
+def test_a_failure_stays_left_out_when_its_success_is_forgotten(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    maker = ChainMaker()
+    chain = [maker.block(b"a=1"), failing(maker.block(b"a=1"))]
+    whole, store = open_store(tmp_path / "whole.db"), open_store()
+    whole.init_chain(maker.genesis, maker.state)
+    whole.append_block(chain[0])
+    begin(store, whole, 1)
+    store.append_block(chain[1])
+    store.backfill(OlderBlock(chain[0].block, chain[0].results))
+    store.prune(1)
+
+    store.backfill(OlderBlock(chain[0].block))
+
+    assert store.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE)).total == 0
+    assert store.verify() == 2
+
+
 def test_blocks_without_results_are_served_and_said_to_be(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
 ) -> None:
@@ -387,6 +433,9 @@ def test_blocks_without_results_are_served_and_said_to_be(
     assert app_for(store).test_client().get("/readyz").text == (
         "ready: blocks from height 33, results from 36, searches from 36\n"
     )
+    found_txs = store.search_txs(Search(), Page(0, 1000), SearchLimits(PATIENCE))
+    assert {tx.height for tx in found_txs.txs} <= set(range(36, BLOCKS + 1))
+    assert found_txs.total == len(found_txs.txs)
     with closing(sqlite3.connect(store.path)) as at:
         found = at.execute("SELECT DISTINCT unverified, source FROM block_list").fetchall()
     # The first block above the trusted one can't be compared with its results.
@@ -466,6 +515,108 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     whole.close()
     shown = CliRunner().invoke(main, ["verify", str(whole.path)]).output
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
+    assert "from celestia: 6 blocks between 1 and 6" in shown
+
+
+@pytest.mark.parametrize("name", ["block_id", "height", "results.tx_results", "a_typo"])
+def test_what_links_blocks_is_always_checked(
+    whole: SQLiteBackend, chain: Eventful, name: str
+) -> None:
+    for item in (chain.blocks[0], older(whole, chain, 1)):
+        with pytest.raises(ValueError, match=f"unchecked: {name} must be checked"):
+            replace(item, unchecked=frozenset({"data_hash", name}))
+
+
+def test_an_empty_store_above_a_trusted_block_is_not_rewound(
+    store: SQLiteBackend, chain: Eventful
+) -> None:
+    lease = store.acquire_lease("test", 3600)
+    assert lease is not None
+
+    for height in (0, TRUSTED - 1):
+        with pytest.raises(NotSupported, match=f"can't go back below height {TRUSTED}"):
+            store.rewind(height, {}, lease)
+    store.rewind(TRUSTED, {}, lease)
+
+    assert store.head().height == TRUSTED
+    append(store, chain)
+    assert store.verify() == BLOCKS - TRUSTED
+
+
+@pytest.mark.parametrize("app_hash", [True, False])
+def test_a_trusted_block_becomes_the_head_without_its_results(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, app_hash: bool
+) -> None:
+    """Or without the app hash, which nodes before 0.38 do not show."""
+    item = older(whole, chain, TRUSTED)
+    assert item.results is not None
+    results = None if app_hash else replace(item.results, app_hash=b"")
+
+    store.backfill(replace(item, results=results))
+
+    assert store.head().height == TRUSTED
+    append(store, chain)
+    assert store.verify() == BLOCKS - TRUSTED + 1
+    assert (store.lowest_results(), store.base_height()) == (TRUSTED + app_hash, TRUSTED)
+
+
+def test_parameters_hold_no_longer_than_is_known(
+    open_store: OpenStore, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    # Those of a multiple of seven changed them.
+    store = open_store()
+    begin(store, whole, 44)
+    bare = {"results": None, "params": None}
+
+    def known() -> dict[int, object]:
+        found: dict[int, object] = {}
+        for height in range(38, 46):
+            with suppress(ResultNotFound):
+                found[height] = store.consensus_params(height)
+        return found
+
+    for height, parts in ((44, bare), (43, bare), (42, {"results": None}), (41, bare)):
+        store.backfill(older(whole, chain, height, **parts))
+    store.backfill(older(whole, chain, 40), older(whole, chain, 39, params=None))
+
+    expected = {height: whole.consensus_params(height) for height in (39, 40, 42, 45)}
+    # The results of 40 say that those of 41 were the same.
+    assert known() == {**expected, 41: whole.consensus_params(41)}
+
+
+def test_a_beginning_with_other_parts_is_refused(
+    store: SQLiteBackend, whole: SQLiteBackend
+) -> None:
+    header, commit = whole.block_meta(TRUSTED).header, whole.commit(TRUSTED)
+    first, second, third = (whole.validators(TRUSTED + n) for n in range(3))
+    params = whole.consensus_params(TRUSTED + 1)
+    other_params = replace(params, block=replace(params.block, max_bytes=777_777))
+    other_set = replace(third, validators=third.validators[:-1])
+
+    for sets, rest in (
+        ((first, second, third), other_params),
+        ((first, second, other_set), params),
+    ):
+        with pytest.raises(StoreError, match="that began at another block: use another"):
+            store.init_at(whole.chain_id(), 1, header, commit, sets, rest)
+
+    assert store.validators(TRUSTED + 2) == third
+    assert store.consensus_params(TRUSTED + 1) == params
+
+
+def test_a_second_genesis_is_refused_unless_it_is_the_same(
+    store: SQLiteBackend, chain: Eventful
+) -> None:
+    genesis = chain.maker.genesis
+    store.set_genesis(genesis)
+    before = store.version()
+
+    store.set_genesis(genesis)
+    with pytest.raises(StoreError, match=f"chain {genesis.chain_id!r} "):
+        store.set_genesis(replace(genesis, app_state=b"{}"))
+
+    assert store.genesis() == genesis
+    assert store.version() == before
 
 
 # Of sets that seemed to hold after those that followed were pruned, and of a head alone.

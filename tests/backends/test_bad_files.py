@@ -9,10 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite import connection
 from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.cli import main
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
@@ -59,6 +61,29 @@ def test_a_store_that_can_t_be_opened_leaves_no_threads(
             backend.latest_height()
 
     until(lambda: threading.active_count() <= before, "the end of the threads")
+
+
+@pytest.mark.parametrize("schema", ["CREATE TABLE blocks (id)", "CREATE TABLE other (id)"])
+@pytest.mark.parametrize("command", ["", "verify", "migrate", "compact", "prune --retain=1"])
+def test_another_program_s_database_is_refused_and_left_as_it_is(
+    open_store: OpenStore, path: Path, schema: str, command: str
+) -> None:
+    with closing(sqlite3.connect(path)) as at:
+        at.execute(schema)
+    content = path.read_bytes()
+
+    if command:
+        name, *options = command.split()
+        result = CliRunner().invoke(main, [name, str(path), *options])
+        assert result.exit_code == 1
+        message = result.output
+    else:
+        with pytest.raises(StoreError) as caught:
+            open_store().latest_height()
+        message = str(caught.value)
+
+    assert f"{path}: the file is a database of another program, no store" in message
+    assert path.read_bytes() == content
 
 
 def test_an_empty_file_becomes_a_store(open_store: OpenStore, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -54,15 +55,47 @@ def test_a_store_is_compacted(open_store: OpenStore, path: Path) -> None:
     assert store.verify() == 21
 
 
-def test_a_link_to_a_store_stays_a_link(full: SQLiteBackend, path: Path) -> None:
+@pytest.fixture
+def link(path: Path) -> Path:
+    """A link to the store from another folder."""
+    folder = path.parent / "links"
+    folder.mkdir()
+    made = folder / "link.db"
+    made.symlink_to(path)
+    return made
+
+
+def test_a_link_to_a_store_stays_a_link(
+    full: SQLiteBackend, path: Path, link: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full.close()
-    link = path.with_name("link.db")
-    link.symlink_to(path)
+    usage = shutil.disk_usage(path.parent)
+    folders: list[Path] = []
+
+    def look(folder: Path) -> object:
+        folders.append(folder)
+        return usage
+
+    monkeypatch.setattr("shutil.disk_usage", look)
 
     result = CliRunner().invoke(main, ["compact", str(link)])
 
     assert (result.exit_code, link.is_symlink()) == (0, True)
+    assert set(folders) == {path.parent}
     assert full.verify() == 10
+
+
+def test_the_wal_of_a_link_is_emptied(
+    open_store: OpenStore, path: Path, link: Path, maker: ChainMaker
+) -> None:
+    store = open_store(link, max_log_bytes=100_000)
+    store.init_chain(maker.genesis, maker.state)
+
+    for block in make_blocks(maker, 3, 200):
+        store.append_block(block)
+
+    assert path.with_name(f"{path.name}-wal").stat().st_size <= 100_000
+    assert [each.name for each in link.parent.iterdir()] == [link.name]
 
 
 def test_a_store_that_is_open_is_not_compacted(
@@ -94,6 +127,41 @@ def test_a_full_disk_leaves_the_store_as_it_is(
 
 
 def test_a_missing_store_is_not_compacted(open_store: OpenStore, path: Path) -> None:
-
     with pytest.raises(StoreError, match="no store is here"):
         open_store(path.with_name("none.db")).compact()
+
+
+def test_owner_and_mode_stay(full: SQLiteBackend, path: Path) -> None:
+    full.close()
+    path.chmod(0o640)
+    owner = (12345, 12345) if os.geteuid() == 0 else (-1, -1)
+    os.chown(path, *owner)
+    before = path.stat()
+
+    result = CliRunner().invoke(main, ["compact", str(path)])
+
+    assert result.exit_code == 0, result.output
+    after = path.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    assert after.st_ino != before.st_ino
+
+
+def test_the_copy_of_an_interrupted_compaction_takes_no_space(
+    full: SQLiteBackend, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full.close()
+    draft, usage = path.with_name(f"{path.name}.compact"), shutil.disk_usage(path.parent)
+    draft.write_bytes(bytes(1000))
+    monkeypatch.setattr(
+        "shutil.disk_usage",
+        lambda folder: usage._replace(free=1 << 10 if draft.exists() else usage.free),
+    )
+
+    result = CliRunner().invoke(main, ["compact", str(path)])
+
+    assert result.exit_code == 0, result.output
+    assert [each.name for each in path.parent.iterdir()] == [path.name]

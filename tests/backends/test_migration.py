@@ -11,6 +11,7 @@ import random
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,47 @@ def test_a_migration_can_be_interrupted_and_goes_on(
     assert store.verify() == BLOCKS - base + 1
 
 
+def test_no_step_is_as_large_as_the_chain(
+    old: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a validator set held, or a block has hits."""
+    path, base = old
+    monkeypatch.setattr(migration, "_STEP_S", -1.0)
+    monkeypatch.setattr(migration, "_HEIGHTS", 10, raising=False)
+    heights: list[int] = []
+    blocks: list[int] = []
+
+    def look(remaining: int) -> None:
+        blocks.append(remaining)
+        with closing(sqlite3.connect(path)) as at, suppress(sqlite3.OperationalError):
+            heights.extend(at.execute("SELECT count(*) FROM validator_heights").fetchone())
+
+    SQLiteBackend(path).migrate(look)
+
+    assert blocks[0] == BLOCKS - base + 1
+    assert sum(heights) > 0
+    for counts, most in ((heights, 10), (blocks, 1)):
+        assert max(a - b for a, b in pairwise(counts)) == most
+
+
+@pytest.mark.parametrize("more", [1, 52, 65])
+def test_a_migration_goes_on_when_the_disk_has_space_again(
+    path: Path, more: int, open_store: OpenStore, new: SQLiteBackend, chain: Eventful
+) -> None:
+    unpack("whole", path)
+    with closing(sqlite3.connect(path)) as at:
+        (pages,) = at.execute("PRAGMA page_count").fetchone()
+
+    with pytest.raises(StoreError, match=r"chain\.db: the disk or the page limit is full"):
+        SQLiteBackend(path, max_pages=pages + more).migrate()
+    result = CliRunner().invoke(main, ["migrate", str(path)])
+
+    assert result.exit_code == 0, result.output
+    store = open_store(path, application=KVStore)
+    assert_same(store, new, chain)
+    assert store.verify() == BLOCKS
+
+
 @pytest.mark.parametrize("where", ["rw", "ro"])
 def test_a_large_store_names_the_command(
     open_store: OpenStore, path: Path, where: str, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +222,7 @@ def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
     assert result.exit_code == 1
-    assert "this is no store of flask-noderpc" in result.output
+    assert "no store of flask-noderpc" in result.output
 
 
 def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Path) -> None:

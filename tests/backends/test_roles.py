@@ -129,7 +129,7 @@ def test_a_chain_can_be_verified_from_a_later_block_on(sample: SampleChain) -> N
 def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) -> None:
     backend = open_store(application=KVStore)
 
-    with pytest.raises(StoreError, match="init_chain comes first"):
+    with pytest.raises(StoreError, match="init_chain or init_at comes first"):
         backend.mempool.submit(b"a=b")
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from itertools import combinations_with_replacement
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc.backends.sqlite import search as index_search
 from flask_noderpc.backends.sqlite.index import sortable
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import (
@@ -28,9 +30,10 @@ from flask_noderpc.domain.search import (
     Term,
 )
 from flask_noderpc.errors import SearchTooCostly
-from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from tests.helpers.until import PATIENCE
 
+from .conftest import OpenStore
 from .test_mempool import failing
 
 ALL = Page(0, 1000)
@@ -166,6 +169,38 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
+OLDEST, NEWEST = Page(0, 30), Page(0, 30, newest_first=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "total"),
+    [
+        (Search((Term("old.k"),)), 100),
+        (Search((Term("app.key"),)), 1900),
+        (Search((Term("app.key"),), low=7, high=8), 200),
+        (Search((Term("app.key", contains="9"),), low=7, high=7), 19),
+        (Search((Term("app.key"), Term("app.creator")), low=7, high=8), 200),
+    ],
+)
+@pytest.mark.parametrize("page", [OLDEST, NEWEST])
+def test_first_pages_look_at_few_rows(
+    store: SQLiteBackend,
+    maker: ChainMaker,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: Search,
+    total: int,
+    page: Page,
+) -> None:
+    """Of a key that only old transactions have, and of heights among many with other values."""
+    monkeypatch.setattr(index_search, "_FEW_PLACES", 50)
+    old = (Event("old", (EventAttribute(b"k", b"v"),)),)
+    store.append_block(with_events(maker, 1, (), [old] * 100), *make_blocks(maker, 19, 100))
+
+    found = store.search_txs(asked, page, SearchLimits(PATIENCE, rows=1500))
+
+    assert (found.total, len(found.txs)) == (total, min(30, total))
+
+
 def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
     backend = MemoryBackend(
         maker.genesis, [maker.block(b"a=1", b"b=2") for _ in range(9)], state=maker.state
@@ -201,6 +236,36 @@ def test_a_failure_after_a_success_is_not_found(
         assert [tx.tx for tx in answer.txs] == found
         assert {tx.height for tx in answer.txs} == {1}
         assert scanned.search_txs(search, ALL, SearchLimits(PATIENCE)) == answer
+
+
+def test_the_transactions_of_thousands_of_heights_are_counted(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    first, last = 1_000, 3_200
+    maker, store = ChainMaker(initial_height=first), open_store(tmp_path / "counted.db")
+    store.init_chain(maker.genesis, maker.state)
+    sizes = {height: height % 3 for height in range(first, last + 1)}
+    store.append_block(
+        *[
+            maker.block(*[b"k%d=%d" % (height, n) for n in range(size)])
+            for height, size in sizes.items()
+        ]
+    )
+    low = first
+
+    def assert_counted() -> None:
+        ends = [first, 1_023, 1_024, 1_500, 2_047, 2_048, 2_900, 3_071, 3_072, last]
+        for begin, end in combinations_with_replacement(ends, 2):
+            found = store.search_txs(
+                Search(low=begin, high=end), Page(0, 1), SearchLimits(PATIENCE)
+            )
+            within = range(max(begin, low), end + 1)
+            assert found.total == sum(sizes[height] for height in within), (begin, end)
+
+    assert_counted()
+    store.prune(last - 1_400 + 1)
+    low = 1_400
+    assert_counted()
 
 
 def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:

@@ -30,6 +30,7 @@ Change = Callable[[bytes], bytes]
 AT = "WHERE height = 5"
 LAST = "WHERE height = (SELECT max(height) FROM blocks)"
 SINCE = "WHERE since = 1"
+ONE = "WHERE place >> 20 = 5"
 CHAIN = "sample-chain"
 
 ROWS = (
@@ -110,6 +111,45 @@ def test_a_flipped_bit_is_an_error_and_no_answer(
 
     with pytest.raises(StoreError, match=r"of height \d+ is damaged .*checksum.*backup"):
         READS[table, column](open_store(application=KVStore))
+
+
+MISSING: tuple[tuple[str, str, Callable[[SQLiteBackend], object], str], ...] = (
+    ("DELETE FROM blocks", AT, lambda store: store.block(5), "header of height 5"),
+    ("DELETE FROM blocks", AT, lambda store: store.commit(5), "header of height 5"),
+    ("DELETE FROM blocks", AT, lambda store: store.block_metas(1, 9), "header of height 5"),
+    ("DELETE FROM commits", AT, lambda store: store.commit(5), "commit of height 5"),
+    ("DELETE FROM commits", AT, lambda store: store.block(6), "commit of height 5"),
+    ("DELETE FROM results", AT, lambda store: store.results(5), "results of height 5"),
+    ("DELETE FROM tx_slices", ONE, lambda store: store.block(5), "transactions of height 5"),
+    ("DELETE FROM tx_slices", ONE, lambda store: store.results(5), "transactions of height 5"),
+    (
+        "DELETE FROM evidence",
+        "",
+        lambda store: [store.block(height) for height in range(1, 11)],
+        r"evidence of height \d+",
+    ),
+    (
+        "UPDATE commits SET height = 99",
+        AT,
+        lambda store: store.block(6),
+        "commit of height 5",
+    ),
+)
+
+
+@pytest.mark.parametrize(("sql", "where", "read", "name"), MISSING)
+def test_a_row_that_is_missing_is_an_error_and_no_answer(
+    tampered: Path,
+    open_store: OpenStore,
+    sql: str,
+    where: str,
+    read: Callable[[SQLiteBackend], object],
+    name: str,
+) -> None:
+    assert run(tampered, f"{sql} {where}") > 0
+
+    with pytest.raises(StoreError, match=rf"chain\.db: the {name} is damaged .*backup"):
+        read(open_store(application=KVStore))
 
 
 def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenStore) -> None:
@@ -232,9 +272,31 @@ def test_a_row_with_another_content_is_noticed(
         open_store(application=KVStore).verify()
 
 
+def test_a_set_that_is_not_that_of_the_header_is_an_error_and_no_answer(
+    tampered: Path, open_store: OpenStore
+) -> None:
+    rewrite(tampered, "validator_sets", "members", SINCE, fields(increased))
+
+    with pytest.raises(StoreError, match=r"the validator set of height 5 is damaged .*backup"):
+        open_store(application=KVStore).validators(5)
+
+
+def test_a_commit_of_others_than_the_stored_set_is_an_error_and_no_answer(
+    tampered: Path, open_store: OpenStore
+) -> None:
+    def other_address(row: list[Any]) -> None:
+        row[0][0] = b"\x07" * 20
+
+    rewrite(tampered, "validator_sets", "members", SINCE, fields(other_address))
+    store = open_store(application=KVStore)
+
+    for read in (lambda: store.commit(5), lambda: store.block(6)):
+        with pytest.raises(StoreError, match=r"the commit of height 5 is damaged .*backup"):
+            read()
+
+
 # Columns for look-ups, indexes, and rows that are missing.
 
-ONE = "WHERE place >> 20 = 5"
 LOOKUPS = (
     *(f"UPDATE blocks SET {column} = {column} + 1 {AT}" for column in ("time", "size")),
     *(f"UPDATE blocks SET {column} = X'07' {AT}" for column in ("hash", "proposer")),
@@ -256,6 +318,7 @@ LOOKUPS = (
     "INSERT INTO tx_hits VALUES (77777, 5, 0)",
     "INSERT INTO tx_hits VALUES (1, 5, 0)",
     "UPDATE mempool_totals SET txs = 5",
+    "UPDATE tx_counts SET txs = txs + 1",
     "UPDATE evidence SET offence = offence + 1",
     "UPDATE evidence SET hash = X'07'",
     "UPDATE app_state SET value = X'31' WHERE key = CAST('size' AS BLOB)",
@@ -365,3 +428,22 @@ def test_verify_goes_on_from_a_height(
     rewrite(tampered, *ROWS[0], lambda row: b"\0" + row[1:])
     found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
     assert found.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "cause"), [("[[999]]", "value 999 is missing"), ("[[", "truncated")]
+)
+@pytest.mark.parametrize("table", ["txs", "blocks"])
+def test_a_damaged_list_of_indexed_values_is_an_error_of_its_height(
+    full: SQLiteBackend, path: Path, table: str, events: str, cause: str
+) -> None:
+    with closing(sqlite3.connect(path)) as at, at:
+        at.execute(f"UPDATE {table} SET events = ?", (events,))
+
+    with pytest.raises(StoreError, match=rf"the index of height [12] is damaged \(.*{cause}"):
+        full.prune(1)
+    with pytest.raises((InvalidBlock, StoreError), match="restore a backup"):
+        full.verify()
+
+    assert full.base_height() == 1
+    assert full.block(2)

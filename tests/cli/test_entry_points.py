@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -384,8 +385,41 @@ def test_a_backup_that_does_not_hold_together_is_not_left(
     found = CliRunner().invoke(main, ["backup", str(database), str(tmp_path / "copy.db")])
 
     assert found.exit_code == 1
-    assert "block 3: its columns" in found.output
+    assert "block 3: the columns or indexes of its header" in found.output
     assert list(tmp_path.glob("copy.db*")) == []
+
+
+def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, verify = tmp_path / "copy.db", SQLiteBackend.verify
+
+    def interrupted(
+        store: SQLiteBackend, progress: Callable[[int], None], first: int = 0
+    ) -> int:
+        def until_three(height: int) -> None:
+            progress(height)
+            if height == 3:
+                raise KeyboardInterrupt
+
+        return verify(store, until_three, first)
+
+    words = ["backup", str(database), str(target)]
+    found = CliRunner().invoke(main, [*words, "--from", "3"])
+    assert (found.exit_code, "leave --from out" in found.output) == (1, True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteBackend, "verify", interrupted)
+        found = CliRunner().invoke(main, words)
+    assert found.exit_code == 1
+    assert found.output.endswith("Error: interrupted: --from 3 goes on from there\n")
+    assert [each.name for each in tmp_path.glob("copy.db*")] == ["copy.db.unverified"]
+
+    before = Path(f"{target}.unverified").stat().st_mtime_ns
+    found = CliRunner().invoke(main, [*words, "--from", "3"])
+    assert (found.exit_code, "4 blocks verified" in found.output) == (0, True), found.output
+    assert [each.name for each in tmp_path.glob("copy.db*")] == ["copy.db"]
+    assert target.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(
@@ -447,5 +481,5 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
         timeout=PATIENCE,
     )
     assert found.returncode == 1
-    assert f"Error: {target}: the disk" in found.stderr
+    assert f"Error: {target}.unverified: the disk" in found.stderr
     assert not list(tmp_path.glob("copy.db*"))

@@ -21,8 +21,9 @@ from .processes import (
     processes,
 )
 
-MOMENTS = 40 if is_long() else 6
-BLOCKS = 300 * MOMENTS
+MOMENTS = 50 if is_long() else 6
+EACH = 100
+BLOCKS = EACH * MOMENTS
 PRUNE = "from flask_noderpc.cli import main; main()"
 
 
@@ -42,7 +43,7 @@ def test_a_store_is_consistent_after_pruning_is_killed(tmp_path: Path) -> None:
 
     halfway = 0
     for moment in range(1, MOMENTS + 1):
-        before, retain = base_of(database), BLOCKS - 300 * moment + 10
+        before, retain = base_of(database), BLOCKS - EACH * moment + 10
         process = subprocess.Popen(
             [sys.executable, "-c", PRUNE, "prune", str(database), "--retain", str(retain)],
             cwd=ROOT,

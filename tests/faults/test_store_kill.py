@@ -1,27 +1,30 @@
-"""kill -9 while a store appends, is filled downwards, or is migrated: what was answered as
-stored is there, and what is there verifies."""
+"""kill -9 while a store appends, is filled downwards, pruned, compacted or migrated: what was
+answered as stored is there, and what is there verifies."""
 
 from __future__ import annotations
 
 import gzip
 import random
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.testing.chains import ChainMaker, make_blocks
 
+from .half_chain import TRUSTED, begin, check
 from .processes import ROOT, is_long
 
 pytestmark = pytest.mark.integration
 
 MOMENTS = 50 if is_long() else 6
-BLOCKS, TRUSTED = 240, 120
+# Numbers that a script prints before it is killed.
+MOST = 20
 GOLDEN = ROOT / "tests" / "golden" / "store_0.1_whole.db.gz"
 MIGRATED = 140
 
@@ -49,6 +52,25 @@ for height in range((store.base_height() or int(sys.argv[3]) + 1) - 1, 0, -1):
     store.backfill(OlderBlock(block, results, whole.validators(height)))
     print(height, flush=True)
 """
+PRUNE = """
+import sys
+from flask_noderpc import SQLiteBackend
+
+store = SQLiteBackend(sys.argv[2])
+print("begun", flush=True)
+while store.latest_height() > store.base_height():
+    store.prune(store.latest_height() - store.base_height())
+    print(store.base_height(), flush=True)
+"""
+COMPACT = """
+import sys
+from flask_noderpc import SQLiteBackend
+
+print("begun", flush=True)
+while True:
+    SQLiteBackend(sys.argv[2]).compact()
+    print(0, flush=True)
+"""
 MIGRATE = """
 import sys
 from flask_noderpc import SQLiteBackend
@@ -60,31 +82,9 @@ SQLiteBackend(sys.argv[2]).migrate(lambda remaining: print(remaining, flush=True
 """
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of several validators, whose store the processes copy."""
-    path, maker = tmp_path_factory.mktemp("whole") / "whole.db", ChainMaker((10, 7, 3))
-    with closing(SQLiteBackend(path)) as store:
-        store.init_chain(maker.genesis, maker.state)
-        store.append_block(*make_blocks(maker, BLOCKS, 3))
-    return path
-
-
-def begin(path: Path, whole: Path) -> None:
-    with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
-        first, second, third = (chain.validators(TRUSTED + n) for n in range(3))
-        store.init_at(
-            chain.chain_id(),
-            1,
-            chain.block_meta(TRUSTED).header,
-            chain.commit(TRUSTED),
-            (first, second, third),
-            chain.consensus_params(TRUSTED + 1),
-        )
-
-
-def killed(script: str, seconds: float, *args: object) -> list[int]:
-    """Run a script and kill it so long after it began; return the numbers that it printed."""
+def killed(script: str, randomness: random.Random, *args: object) -> tuple[list[int], bool]:
+    """Run a script and kill it after some of the numbers that it prints; return all that it
+    printed, and true unless it had ended before."""
     with subprocess.Popen(
         [sys.executable, "-c", script, *map(str, args)],
         cwd=ROOT,
@@ -93,56 +93,95 @@ def killed(script: str, seconds: float, *args: object) -> list[int]:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        threading.Event().wait(seconds)
+        lines = [process.stdout.readline() for _ in range(randomness.randrange(MOST))]
+        threading.Event().wait(randomness.random() * 0.01)
         process.kill()
-        lines = process.stdout.read().splitlines(keepends=True)
+        lines += process.stdout.read().splitlines(keepends=True)
     # The last line may have been cut off.
-    return [int(line) for line in lines if line.endswith("\n")]
+    numbers = [int(line) for line in lines if line.endswith("\n")]
+    return numbers, process.returncode == -signal.SIGKILL
 
 
-def moments() -> list[float]:
+def kills(script: str, whole: Path, path: Path) -> Iterator[list[int]]:
+    """Kill a script so many times; yield the heights that it stored each time. The store begins
+    anew when the chain ends."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    randomness = random.Random(seed)
-    return [randomness.random() * 0.1 for _ in range(MOMENTS)]
+    randomness, count = random.Random(seed), 0
+    while count < MOMENTS:
+        if not path.exists():
+            begin(path, whole)
+        stored, in_time = killed(script, randomness, whole, path, TRUSTED)
+        yield stored
+        count += in_time
+        if not in_time:
+            remove(path)
 
 
-def check(store: SQLiteBackend) -> None:
-    if store.latest_height():
-        assert store.verify() == store.latest_height() - store.base_height() + 1
+def remove(path: Path) -> None:
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
 
 
 def test_blocks_that_were_appended_are_there(tmp_path: Path, whole: Path) -> None:
     path = tmp_path / "chain.db"
-    begin(path, whole)
-
-    for seconds in moments():
-        stored = killed(APPEND, seconds, whole, path)
-        with closing(SQLiteBackend(path)) as store:
+    for stored in kills(APPEND, whole, path):
+        with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
             assert store.latest_height() >= max(stored, default=0)
-            check(store)
+            check(store, chain)
 
 
 def test_blocks_that_were_filled_in_are_there(tmp_path: Path, whole: Path) -> None:
     path = tmp_path / "chain.db"
-    begin(path, whole)
+    for stored in kills(BACKFILL, whole, path):
+        with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
+            assert (store.base_height() or TRUSTED + 1) <= min(stored, default=TRUSTED + 1)
+            check(store, chain)
 
-    for seconds in moments():
-        stored = killed(BACKFILL, seconds, whole, path, TRUSTED)
-        with closing(SQLiteBackend(path)) as store:
-            assert (1 if stored else 0) <= store.base_height() <= min(stored, default=TRUSTED)
-            check(store)
+
+def test_blocks_that_were_not_pruned_are_there(tmp_path: Path, whole: Path) -> None:
+    path, randomness = tmp_path / "chain.db", random.Random(0)
+    for _ in range(MOMENTS):
+        if not path.exists():
+            path.write_bytes(whole.read_bytes())
+        pruned, in_time = killed(PRUNE, randomness, "", path)
+        with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
+            assert store.base_height() >= max(pruned, default=1)
+            assert store.latest_height() == chain.latest_height()
+            check(store, chain)
+        if not in_time:
+            remove(path)
+
+
+def test_a_compaction_that_was_killed_leaves_a_store(tmp_path: Path, whole: Path) -> None:
+    path, randomness = tmp_path / "chain.db", random.Random(0)
+    path.write_bytes(whole.read_bytes())
+    for _ in range(MOMENTS):
+        killed(COMPACT, randomness, "", path)
+        with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
+            assert store.latest_height() == chain.latest_height()
+            check(store, chain)
+
+    with closing(SQLiteBackend(path)) as store:
+        store.compact()
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 def test_a_migration_that_was_killed_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
-    for seconds in moments():
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    randomness, count = random.Random(seed), 0
+    while count < MOMENTS:
         path.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
 
-        killed(MIGRATE, seconds, "", path)
+        # Some times in a row.
+        in_time = True
+        while in_time and count < MOMENTS and randomness.random() < 0.8:
+            in_time = killed(MIGRATE, randomness, "", path)[1]
+            count += in_time
 
         with closing(SQLiteBackend(path)) as store:
             store.migrate()
             assert store.verify() == MIGRATED
-        for each in tmp_path.glob("chain.db*"):
-            each.unlink()
+        remove(path)

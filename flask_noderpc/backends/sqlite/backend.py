@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.block import Commit, Evidence, Header
+from ...domain.block import Block, Commit, Evidence, Header
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.validator import ValidatorSet
 from ...errors import (
@@ -30,13 +31,19 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
-from . import backfill, backup, chain, compact, evidence, ledger, lookups, mempool, prune
+from . import backup, chain, compact, evidence, ledger, lookups, mempool, prune
 from . import lease as leases
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
 from .exclusive import held_alone
+from .prepared import prepare
 from .reads import SQLiteReads
 from .tx_pool import SQLiteMempool
+
+# Of a block that does not fit those that are stored.
+_CURE = (
+    "what is stored stays: add the blocks of its own chain, or begin another store for these"
+)
 
 
 class _NoApplication(ApplicationAccess):
@@ -165,32 +172,52 @@ class SQLiteBackend(SQLiteReads):
         self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
-        files = self._open()
+        files, prepared = self._open(), prepare(blocks)
 
         def work(at: sqlite3.Connection) -> None:
             if lease is not None:
                 leases.fence(at, lease)
-            files.ledger.append(at, blocks)
-            ledger.forget(at, blocks, self._limits.cache_size)
+            files.ledger.append(at, prepared)
+            ledger.forget(at, prepared, self._limits.cache_size)
             evidence.settle(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
 
-        files.writer.run(work)
+        with self._adding(item.block for item in blocks):
+            files.writer.run(work)
         files.changes.notify()
 
     def replace_head(self, item: CommittedBlock) -> None:
-        files = self._open()
-        files.writer.run(lambda at: files.ledger.replace_head(at, item))
+        files, (prepared,) = self._open(), prepare([item])
+
+        def work(at: sqlite3.Connection) -> None:
+            files.ledger.replace_head(at, prepared)
+            ledger.forget(at, [prepared], self._limits.cache_size)
+
+        with self._adding([item.block]):
+            files.writer.run(work)
         files.changes.notify()
 
     def backfill(self, *blocks: OlderBlock) -> None:
-        files, prepared = self._open(), backfill.prepare(blocks)
+        files, prepared = self._open(), prepare(blocks)
         while prepared:
             left = prepared
-            added = files.writer.run(lambda at: backfill.add_some(at, left))  # noqa: B023
+            with self._adding(item.block for item, *_ in left):
+                added = files.writer.run(lambda at: files.ledger.backfill(at, left))  # noqa: B023
             prepared = prepared[added:]
             files.changes.notify()
+
+    @contextmanager
+    def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
+        """Name the file in errors, and the first of the blocks that are not added."""
+        try:
+            yield
+        except InvalidBlock as error:
+            raise InvalidBlock(f"{self._store.shown}: {error.text}", _CURE) from error.__cause__
+        except StoreError as error:
+            first = [f"; block {block.header.height} was not added" for block in blocks][:1]
+            reason = error.reason + "".join(first)
+            raise StoreError(reason, self._store.shown) from error.__cause__
 
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
         files = self._open()

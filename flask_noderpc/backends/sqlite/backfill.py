@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,27 +18,33 @@ from ...errors import InvalidBlock
 from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import Expected, compare
 from ...protocol.comet.hashes import BlockHashes
+from ...protocol.comet.key_types import are_known
 from ..base.store import OlderBlock
-from . import blocks, chain, evidence, evm_index, index, state
+from . import block_writes, blocks, chain, evidence, evm_index, index, index_steps, state
+from .prepared import Prepared
 
 Connection = sqlite3.Connection
 
 # Those that write wait for it.
 _STEP_S = 0.03
 
-Prepared = tuple[OlderBlock, BlockHashes]
 
+def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
+    """Add blocks until the time of a transaction is over; return how many were added.
 
-def prepare(items: Iterable[OlderBlock]) -> list[Prepared]:
-    """Compute the hashes of blocks, before the writer is held."""
-    return [(item, hashes.block_hashes(item.block)) for item in items]
-
-
-def add_some(at: Connection, items: Sequence[Prepared]) -> int:
-    """Add blocks until the time of a transaction is over; return how many were added."""
+    One that is left over is begun anew, or gone on with, by the next transaction.
+    """
     deadline = time.monotonic() + _STEP_S
     for count, prepared in enumerate(items, 1):
-        _add(at, *prepared)
+        # That of the last call, of this process or of one that was interrupted.
+        try:
+            if not (index_steps.finish(at, deadline) and _add(at, prepared, deadline)):
+                return count - 1
+        except InvalidBlock:
+            # Those before it are stored; the next transaction begins with it.
+            if count == 1:
+                raise
+            return count - 1
         if time.monotonic() > deadline:
             return count
     return len(items)
@@ -68,19 +74,30 @@ def _link(at: Connection) -> _Link:
     raise InvalidBlock("the chain has no block yet, and begins at its genesis")
 
 
-def _add(at: Connection, item: OlderBlock, found: BlockHashes) -> None:
+def _add(at: Connection, prepared: Prepared[OlderBlock], deadline: float) -> bool:
+    """Add a block, unless it is there; return false if the time is over before its index."""
+    item, found, slices = prepared
+    height = item.block.header.height
+    block_writes.check_place(height, len(item.block.txs))
     link = _link(at)
     if _is_stored(at, item, found, link):
-        return
+        return True
     block = item.block
+    if item.validators is not None and not are_known(item.validators):
+        item = replace(item, unchecked=item.unchecked | {"validators_hash"})
     if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
         # A block of other parts than CometBFT's has another part set, too.
         found = found._replace(block_id=link.block_id)
     compare(block, _fields(item, found, link), item.unchecked)
     results = _results(item, link)
+    if results is not None and not index_steps.leave_out_repeats(
+        at, height, found.tx_hashes, results, deadline
+    ):
+        return False
     _write_set(at, item, link)
     _write_params(at, item, results)
-    _write(at, item, found, results, link)
+    _write(at, Prepared(item, found, slices), results, link)
+    return index_steps.finish(at, deadline)
 
 
 def _is_stored(at: Connection, item: OlderBlock, found: BlockHashes, link: _Link) -> bool:
@@ -100,7 +117,6 @@ def _fields(item: OlderBlock, found: BlockHashes, link: _Link) -> Expected:
     rules: Expected = {
         "height": (header.height, link.height),
         "chain_id": (header.chain_id, link.chain_id),
-        "height is one of the chain": (header.height >= link.initial_height, True),
         "block_id": (found.block_id, link.block_id),
         "last_commit.height": (last.height, 0 if first else header.height - 1),
         "last_commit.block_id": (last.block_id, header.last_block_id),
@@ -112,7 +128,7 @@ def _fields(item: OlderBlock, found: BlockHashes, link: _Link) -> Expected:
         rules["results.height"] = (item.results.height, header.height)
         rules["results.tx_results"] = (len(item.results.tx_results), len(item.block.txs))
         rules |= _result_fields(item.results, link.above)
-    if item.validators is not None:
+    if item.validators is not None and "validators_hash" not in item.unchecked:
         proven = hashes.validators_hash(item.validators)
         rules["validators_hash"] = (proven, header.validators_hash)
     if item.params is not None:
@@ -149,39 +165,42 @@ def _write_set(at: Connection, item: OlderBlock, link: _Link) -> None:
         )
     if item.validators is not None:
         state.write_set(at, height, item.validators)
+        state.drop_derived(at, height + 1, item.validators)
 
 
 def _write_params(at: Connection, item: OlderBlock, results: BlockResults | None) -> None:
     height = item.block.header.height
-    if results is not None and results.consensus_param_updates is None:
+    is_unchanged = results is not None and results.consensus_param_updates is None
+    if is_unchanged:
         state.hold_from(at, "consensus_params", height)
-    elif item.params is not None:
-        state.write_params(at, height, item.params)
+    if item.params is not None and state.params(at, height) is None:
+        # Those of the following heights may be others.
+        state.write_params(at, height, item.params, until=height + is_unchanged)
 
 
 def _write(
-    at: Connection,
-    item: OlderBlock,
-    found: BlockHashes,
-    results: BlockResults | None,
-    link: _Link,
+    at: Connection, prepared: Prepared[OlderBlock], results: BlockResults | None, link: _Link
 ) -> None:
+    item, found, slices = prepared
     block, height = item.block, item.block.header.height
     unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
-    marks = blocks.Provenance(item.unchecked, frozenset(unverified), item.source)
-    is_indexed = item.is_indexed and results is not None
-    events = index.write_block(at, height, results) if results and is_indexed else None
+    marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
     meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
-    blocks.write(at, meta, block.txs, results, events, marks)
+    at_once = item.is_indexed and len(block.txs) <= index_steps.TXS
+    events = (
+        index.write_block(at, height, results.block_events) if results and at_once else None
+    )
+    block_writes.write(at, meta, slices, results, events, marks)
     if results is not None:
-        indexed = index.positions(at, found.tx_hashes, results) if is_indexed else []
+        indexed = index.positions(at, found.tx_hashes, results) if at_once else []
         tx_events = index.write_txs(at, height, results, indexed)
-        blocks.write_txs(at, height, found.tx_hashes, results, tx_events)
-        index.leave_out_repeats(at, height, found.tx_hashes, results)
+        block_writes.write_txs(at, height, found.tx_hashes, results, tx_events)
+        if item.is_indexed and not at_once:
+            index_steps.more(at, height, deadline=0)
         evm_index.write(at, height, block.txs, results.tx_results)
     evidence.write(at, height, block.evidence)
     # Smaller, now that the set that signed it is known.
     commit = blocks.commit(at, height)
     for each in (commit, block.last_commit if height > link.initial_height else None):
         if each is not None:
-            blocks.write_commit(at, each)
+            block_writes.write_commit(at, each)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ...errors import StoreError
 from . import lease as leases
+from . import wal
+from .compact import flush
 from .connection import Reader, Store, make_private, sqlite_errors
 
 # How much is copied in one step, of 4 KB each.
@@ -44,7 +46,9 @@ def copy(
                 target_file.commit()
                 # One file, that can be read where nothing may be written.
                 target_file.execute("PRAGMA journal_mode = DELETE").fetchone()
+                wal.begin(target_file)
             draft.rename(target)
+            flush(target.parent)
         finally:
             draft.unlink(missing_ok=True)
 

@@ -1,21 +1,25 @@
-"""Reads and writes of blocks, their commits, results and transactions."""
+"""Reads of blocks, their commits, results and transactions."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
-from ...domain.abci import BlockResults, ExecTxResult
+from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta, Commit
 from ...domain.search import TxResult
-from ...errors import InvalidBlock
+from ...domain.validator import ValidatorSet
 from ...protocol.comet.hashes import tx_hash as hash_of
+from ...protocol.comet.hashes import validators_hash
+from ...protocol.comet.merkle import EMPTY_HASH
 from ..sql.packed import blocks as packed
 from ..sql.packed import results as packed_results
 from ..sql.packed.results import LAST_POSITION, POSITION_BITS, Slice, place
 from ..sql.packed.row import DamagedRow
-from . import evidence, state, votes
+from . import evidence, state
+
+# Tendermint before 0.34 left the hash of nothing out.
+_NO_EVIDENCE = (EMPTY_HASH, b"")
 
 Connection = sqlite3.Connection
 Range = tuple[int, int, int]
@@ -30,19 +34,35 @@ def places(low: int, high: int) -> tuple[int, int]:
     return place(min(max(low, 0), LAST_HEIGHT)), last
 
 
-# Reads.
-
-
 def is_there(at: Connection, height: int) -> bool:
     """Return true if the block is stored."""
-    found = at.execute("SELECT 1 FROM blocks WHERE height = ?", (height,))
-    return found.fetchone() is not None
+    found = at.execute("SELECT 1 FROM blocks WHERE height = ?", (height,)).fetchone()
+    if found is None:
+        _refuse_gap(at, height)
+    return found is not None
+
+
+def _refuse_gap(at: Connection, height: int) -> None:
+    """Raise :exc:`DamagedRow` for a height between those of other blocks."""
+    low, high = _range(at)
+    if low is not None and low < height < high:
+        raise DamagedRow("header", height, "it is missing")
+
+
+def _range(at: Connection) -> tuple[int | None, int]:
+    found: tuple[int | None, int] = at.execute(
+        "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks)"
+    ).fetchone()
+    return found
 
 
 def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
     """Return the meta of a block."""
     row = at.execute("SELECT header FROM blocks WHERE height = ?", (height,)).fetchone()
-    return None if row is None else packed.unpack_meta(row[0], height, chain_id)
+    if row is None:
+        _refuse_gap(at, height)
+        return None
+    return packed.unpack_meta(row[0], height, chain_id)
 
 
 def height_of(at: Connection, block_hash: bytes) -> int | None:
@@ -62,7 +82,13 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
     found = at.execute(
         "SELECT header, height FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height DESC",
         (low, high),
-    )
+    ).fetchall()
+    base, latest = _range(at)
+    if base is not None:
+        heights = {height for _, height in found}
+        for height in range(max(low, base), min(high, latest) + 1):
+            if height not in heights:
+                raise DamagedRow("header", height, "it is missing")
     return tuple([packed.unpack_meta(row, height, chain_id) for row, height in found])
 
 
@@ -77,12 +103,20 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
     found = meta(at, height, chain_id)
     if found is None:
         return None
-    return found.block_id, Block(
-        found.header,
-        _txs(at, height, found.tx_count),
-        evidence.of_block(at, height),
-        commit(at, height - 1) or NO_COMMIT,
-    )
+    header = found.header
+    pieces, last_commit = evidence.of_block(at, height), commit(at, height - 1) or NO_COMMIT
+    if not pieces and header.evidence_hash not in _NO_EVIDENCE:
+        raise DamagedRow("evidence", height, "it is missing")
+    if last_commit.block_id.hash != header.last_block_id.hash:
+        raise DamagedRow("commit", height - 1, "it is missing, or for another block")
+    txs = _txs(at, height, found.tx_count)
+    return found.block_id, Block(header, txs, pieces, last_commit)
+
+
+def events(at: Connection, height: int) -> tuple[Event, ...]:
+    """Return the events of a block itself, whose results are known."""
+    (row,) = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
+    return packed_results.unpack_block_events(row, height)
 
 
 def _txs(at: Connection, height: int, count: int) -> tuple[bytes, ...]:
@@ -113,6 +147,8 @@ def commit(at: Connection, height: int) -> Commit | None:
 def results(at: Connection, height: int) -> BlockResults | None:
     """Return the results of a block."""
     row = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
+    if row is None and is_there(at, height):
+        raise DamagedRow("results", height, "they are missing")
     if row is None or row[0] is None:
         return None
     return packed_results.unpack_results(row[0], height, tx_results(at, height))
@@ -136,10 +172,11 @@ def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
     """Return the transaction of this hash."""
     row = at.execute(
         # CometBFT: a later failure does not hide an earlier success.
-        "SELECT place FROM txs WHERE hash = ? ORDER BY code = 0 DESC, place DESC LIMIT 1",
-        (tx_hash,),
+        "SELECT coalesce((SELECT max(place) FROM txs WHERE hash = ? AND code = 0),"
+        " (SELECT max(place) FROM txs WHERE hash = ?))",
+        (tx_hash, tx_hash),
     ).fetchone()
-    if row is None:
+    if row == (None,):
         return None
     found = next(txs_at(at, row))
     if hash_of(found.tx) != tx_hash:
@@ -174,6 +211,18 @@ def _slice_of(at: Connection, height: int, position: int) -> Slice:
     return Slice(*row)
 
 
+def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:
+    """Raise :exc:`DamagedRow` for a set that is not that of the block's header."""
+    row = at.execute(
+        "SELECT header, unchecked || unverified FROM blocks WHERE height = ?", (height,)
+    ).fetchone()
+    if row is None or "validators_hash" in row[1]:
+        return
+    header = packed.unpack_meta(row[0], height, "").header
+    if validators_hash(found) != header.validators_hash:
+        raise DamagedRow("validator set", height, "it is not that of the header")
+
+
 def unchecked(at: Connection, height: int) -> frozenset[str]:
     """Return the fields of a block that this chain computes in its own way."""
     row = at.execute("SELECT unchecked FROM blocks WHERE height = ?", (height,)).fetchone()
@@ -193,91 +242,10 @@ def all_unchecked(at: Connection) -> dict[str, Range]:
     return found
 
 
-# Writes.
-
-
-class Provenance(NamedTuple):
-    """Marks of a block that is stored."""
-
-    unchecked: frozenset[str] = frozenset()
-    """Fields that this chain computes in its own way."""
-    unverified: frozenset[str] = frozenset()
-    """What was not looked at."""
-    source: str = ""
-
-
-VERIFIED = Provenance()
-
-
-def write(
-    at: Connection,
-    meta: BlockMeta,
-    txs: Sequence[bytes],
-    results: BlockResults | None,
-    events: str | None,
-    provenance: Provenance = VERIFIED,
-) -> None:
-    """Write a block with its results, without its index; ``events`` is what the index
-    returned for it."""
-    header = meta.header
-    if meta.tx_count > LAST_POSITION + 1 or header.height > LAST_HEIGHT:
-        raise InvalidBlock(
-            f"block {header.height}: the store has heights up to {LAST_HEIGHT}, and"
-            f" {LAST_POSITION + 1} transactions in each"
-        )
-    at.execute(
-        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
-        " unchecked, unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            header.height,
-            meta.block_id.hash,
-            header.time,
-            header.proposer_address,
-            meta.size,
-            meta.tx_count,
-            packed.pack_meta(meta),
-            events,
-            " ".join(sorted(provenance.unchecked)),
-            " ".join(sorted(provenance.unverified)),
-            provenance.source,
-        ),
+def sources(at: Connection) -> dict[str, Range]:
+    """Return all sources of blocks, with the number of theirs, the lowest and the highest."""
+    found = at.execute(
+        "SELECT source, count(*), min(height), max(height) FROM blocks"
+        " WHERE source <> '' GROUP BY source"
     )
-    at.execute(
-        "INSERT INTO results (height, results) VALUES (?, ?)",
-        (header.height, results and packed_results.pack_results(results)),
-    )
-    at.executemany(
-        "INSERT INTO tx_slices (place, txs) VALUES (?, ?)",
-        packed_results.slices(header.height, txs, results.tx_results if results else None),
-    )
-
-
-def write_txs(
-    at: Connection,
-    height: int,
-    tx_hashes: Sequence[bytes],
-    results: BlockResults,
-    events: Sequence[str | None],
-) -> None:
-    """Write the look-up rows of a block's transactions; ``events`` is what the index returned
-    for each."""
-    at.executemany(
-        "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (place(height, position), tx_hash, r.code, r.gas_wanted, r.gas_used, indexed)
-            for position, (tx_hash, r, indexed) in enumerate(
-                zip(tx_hashes, results.tx_results, events, strict=True)
-            )
-        ],
-    )
-
-
-def write_commit(at: Connection, commit: Commit) -> None:
-    """Write the precommits for a block, in place of those that were stored."""
-    addresses = state.addresses(at, commit.height)
-    at.execute(
-        'INSERT OR REPLACE INTO commits (height, "commit") VALUES (?, ?)',
-        (commit.height, packed.pack_commit(commit, addresses)),
-    )
-    votes.write(at, commit, addresses)
+    return {source: (count, low, high) for source, count, low, high in found}

@@ -13,14 +13,18 @@ from ...domain.validator import ValidatorSet
 from ...errors import GenesisNotAvailable, InvalidBlock, StoreError
 from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import ChainState, check_signatures
+from ...protocol.comet.key_types import are_known
 from ..base.application import InitChain
 from ..sql.packed import blocks as packed_blocks
 from ..sql.packed import state as packed
-from . import blocks, state
+from . import block_writes, blocks, state
 from .app_state import write_changes
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
+
+
+_RESULT_FIELDS = frozenset({"app_hash", "last_results_hash"})
 
 
 class Beginning(NamedTuple):
@@ -29,6 +33,10 @@ class Beginning(NamedTuple):
     chain_id: str
     initial_height: int
     trusted: BlockMeta | None
+
+    def is_trusted(self, height: int) -> bool:
+        """Return true for the height of the trusted block."""
+        return self.trusted is not None and self.trusted.header.height == height
 
 
 def beginning(at: Connection) -> Beginning | None:
@@ -47,7 +55,7 @@ def existing(at: Connection) -> Beginning:
     """Return where the chain begins; raise ``StoreError`` before it does."""
     found = beginning(at)
     if found is None:
-        raise StoreError("the store holds no chain yet: init_chain comes first")
+        raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
     return found
 
 
@@ -74,10 +82,10 @@ def init_chain(
 
 
 def _other(known: Beginning) -> StoreError:
-    beginning = "genesis" if known.trusted is None else "trusted block"
+    beginning = "of another genesis" if known.trusted is None else "that began at another block"
     return StoreError(
-        f"the store holds chain {known.chain_id!r} of another {beginning}:"
-        " use another NODERPC_DATABASE for this one"
+        f"the store holds chain {known.chain_id!r} {beginning}: use another NODERPC_DATABASE"
+        " for this one"
     )
 
 
@@ -111,9 +119,13 @@ def set_genesis(at: Connection, genesis: Genesis) -> None:
     found = existing(at)
     if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
         raise _other(found)
+    (stored,) = at.execute("SELECT genesis FROM chain").fetchone()
+    if stored is not None:
+        if stored_genesis(at) != genesis:
+            raise _other(found)
+        return
     at.execute(
-        "UPDATE chain SET genesis = ?, app_state = ?, revision = revision + 1"
-        " WHERE genesis IS NULL",
+        "UPDATE chain SET genesis = ?, app_state = ?, revision = revision + 1",
         (packed.pack_genesis(genesis), packed.pack_app_state(genesis.app_state)),
     )
 
@@ -134,7 +146,8 @@ def init_at(
     meta = BlockMeta(commit.block_id, 0, header, 0)
     begins = beginning(at)
     if begins is not None:
-        if begins != Beginning(chain_id, initial_height, meta):
+        same = begins == Beginning(chain_id, initial_height, meta)
+        if not same or not _are_stored(at, header.height, validators, params):
             raise _other(begins)
         return
     _check_trusted(chain_id, initial_height, header, commit, validators)
@@ -146,7 +159,16 @@ def init_at(
     for height, members in enumerate(validators, header.height):
         state.write_set(at, height, members)
     state.write_params(at, header.height + 1, params)
-    blocks.write_commit(at, commit)
+    block_writes.write_commit(at, commit)
+
+
+def _are_stored(
+    at: Connection, height: int, validators: Sequence[ValidatorSet], params: ConsensusParams
+) -> bool:
+    """Return true unless others are stored; those of pruned heights are not any more."""
+    stored = [state.validators(at, height + n) for n in range(len(validators))]
+    pairs = zip((*stored, state.params(at, height + 1)), (*validators, params), strict=True)
+    return all(known is None or known == given for known, given in pairs)
 
 
 def _check_trusted(
@@ -156,22 +178,32 @@ def _check_trusted(
     commit: Commit,
     validators: Sequence[ValidatorSet],
 ) -> None:
+    if len(validators) != 3:
+        raise InvalidBlock(
+            f"trusted block {header.height}: {len(validators)} validator sets are given, not"
+            " those of three heights"
+        )
     own, following, _ = validators
     rules = {
         "header.chain_id": header.chain_id == chain_id,
         "header.height": header.height >= initial_height > 0,
         "commit.height": commit.height == header.height,
         "commit.block_id": commit.block_id.hash == hashes.header_hash(header),
-        "validators_hash": header.validators_hash == hashes.validators_hash(own),
-        "next_validators_hash": (
-            header.next_validators_hash == hashes.validators_hash(following)
-        ),
+        "validators_hash": _has_hash(own, header.validators_hash),
+        "next_validators_hash": _has_hash(following, header.next_validators_hash),
         "commit.signatures": len(commit.signatures) == len(own.validators),
     }
     for rule, holds in rules.items():
         if not holds:
-            raise InvalidBlock(f"trusted block {header.height}: {rule} does not fit the others")
+            raise InvalidBlock(
+                f"trusted block {header.height}: {rule} contradicts the other parts"
+            )
     check_signatures(chain_id, commit, own)
+
+
+def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
+    # Who trusts the block trusts a set, too, of keys whose encoding is not known.
+    return not are_known(members) or hashes.validators_hash(members) == expected
 
 
 # State.
@@ -183,12 +215,14 @@ def load_head(at: Connection) -> ChainState:
     (height,) = at.execute("SELECT max(height) FROM blocks").fetchone()
     if height is not None:
         meta = _known(blocks.meta(at, height, found.chain_id))
-        results = _known(blocks.results(at, height))
-        head = _state(at, found, height)
+        head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)
+        results = blocks.results(at, height)
+        if results is None or (found.is_trusted(height) and not results.app_hash):
+            # Of the trusted block itself, whose results nobody has, or whose app hash only
+            # the next header shows.
+            return replace(head, unchecked=_RESULT_FIELDS)
         return replace(
             head,
-            block_id=meta.block_id,
-            time=meta.header.time,
             app_hash=results.app_hash,
             results_hash=hashes.results_hash(results.tx_results),
         )
@@ -198,7 +232,7 @@ def load_head(at: Connection) -> ChainState:
             _state(at, found, header.height),
             block_id=found.trusted.block_id,
             time=header.time,
-            unchecked=frozenset({"app_hash", "last_results_hash"}),
+            unchecked=_RESULT_FIELDS,
         )
     (app_hash,) = at.execute("SELECT app_hash FROM chain").fetchone()
     head = _state(at, found, found.initial_height - 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 from contextlib import closing
+from pathlib import Path
 
 from ...errors import StoreError
 from .connection import Connection, Store, make_private, sqlite_errors
@@ -15,24 +17,37 @@ from .exclusive import held_alone
 def compact(store: Store) -> tuple[int, int]:
     """Replace the store's file by a copy without free pages; return the sizes before and after
     in bytes. Raise :exc:`StoreError` if another process has it open."""
-    # The file itself, where a link names it.
-    file = store.file.resolve()
+    file = store.real_file
     target = file.with_name(f"{file.name}.compact")
     with held_alone(store) as at:
         before = file.stat().st_size
-        _check_space(store, at)
+        # Of a compaction that was interrupted.
         target.unlink(missing_ok=True)
-        make_private(target)
+        _check_space(store, at)
         try:
             with sqlite_errors(str(target)):
+                _create_like(file, target)
                 at.execute("VACUUM INTO ?", (str(target),))
                 _check(str(target))
-                _flush(str(target))
+                flush(target)
             target.rename(file)
-            _flush(str(file.parent))
+            flush(file.parent)
         finally:
             target.unlink(missing_ok=True)
     return before, file.stat().st_size
+
+
+def _create_like(file: Path, target: Path) -> None:
+    """Create an empty file of the same owner and mode: who reads the store reads its copy."""
+    make_private(target)
+    found = file.stat()
+    try:
+        os.chown(target, found.st_uid, found.st_gid)
+    except PermissionError:
+        raise StoreError(
+            "the store belongs to another user: compact it as that user", str(file)
+        ) from None
+    target.chmod(stat.S_IMODE(found.st_mode))
 
 
 def _check_space(store: Store, at: Connection) -> None:
@@ -40,10 +55,11 @@ def _check_space(store: Store, at: Connection) -> None:
     (unused,) = at.execute("PRAGMA freelist_count").fetchone()
     (size,) = at.execute("PRAGMA page_size").fetchone()
     needed = (pages - unused) * size
-    free = shutil.disk_usage(store.folder).free
+    free = shutil.disk_usage(store.real_file.parent).free
     if free < needed:
         raise StoreError(
-            f"the copy takes {needed >> 20} MB, and the disk has {free >> 20}", store.shown
+            f"the copy takes {needed >> 20} MB, and the disk has {free >> 20}: free some space",
+            store.shown,
         )
 
 
@@ -54,7 +70,8 @@ def _check(path: str) -> None:
         raise StoreError(f"the copy is damaged ({found}), the store is unchanged", path)
 
 
-def _flush(path: str) -> None:
+def flush(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -18,7 +18,7 @@ from ...errors import ConfigurationError, StoreError
 from ..base.reads import ChainVersion
 from ..base.store import FULL, Location
 from ..sql.packed.row import DamagedRow
-from . import evm_index, schema
+from . import evm_index, schema, wal
 
 Connection = sqlite3.Connection
 C = TypeVar("C", bound=Connection)
@@ -30,7 +30,6 @@ _WRITE_PATIENCE_S = 5.0
 # How long a new reader waits for others to open or close the file; it waits where it is.
 _OPEN_PATIENCE_S = 0.2
 
-
 _VERSION = (
     "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
     " (SELECT hash FROM blocks ORDER BY height LIMIT 1),"
@@ -40,13 +39,19 @@ _VERSION = (
 
 @contextmanager
 def sqlite_errors(path: str) -> Iterator[None]:
-    """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do."""
+    """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do; all name the
+    file."""
     try:
         yield
     except sqlite3.Error as error:
         raise StoreError(_cause(error), path) from error
+    except UnicodeDecodeError as error:
+        # Of a table's name, in SQLite's own words for what is wrong with it.
+        raise StoreError("the file is corrupt, restore a backup", path) from error
     except DamagedRow as error:
         raise StoreError(str(error), path) from None
+    except StoreError as error:
+        raise StoreError(error.reason, error.path or path) from error.__cause__
     except OverflowError:
         # An integer beyond SQLite's 64 bits.
         raise StoreError("a number is too large for the store", path) from None
@@ -100,10 +105,10 @@ def _cause(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) or 0
     advice = {
         sqlite3.SQLITE_BUSY: "another program holds the write lock",
-        sqlite3.SQLITE_FULL: FULL,
+        sqlite3.SQLITE_FULL: f"{FULL}: make space",
         sqlite3.SQLITE_READONLY: "the database is read-only",
         sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
-        sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+        sqlite3.SQLITE_NOTADB: "the file is no SQLite database, restore a backup",
         sqlite3.SQLITE_CANTOPEN: "the file can't be opened: is its folder there, writable?",
         sqlite3.SQLITE_IOERR: "the disk reports an error",
     }.get(code & 0xFF)
@@ -124,6 +129,12 @@ def make_private(file: Path) -> None:
             os.link(draft, file)
         finally:
             os.unlink(draft)
+
+
+def _inode(file: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; ``None`` if it is missing."""
+    found = wal.status(file)
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 class Reader(Connection):
@@ -157,18 +168,25 @@ class Store(Location):
         if self.path in ("", ":memory:"):
             raise ConfigurationError("the store must be a file, which processes share")
         self._max_pages = max_pages
-        self._log = self.file.with_name(f"{self.file.name}-wal")
+        self._log_in_use: tuple[int, int] | None = None
         self.read_only = (
             self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
         )
 
+    @property
+    def real_file(self) -> Path:
+        """The file itself, where a link names it; the link may change."""
+        return Path(os.path.realpath(self.file))
+
+    @property
+    def _log(self) -> Path:
+        # SQLite: beside the file itself.
+        file = self.real_file
+        return file.with_name(f"{file.name}-wal")
+
     def identity(self) -> tuple[int, int] | None:
         """Return device and inode of the file; ``None`` if it is missing."""
-        try:
-            found = self.file.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_dev, found.st_ino
+        return _inode(self.file)
 
     def log_bytes(self) -> int:
         """Return the size of the WAL file in bytes."""
@@ -177,8 +195,23 @@ class Store(Location):
         except FileNotFoundError:
             return 0
 
+    def check_log(self) -> None:
+        """Raise :exc:`StoreError` if the WAL that this process writes to was removed."""
+        if self._log_in_use not in (None, _inode(self._log)):
+            raise StoreError(
+                f"{self._log.name} was removed or replaced while in use: stop all processes of"
+                " the store, of which the last writes what is missing into the file",
+                self.shown,
+            )
+
+    def forget_log(self) -> None:
+        """Expect any WAL, as this process closes the store."""
+        self._log_in_use = None
+
     def open_reader(self) -> Reader:
         """A connection that can't write, and never waits once it is open."""
+        # SQLite would make a WAL beside the one that is removed.
+        self.check_log()
         # A reader that made a missing file would serve it as an empty chain.
         connection = self._connect(Reader, _OPEN_PATIENCE_S, mode="rw")
         try:
@@ -194,8 +227,10 @@ class Store(Location):
     def migrate(self) -> Iterator[int]:
         """Migrate a store of version 0.1 in many short transactions; yield the number of blocks
         that are left, before the first and after each."""
+        wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
-        with closing(connection), sqlite_errors(self.shown):
+        with sqlite_errors(self.shown), closing(connection):
+            schema.refuse_foreign(connection)
             self._configure(connection)
             with _transaction(connection):
                 remaining = schema.begin_migration(connection)
@@ -208,19 +243,23 @@ class Store(Location):
     def open_writer(self) -> Connection:
         """Return a write connection to a store with all tables."""
         if not self.read_only:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            make_private(self.file)
+            self.real_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.real_file)
+        if self.options.get("immutable") != "1":
+            wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
+            self._log_in_use = _inode(self._log)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _prepare(self, connection: Connection) -> None:
+        schema.refuse_foreign(connection)
         if self.read_only:
-            if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            if schema.is_empty(connection):
                 raise StoreError("no chain here, and none can be written", self.shown)
             schema.prepare(connection, read_only=True)
             return
@@ -232,6 +271,9 @@ class Store(Location):
     def _configure(self, connection: Connection) -> None:
         # Of a new file: pages are given back after pruning. SQLite ignores it for others.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        if schema.is_empty(connection):
+            with _transaction(connection):
+                wal.begin(connection)
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         # Once it was larger, the log becomes so small again as soon as it begins anew.

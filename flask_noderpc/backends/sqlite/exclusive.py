@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 
 from ...errors import StoreError
+from . import schema, wal
 from .connection import Connection, Store, sqlite_errors
 
 
@@ -16,24 +17,30 @@ def held_alone(store: Store) -> Iterator[Connection]:
     :exc:`StoreError` if another process has."""
     if not store.file.is_file():
         raise StoreError("no store is here", store.shown)
-    with closing(sqlite3.connect(store.file, timeout=0, isolation_level=None)) as at:
-        try:
-            # SQLite: only the last connection can end the WAL mode.
-            at.execute("PRAGMA locking_mode = EXCLUSIVE")
-            (mode,) = at.execute("PRAGMA journal_mode = DELETE").fetchone()
-            at.execute("BEGIN EXCLUSIVE")
-            at.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            with suppress(sqlite3.Error):
-                at.rollback()
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                with sqlite_errors(store.shown):
-                    raise
-            mode = "wal"
-        except sqlite3.Error:
-            with sqlite_errors(store.shown):
-                raise
-        if mode == "wal":
-            raise StoreError("another process has the store open: stop it first", store.shown)
+    wal.check(store.real_file)
+    with (
+        sqlite_errors(store.shown),
+        closing(sqlite3.connect(store.file, timeout=0, isolation_level=None)) as at,
+    ):
+        if not _lock(at):
+            raise StoreError("another process has the store open: stop it first")
         at.execute("PRAGMA auto_vacuum = INCREMENTAL")
         yield at
+
+
+def _lock(at: Connection) -> bool:
+    """Lock a store until the connection closes; return false if another process has it open."""
+    try:
+        schema.refuse_foreign(at)
+        if schema.is_empty(at):
+            raise StoreError("the file is empty, no store is here")
+        at.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # SQLite: only the last connection can end the WAL mode.
+        (mode,) = at.execute("PRAGMA journal_mode = DELETE").fetchone()
+        at.execute("BEGIN EXCLUSIVE")
+        at.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            return False
+        raise
+    return bool(mode != "wal")

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
+from ...errors import StoreError
 from ..base.store import Identity, Location
+from . import wal
 
 
 def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
     """The chain in a store; ``None`` where there is none, or none that can be read now."""
-    file = Location(path).file
+    file = Path(os.path.realpath(Location(path).file))
     if not file.is_file():
         return None
     try:
+        wal.check(file)
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             return read_identity(connection)
-    except sqlite3.Error:
+    except (sqlite3.Error, StoreError):
         # The server that opens it reports the error.
         return None
 

@@ -17,10 +17,11 @@ from decimal import Decimal
 from hashlib import blake2b
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event
+from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.search import indexed, number_of
 from ...protocol.ethereum.aliases import searchable
-from ..sql.packed.results import LAST_POSITION, place
+from ..sql.packed.results import POSITION_BITS, place
+from ..sql.packed.row import DamagedRow
 from .blocks import places
 
 Connection = sqlite3.Connection
@@ -63,9 +64,8 @@ def digest(value: str) -> int:
 # Writes.
 
 
-def write_block(at: Connection, height: int, results: BlockResults) -> str:
+def write_block(at: Connection, height: int, events: Sequence[Event]) -> str:
     """Index the events of a block; return the text of its column ``events``."""
-    events = results.begin_block_events + results.end_block_events
     return _write(at, BLOCK, [(height, events)])[0]
 
 
@@ -74,18 +74,26 @@ def write_txs(
 ) -> list[str | None]:
     """Index the transactions at these positions of a block; return the texts of the columns
     ``events`` of all, ``None`` for the others."""
-    texts = _write(
-        at,
-        TX,
-        [
-            (place(height, position), searchable(results.tx_results[position].events))
-            for position in positions
-        ],
+    texts = write_results(
+        at, [(height, position, results.tx_results[position]) for position in positions]
     )
     columns: list[str | None] = [None] * len(results.tx_results)
     for position, text in zip(positions, texts, strict=True):
         columns[position] = text
     return columns
+
+
+def write_results(at: Connection, found: Sequence[tuple[int, int, ExecTxResult]]) -> list[str]:
+    """Index transactions by heights, positions and results; return the texts of the column
+    ``events`` of each."""
+    return _write(
+        at,
+        TX,
+        [
+            (place(height, position), searchable(each.events))
+            for height, position, each in found
+        ],
+    )
 
 
 def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults) -> list[int]:
@@ -97,13 +105,14 @@ def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults)
         if result.code == 0:
             succeeded.add(tx_hash)
         # CometBFT: a failure does not stand beside the same transaction's earlier success.
-        elif tx_hash in succeeded or _has_succeeded(at, tx_hash, place(results.height)):
+        elif tx_hash in succeeded or has_succeeded(at, tx_hash, place(results.height)):
             continue
         found.append(position)
     return found
 
 
-def _has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
+def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
+    """Return true if a transaction of this hash succeeded at a lower place."""
     found = at.execute(
         "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND place < ? LIMIT 1", (tx_hash, below)
     )
@@ -189,20 +198,10 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     return {key: key_row(at, kind, key)[0] for key in counts}
 
 
-def leave_out_repeats(
-    at: Connection, height: int, tx_hashes: Sequence[bytes], results: BlockResults
-) -> None:
-    """Take failures out of the index whose transactions succeeded at this lower height."""
-    for tx_hash, result in zip(tx_hashes, results.tx_results, strict=True):
-        if result.code == 0:
-            later = at.execute(
-                "SELECT place FROM txs WHERE hash = ? AND place > ? AND code <> 0"
-                " AND events IS NOT NULL",
-                (tx_hash, place(height, LAST_POSITION)),
-            )
-            for (each,) in later.fetchall():
-                _forget(at, TX, each, each)
-                at.execute("UPDATE txs SET events = NULL WHERE place = ?", (each,))
+def leave_out(at: Connection, here: int) -> None:
+    """Take a transaction out of the index."""
+    _forget(at, TX, here, here)
+    at.execute("UPDATE txs SET events = NULL WHERE place = ?", (here,))
 
 
 # Look-ups.
@@ -243,19 +242,38 @@ def _forget(at: Connection, kind: str, first: int, last: int) -> None:
     hits = [
         (value_id, here)
         for here, events in found
-        for value_id in {value_id for event in jsoncodec.decode(events) for value_id in event}
+        for value_id in {value_id for event in listed(kind, here, events) for value_id in event}
     ]
     at.executemany(f"DELETE FROM {kind}_hits WHERE value_id = ? AND place = ?", sorted(hits))
     _count_down(at, kind, hits)
 
 
+def listed(kind: str, here: int, events: str) -> list[list[int]]:
+    """Return the ids in the column ``events`` of a place; raise :exc:`DamagedRow`."""
+    try:
+        return jsoncodec.decode(events, list[list[int]])
+    except jsoncodec.NotJSON as error:
+        raise _damaged(kind, here, str(error)) from None
+
+
+def _damaged(kind: str, here: int, cause: str) -> DamagedRow:
+    return DamagedRow("index", here if kind == BLOCK else here >> POSITION_BITS, cause)
+
+
+def _key_of(at: Connection, kind: str, value_id: int, here: int) -> int:
+    row: tuple[int] | None = at.execute(
+        f"SELECT key_id FROM {kind}_values WHERE id = ?", (value_id,)
+    ).fetchone()
+    if row is None:
+        raise _damaged(kind, here, f"value {value_id} is missing")
+    return row[0]
+
+
 def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> None:
     gone = Counter(value_id for value_id, _ in hits)
     key_ids = {
-        value_id: at.execute(
-            f"SELECT key_id FROM {kind}_values WHERE id = ?", (value_id,)
-        ).fetchone()[0]
-        for value_id in gone
+        value_id: _key_of(at, kind, value_id, here)
+        for value_id, here in dict(reversed(hits)).items()
     }
     keys_gone = Counter(
         key for key, _ in {(key_ids[value_id], here) for value_id, here in hits}

@@ -10,26 +10,35 @@ from ...domain.block import BlockMeta
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock
 from ...protocol.comet.chain_state import ChainState
-from ...protocol.comet.hashes import BlockHashes, tx_hash
-from ..base.store import CommittedBlock
-from . import blocks, chain, evidence, evm_index, index, prune, state
+from ...protocol.comet.hashes import tx_hash
+from ...protocol.comet.validators import is_rescaled_next
+from ..base.store import CommittedBlock, OlderBlock
+from . import backfill, block_writes, chain, evidence, evm_index, index, prune, state
 from .app_state import write_changes
+from .prepared import Prepared
 
 Connection = sqlite3.Connection
 
 
-def append(connection: Connection, head: ChainState, item: CommittedBlock) -> ChainState:
+def append(
+    connection: Connection, head: ChainState, prepared: Prepared[CommittedBlock]
+) -> ChainState:
     """Write one block that follows ``head``; the new head."""
+    item = prepared.item
+    if unknown := head.of_unknown_keys:
+        item = replace(item, unchecked=item.unchecked | unknown)
     if item.unchecked:
         head = replace(head, unchecked=head.unchecked | item.unchecked)
-    hashes = head.check(item.block, item.commit, item.results)
+    hashes = head.check(item.block, item.commit, item.results, prepared.hashes)
     height = item.block.header.height
     after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
-    _write_block(connection, hashes, item, head.unchecked)
+    _write_block(connection, Prepared(item, hashes, prepared.slices), head.unchecked)
+    if "app_hash" in head.unchecked:
+        block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
-        blocks.write_commit(connection, item.block.last_commit)
-    blocks.write_commit(connection, item.commit)
+        block_writes.write_commit(connection, item.block.last_commit)
+    block_writes.write_commit(connection, item.commit)
     _write_validators(connection, head, after, height + 2)
     if after.params != head.params:
         state.write_params(connection, height + 1, after.params)
@@ -38,18 +47,19 @@ def append(connection: Connection, head: ChainState, item: CommittedBlock) -> Ch
 
 
 def _write_block(
-    connection: Connection, hashes: BlockHashes, item: CommittedBlock, unchecked: frozenset[str]
+    connection: Connection, prepared: Prepared[CommittedBlock], unchecked: frozenset[str]
 ) -> None:
+    item, hashes, slices = prepared
     block, results = item.block, item.results
     height = block.header.height
-    events = index.write_block(connection, height, results)
+    events = index.write_block(connection, height, results.block_events)
     unverified = (unchecked - item.unchecked) | ({"signatures"} if item.source else set())
-    marks = blocks.Provenance(item.unchecked, unverified, item.source)
+    marks = block_writes.Provenance(item.unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
-    blocks.write(connection, meta, block.txs, results, events, marks)
+    block_writes.write(connection, meta, slices, results, events, marks)
     indexed = index.positions(connection, hashes.tx_hashes, results)
     tx_events = index.write_txs(connection, height, results, indexed)
-    blocks.write_txs(connection, height, hashes.tx_hashes, results, tx_events)
+    block_writes.write_txs(connection, height, hashes.tx_hashes, results, tx_events)
     evm_index.write(connection, height, block.txs, results.tx_results)
     evidence.write(connection, height, block.evidence)
 
@@ -59,7 +69,7 @@ def _write_validators(
 ) -> None:
     if _members(after.next_validators) != _members(head.next_validators):
         state.write_set(connection, height, after.next_validators)
-    elif height % state.PRIORITIES_EACH == 0:
+    elif height % state.PRIORITIES_EACH == 0 or is_rescaled_next(head.next_validators):
         state.write_priorities(connection, height, after.next_validators)
 
 
@@ -74,27 +84,40 @@ class Ledger:
         self._head: ChainState | None = None
         self._seen = -1
 
-    def append(self, connection: Connection, blocks: Iterable[CommittedBlock]) -> None:
+    def append(
+        self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
+    ) -> None:
         """Write blocks; raise :exc:`InvalidBlock` for one that does not follow."""
         head = self.head(connection)
-        for item in blocks:
+        for prepared in blocks:
             try:
-                head = append(connection, head, item)
+                head = append(connection, head, prepared)
             except sqlite3.IntegrityError as error:
-                raise InvalidBlock(f"block {item.block.header.height}: {error}") from None
+                height = prepared.item.block.header.height
+                raise InvalidBlock(f"block {height}: {error}") from None
         self._head = head
 
-    def replace_head(self, connection: Connection, item: CommittedBlock) -> None:
+    def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
+        """Add blocks below the lowest one; return how many were added."""
+        # The first may be the trusted block, which makes it the head.
+        self._head = None
+        return backfill.add_some(connection, items)
+
+    def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
         """Write the head's results and commit anew."""
+        item = prepared.item
         # Its height stays the same, so that a write that was undone would not be noticed.
         self._head = None
         stored = chain.load_head(connection)
         height = item.block.header.height
         if (stored.height, stored.block_id) != (height, item.commit.block_id):
-            raise InvalidBlock(f"block {height}: it is not the head, which is {stored.height}")
+            shown = stored.block_id.hash.hex().upper()
+            raise InvalidBlock(
+                f"block {height}: it is not the head, block {stored.height} {shown}"
+            )
         before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
-        append(connection, before, item)
+        append(connection, before, prepared)
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:
@@ -111,11 +134,13 @@ class Ledger:
         return self._head
 
 
-def forget(connection: Connection, blocks: Sequence[CommittedBlock], cache_size: int) -> None:
+def forget(
+    connection: Connection, blocks: Sequence[Prepared[CommittedBlock]], cache_size: int
+) -> None:
     """Take the blocks' transactions out of the mempool, and remember them."""
-    for item in blocks:
+    for item, hashes, _ in blocks:
         codes = [result.code for result in item.results.tx_results]
-        gone = [(tx_hash(tx),) for tx in (*item.block.txs, *item.consumed)]
+        gone = [(each,) for each in (*hashes.tx_hashes, *map(tx_hash, item.consumed))]
         connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
         # CometBFT: a transaction that failed in its block may be sent again.
         failed = {row for row, code in zip(gone, codes, strict=False) if code}

@@ -6,14 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from ... import jsoncodec
 from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
 from ...domain.search import indexed
 from ...errors import InvalidBlock
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
 from ...protocol.ethereum.aliases import searchable
-from ..sql.packed.results import place
+from ..sql.packed.results import POSITION_BITS, place
 from . import blocks, evidence, evm_index, index, mempool, state, votes
 
 Connection = sqlite3.Connection
@@ -33,7 +32,7 @@ def check_block(at: Connection, height: int) -> None:
     ).fetchone()
     header = meta.header
     columns = (header.time, header.proposer_address, meta.size, meta.tx_count)
-    _expect(height, "columns", row[:5], (meta.block_id.hash, *columns))
+    _expect(height, "header", row[:5], (meta.block_id.hash, *columns))
     results = blocks.results(at, height)
     if results is not None:
         events = results.begin_block_events + results.end_block_events
@@ -49,7 +48,10 @@ def check_block(at: Connection, height: int) -> None:
 
 def _expect(height: int, subject: str, found: object, expected: object) -> None:
     if found != expected:
-        raise InvalidBlock(f"block {height}: its {subject} for look-ups do not agree with it")
+        raise InvalidBlock(
+            f"block {height}: the columns or indexes of its {subject} do not agree with it:"
+            " restore a backup"
+        )
 
 
 def _check_txs(at: Connection, height: int, *, is_indexed: bool) -> None:
@@ -91,16 +93,17 @@ def _has(at: Connection, table: str, args: Sequence[object]) -> bool:
 def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -> bool:
     if result.code == 0:
         return False
-    # Its earlier success may be pruned.
-    return _has(at, "txs WHERE hash = ? AND code = 0 AND place < ?", (digest, here)) or _has(
-        at, "chain WHERE initial_height < (SELECT min(height) FROM blocks)", ()
-    )
+    # Its earlier success may be pruned, and its block be filled in again without results.
+    known = ("txs WHERE hash = ? AND code = 0 AND place < ?", (digest, here))
+    pruned = ("chain WHERE initial_height < (SELECT min(height) FROM blocks)", ())
+    unknown = ("results WHERE results IS NULL AND height < ?", (here >> POSITION_BITS,))
+    return any(_has(at, *each) for each in (known, pruned, unknown))
 
 
 def _check_hits(
     at: Connection, kind: str, height: int, here: int, events: Iterable[Event], listed: str
 ) -> None:
-    value_ids: list[list[int]] = jsoncodec.decode(listed)
+    value_ids = index.listed(kind, here, listed)
     names = [[_name(at, kind, each) for each in event] for event in value_ids]
     _expect(height, "events", [list(dict.fromkeys(pairs)) for pairs in indexed(events)], names)
     hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
@@ -131,11 +134,20 @@ def _check_evidence(at: Connection, height: int) -> None:
 
 
 def check_counts(at: Connection) -> None:
-    """Check that keys and values count their places, and the mempool its transactions; raise
-    :exc:`InvalidBlock`."""
+    """Check that keys and values count their places, and blocks and mempool their transactions;
+    raise :exc:`InvalidBlock`."""
     waiting = "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
     if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):
-        raise InvalidBlock("mempool_totals: the counts are not those of the mempool")
+        raise InvalidBlock(
+            "mempool_totals: the counts are not those of the mempool: restore a backup"
+        )
+    counted_txs = "SELECT height >> 10, sum(tx_count) FROM blocks WHERE tx_count > 0 GROUP BY 1"
+    stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"
+    for one, other in ((counted_txs, stored), (stored, counted_txs)):
+        if _has(at, f"(SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other}))", ()):
+            raise InvalidBlock(
+                "tx_counts: the counts are not those of the blocks: restore a backup"
+            )
     for kind in (index.TX, index.BLOCK):
         places = f"SELECT count(DISTINCT place) FROM {kind}_hits"
         of_value = f"{places} WHERE value_id = o.id"
@@ -146,8 +158,11 @@ def check_counts(at: Connection) -> None:
             ).fetchone()
             if wrong is not None:
                 raise InvalidBlock(
-                    f"{table}: number {wrong[0]} has another count than its hits"
+                    f"{table}: number {wrong[0]} has another count than its hits: restore a"
+                    " backup"
                 )
         orphan = f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values)"
         if _has(at, orphan, ()):
-            raise InvalidBlock(f"{kind}_hits: there are hits of a value that is missing")
+            raise InvalidBlock(
+                f"{kind}_hits: a value of some hits is missing: restore a backup"
+            )

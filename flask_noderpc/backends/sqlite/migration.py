@@ -9,19 +9,20 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from ...domain.block import Block, BlockMeta
 from ...protocol.comet.hashes import tx_hash
-from . import blocks, chain, evidence, index, state, v1
+from ...protocol.comet.validators import is_rescaled_next
+from . import block_writes, chain, evidence, index, state, v1
 
 Connection = sqlite3.Connection
 
 # Others that read the file wait no longer than for a transaction of a node.
-_STEP_S = 0.03
+_STEP_S = 0.02
 
-# Rows of an old table that are deleted at once.
-_ROWS = 2_000
+# Rows of an old table that are deleted at once, and heights whose priorities are copied.
+_ROWS, _HEIGHTS = 2_000, 64
 
 _OLD_INDEX = tuple(f"{kind}_{part}" for kind in ("tx", "block") for part in ("values", "hits"))
 
@@ -34,8 +35,11 @@ def begin(at: Connection) -> None:
 
 def count(at: Connection) -> int:
     """Return the number of blocks that are still to be copied."""
-    found: int = at.execute("SELECT count(*) FROM v1_blocks").fetchone()[0]
-    return found
+    # To count the rows would read an index, at each step.
+    low, high = at.execute(
+        "SELECT (SELECT min(height) FROM v1_blocks), (SELECT max(height) FROM v1_blocks)"
+    ).fetchone()
+    return 0 if low is None else int(high - low + 1)
 
 
 def step(at: Connection) -> int | None:
@@ -52,25 +56,34 @@ def step(at: Connection) -> int | None:
 
 def _parts(at: Connection) -> Iterator[Callable[[], object]]:
     """Yield what is left to do, in small parts."""
-    found = v1.chain(at)
-    if found is None and not at.execute("SELECT 1 FROM chain").fetchone():
-        return
-    if found is not None:
+    if v1.chain(at) is not None:
         yield partial(_copy_chain, at)
-    (base,) = at.execute(
-        "SELECT coalesce(min((SELECT min(height) FROM v1_blocks),"
-        " coalesce((SELECT min(height) FROM blocks), 1 << 62)), 0)"
-    ).fetchone()
-    while (since := v1.next_set(at)) is not None:
-        yield partial(_copy_set, at, since, base)
+    elif not at.execute("SELECT 1 FROM chain").fetchone():
+        return
+    yield from _set_parts(at)
     chain_id: str = at.execute("SELECT chain_id FROM chain").fetchone()[0]
     while (height := v1.highest(at)) is not None:
         yield partial(_copy_block, at, height, chain_id)
     for height in v1.commit_heights(at):
         yield partial(_copy_commit, at, height)
-    for table in ("validator_heights", *(f"v1_{name}" for name in _OLD_INDEX)):
-        while at.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone():
+    for table in (f"v1_{name}" for name in _OLD_INDEX):
+        while _has_rows(at, table):
             yield partial(_delete_some, at, table)
+
+
+def _set_parts(at: Connection) -> Iterator[Callable[[], object]]:
+    (base,) = at.execute(
+        "SELECT coalesce(min((SELECT min(height) FROM v1_blocks),"
+        " coalesce((SELECT min(height) FROM blocks), 1 << 62)), 0)"
+    ).fetchone()
+    while _has_rows(at, "validator_heights"):
+        yield partial(_copy_priorities, at, base)
+    while (since := v1.next_set(at)) is not None:
+        yield partial(_copy_set, at, since)
+
+
+def _has_rows(at: Connection, table: str) -> bool:
+    return at.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
 
 
 def _copy_chain(at: Connection) -> None:
@@ -84,24 +97,39 @@ def _copy_chain(at: Connection) -> None:
     at.execute("DELETE FROM v1_chain")
 
 
-def _copy_set(at: Connection, since: int, base: int) -> None:
-    members = v1.members(at, since)
-    state.write_members(at, since, members)
-    for height, priorities, proposer in v1.priorities(at, since, state.PRIORITIES_EACH, base):
-        found = v1.with_priorities(members, priorities, proposer)
-        state.write_priorities(at, height, found)
+def _copy_priorities(at: Connection, base: int) -> None:
+    """Copy the priorities of the lowest heights, where they are stored from now on: each so
+    many heights, where a set begins to hold or was rescaled, and below ``base``, which evidence
+    needs."""
+    found, members_of = v1.priorities(at, _HEIGHTS), cache(partial(v1.members, at))
+    is_rescaled = True
+    for height, since, priorities, proposer in found:
+        members = v1.with_priorities(members_of(since), priorities, proposer)
+        if (
+            is_rescaled
+            or height % state.PRIORITIES_EACH == 0
+            or height == since
+            or height <= base
+        ):
+            state.write_priorities(at, height, members)
+        is_rescaled = is_rescaled_next(members)
+    at.execute("DELETE FROM validator_heights WHERE height <= ?", (found[-1][0],))
+
+
+def _copy_set(at: Connection, since: int) -> None:
+    state.write_members(at, since, v1.members(at, since))
     at.execute("DELETE FROM v1_validators WHERE members_since = ?", (since,))
 
 
 def _copy_block(at: Connection, height: int, chain_id: str) -> None:
     block, results, left_out = v1.block(at, height, chain_id)
     meta = BlockMeta(*v1.block_id(at, height), block.header, len(block.txs))
-    events = index.write_block(at, height, results)
-    blocks.write(at, meta, block.txs, results, events)
+    events = index.write_block(at, height, results.block_events)
+    block_writes.write(at, meta, block_writes.slices(block, results), results, events)
     hashes = [tx_hash(tx) for tx in block.txs]
     positions = [at for at in range(len(hashes)) if at not in left_out]
     tx_events = index.write_txs(at, height, results, positions)
-    blocks.write_txs(at, height, hashes, results, tx_events)
+    block_writes.write_txs(at, height, hashes, results, tx_events)
     evidence.write(at, height, block.evidence)
     _copy_commit(at, height)
     _delete_block(at, height, block)
@@ -110,7 +138,7 @@ def _copy_block(at: Connection, height: int, chain_id: str) -> None:
 def _copy_commit(at: Connection, height: int) -> None:
     commit = v1.commit(at, height)
     if commit is not None:
-        blocks.write_commit(at, commit)
+        block_writes.write_commit(at, commit)
     at.execute("DELETE FROM v1_commits WHERE height = ?", (height,))
     at.execute("DELETE FROM signatures WHERE height = ?", (height,))
 
@@ -129,13 +157,10 @@ def _delete_block(at: Connection, height: int, block: Block) -> None:
 
 
 def _delete_some(at: Connection, table: str) -> None:
-    key = "height" if table == "validator_heights" else "id"
     if table.endswith("_hits"):
         at.execute(f"DELETE FROM {table}")
         return
-    at.execute(
-        f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} LIMIT ?)", (_ROWS,)
-    )
+    at.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} LIMIT ?)", (_ROWS,))
 
 
 def _drop(at: Connection) -> None:

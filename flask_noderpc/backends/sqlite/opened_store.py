@@ -142,7 +142,7 @@ class OpenedStore(ChainStore):
         return self._store.read_only
 
     def has_free_space(self) -> bool:
-        return shutil.disk_usage(self._store.folder).free >= _MIN_FREE_BYTES
+        return shutil.disk_usage(self._store.real_file.parent).free >= _MIN_FREE_BYTES
 
     def _open(self) -> ProcessHandles:
         files = self._files

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 
-from ...errors import NotSupported
+from ...errors import NotSupported, StoreError
 from ..base.application import Changes
-from . import blocks, evm_index, index
+from . import blocks, chain, evm_index, index
 from .app_state import write_changes
 
 Connection = sqlite3.Connection
 
-# What one transaction forgets: others wait for it, if they write.
-_MAX_BLOCKS, _MAX_TXS = 20, 200
+# Others wait for a transaction, if they write: blocks of one, and the time after which it ends.
+_MAX_BLOCKS, _STEP_S = 20, 0.02
+# Blocks that are removed at once, and their transactions together.
+_FEW_BLOCKS, _FEW_TXS = 5, 50
 
 # Free pages that stay for the next blocks, at least and as a share; and how many others one
 # transaction gives back.
@@ -36,9 +39,18 @@ def prune_some(at: Connection, base: int) -> int:
 
     The last block stays, whatever the height.
     """
-    heights = _oldest(at, base)
-    if not heights:
-        return 0
+    deadline, removed = time.monotonic() + _STEP_S, 0
+    while removed < _MAX_BLOCKS and (heights := _oldest(at, base)):
+        _remove(at, heights)
+        removed += len(heights)
+        if time.monotonic() > deadline:
+            break
+    if removed:
+        _give_back(at)
+    return removed
+
+
+def _remove(at: Connection, heights: list[int]) -> None:
     last = heights[-1]
     for height in heights:
         evm_index.forget(at, height)
@@ -49,8 +61,6 @@ def prune_some(at: Connection, base: int) -> int:
         at.execute(f"DELETE FROM {table} WHERE place <= ?", (evm_index.last_place(last),))
     _forget_sets(at, last)
     _forget_params(at, last + 1)
-    _give_back(at)
-    return len(heights)
 
 
 def _give_back(at: Connection) -> None:
@@ -68,10 +78,10 @@ def _oldest(at: Connection, base: int) -> list[int]:
     found = at.execute(
         "SELECT height, tx_count FROM blocks"
         " WHERE height < min(?, (SELECT max(height) FROM blocks)) ORDER BY height LIMIT ?",
-        (base, _MAX_BLOCKS),
+        (base, _FEW_BLOCKS),
     )
     heights: list[int] = []
-    remaining_txs = _MAX_TXS
+    remaining_txs = _FEW_TXS
     for height, tx_count in found.fetchall():
         remaining_txs -= tx_count
         # One that is larger than that goes alone.
@@ -129,12 +139,16 @@ _BEYOND = (
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
     """Remove the blocks above a height; ``changes`` undo what they wrote into the state."""
-    _refuse_pruned(at, height)
+    _refuse_below(at, height)
     remove_above(at, height)
     at.execute(
         "UPDATE filters SET cursor = ? WHERE cursor > ? AND kind IN ('logs', 'blocks')",
         (height, height),
     )
+    try:
+        chain.load_head(at)
+    except StoreError as error:
+        raise NotSupported(f"the chain can't go back to height {height}: {error}") from None
     at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
     write_changes(at, changes)
 
@@ -152,11 +166,17 @@ def remove_above(at: Connection, height: int) -> None:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
 
 
-def _refuse_pruned(at: Connection, height: int) -> None:
-    (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
+def _refuse_below(at: Connection, height: int) -> None:
+    """Raise :exc:`NotSupported` below the blocks whose state is known."""
+    begins = chain.existing(at)
     (base,) = at.execute("SELECT min(height) FROM blocks").fetchone()
-    if base and base > max(height, initial):
+    lowest = (
+        begins.initial_height - 1 if begins.trusted is None else begins.trusted.header.height
+    )
+    if base is not None and base > lowest + 1:
+        lowest = base
+    if height < lowest:
         raise NotSupported(
-            f"the blocks below height {base} are pruned, and the chain can't go back there",
+            f"the chain can't go back below height {lowest}, the state before it is not known",
             "NODERPC_RETAIN_BLOCKS keeps more",
         )

@@ -18,6 +18,7 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
+from ..sql.packed.row import DamagedRow
 from . import blocks, chain, state
 from . import search as index_search
 from .identity import read_identity
@@ -44,6 +45,10 @@ class SQLiteReads(OpenedStore):
     def all_unchecked(self) -> dict[str, blocks.Range]:
         with self._open().readers.snapshot() as at:
             return blocks.all_unchecked(at)
+
+    def sources(self) -> dict[str, blocks.Range]:
+        with self._open().readers.snapshot() as at:
+            return blocks.sources(at)
 
     def lowest_results(self) -> int:
         row = self._open().readers.one("SELECT max(height) FROM results WHERE results IS NULL")
@@ -106,8 +111,8 @@ class SQLiteReads(OpenedStore):
             if not blocks.is_there(at, height):
                 raise self._missing(height)
             commit = blocks.commit(at, height)
-        if commit is None:
-            raise ResultNotFound(f"could not find commit for height #{height}")
+            if commit is None:
+                raise DamagedRow("commit", height, "it is missing")
         return commit
 
     def results(self, height: int) -> BlockResults:
@@ -176,7 +181,9 @@ class SQLiteReads(OpenedStore):
             with self._open().readers.snapshot() as at:
                 found = chain.beginning(at)
             if found is None:
-                raise StoreError("no chain here yet, init_chain comes first", self._store.shown)
+                raise StoreError(
+                    "no chain here yet, init_chain or init_at comes first", self._store.shown
+                )
             self._beginning = found
         return found
 
@@ -192,6 +199,8 @@ class SQLiteReads(OpenedStore):
     def validators(self, height: int) -> ValidatorSet:
         with self._open().readers.snapshot() as at:
             found = state.validators(at, height)
+            if found is not None:
+                blocks.check_validators(at, height, found)
         if found is None:
             raise ResultNotFound(f"could not find validator set for height #{height}")
         return found
@@ -208,7 +217,9 @@ class SQLiteReads(OpenedStore):
         return found
 
     def _next_height(self) -> int:
-        return (self.latest_height() or self.initial_height() - 1) + 1
+        _, initial_height, trusted = self._begins()
+        before = initial_height - 1 if trusted is None else trusted.header.height
+        return (self.latest_height() or before) + 1
 
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""

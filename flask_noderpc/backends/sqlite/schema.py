@@ -61,7 +61,8 @@ CREATE TABLE txs (
     gas_used INTEGER NOT NULL,
     events TEXT
 ) STRICT;
-CREATE INDEX txs_hash ON txs (hash);
+CREATE INDEX txs_hash ON txs (hash, code);
+CREATE INDEX txs_failed ON txs (hash) WHERE code <> 0 AND events IS NOT NULL;
 CREATE INDEX txs_left_out ON txs (place) WHERE events IS NULL;
 CREATE TABLE evidence (
     height INTEGER NOT NULL,
@@ -180,6 +181,16 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool
     BEGIN UPDATE mempool_totals SET txs = txs - 1, bytes = bytes - old.size; END;
 """
 
+# Transactions of each 1,024 heights: a search of a range of heights asks for their number.
+_TX_COUNTS = """
+CREATE TABLE tx_counts (heights INTEGER PRIMARY KEY, txs INTEGER NOT NULL) STRICT;
+CREATE TRIGGER block_added AFTER INSERT ON blocks WHEN new.tx_count > 0
+    BEGIN INSERT INTO tx_counts (heights, txs) VALUES (new.height >> 10, new.tx_count)
+    ON CONFLICT (heights) DO UPDATE SET txs = txs + excluded.txs; END;
+CREATE TRIGGER block_removed AFTER DELETE ON blocks WHEN old.tx_count > 0
+    BEGIN UPDATE tx_counts SET txs = txs - old.tx_count WHERE heights = old.height >> 10; END;
+"""
+
 # For people who read the store with SQL.
 _VIEWS = """
 CREATE VIEW block_list AS
@@ -216,7 +227,7 @@ def m101_packed_rows(db: Database) -> None:
 
 def _create_new(db: Database) -> None:
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
-    for script in (_CHAIN, *indexes, _TOTALS, _VIEWS):
+    for script in (_CHAIN, *indexes, _TOTALS, _TX_COUNTS, _VIEWS):
         _create(db, script)
 
 
@@ -233,6 +244,22 @@ _COPYING = "m100_copying_blocks"
 
 # To migrate as many blocks takes some seconds.
 _MAX_BLOCKS_WHEN_OPENED = 10_000
+
+
+def refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raise :exc:`StoreError` for a database of another program, without a write to it."""
+    # In this order: another process may be making the tables, all at once.
+    if not is_empty(connection) and not _applied(connection):
+        raise StoreError(
+            "the file is a database of another program, no store of flask-noderpc: name another"
+            " file (NODERPC_DATABASE)"
+        )
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Return true for a database without tables."""
+    found = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    return found is None
 
 
 def prepare(connection: sqlite3.Connection, read_only: bool = False) -> None:

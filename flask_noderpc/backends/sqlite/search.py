@@ -35,8 +35,9 @@ Connection = sqlite3.Connection
 _STEPS_A_ROW = 12
 _STEPS_A_LOOK = 20_000
 
-# So few places are looked at one by one.
-_FEW_PLACES = 1000
+# So few places are looked at one by one; and more, up to a bound, where the index has so many
+# times more entries to look at.
+_FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
 
 
 class _SQL(NamedTuple):
@@ -119,6 +120,22 @@ def _found(
     return _run(at, plan, terms, page)
 
 
+# The counts of each 1,024 heights within, of the blocks at both ends; less those of blocks
+# without results, and what is left out.
+_COUNT_TXS = """
+SELECT (SELECT coalesce(sum(txs), 0) FROM tx_counts
+        WHERE heights > :first >> 10 AND heights < :last >> 10)
+     + (SELECT coalesce(sum(tx_count), 0) FROM blocks
+        WHERE tx_count > 0 AND height BETWEEN :first AND min(:last, :first | 1023))
+     + (SELECT coalesce(sum(tx_count), 0) FROM blocks
+        WHERE tx_count > 0
+        AND height BETWEEN max(:last >> 10 << 10, (:first | 1023) + 1) AND :last)
+     - (SELECT coalesce(sum(tx_count), 0) FROM results CROSS JOIN blocks USING (height)
+        WHERE results IS NULL AND tx_count > 0 AND results.height BETWEEN :first AND :last)
+     - (SELECT count(*) FROM txs WHERE events IS NULL AND place BETWEEN :low AND :high)
+"""
+
+
 def _everything(
     at: Connection, kind: str, low: int, high: int, page: Page
 ) -> tuple[int, Sequence[int]]:
@@ -128,10 +145,13 @@ def _everything(
         ordered = every[::-1] if page.newest_first else every
         return len(every), ordered[page.offset : page.offset + page.limit]
     (total,) = at.execute(
-        "SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks"
-        "        WHERE tx_count > 0 AND height BETWEEN ? AND ?)"
-        "     - (SELECT count(*) FROM txs WHERE events IS NULL AND place BETWEEN ? AND ?)",
-        (low >> POSITION_BITS, high >> POSITION_BITS, low, high),
+        _COUNT_TXS,
+        {
+            "low": low,
+            "high": high,
+            "first": low >> POSITION_BITS,
+            "last": high >> POSITION_BITS,
+        },
     ).fetchone()
     found = _Plan(kind, low, high, {}, {}).walk("1", (), page)
     return total, [place for (place,) in at.execute(*found)]
@@ -152,14 +172,19 @@ def _all_of(
 def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int, Sequence[int]]:
     """All places of a key, which are counted as they are written."""
     key_id, total = plan.keys[term]
-    if total < _FEW_PLACES:
-        return _run(at, plan, (term,), page)
     has_key = (
         "EXISTS (SELECT 1 FROM json_each(t.events) AS e, json_each(e.value) AS i"
         f" CROSS JOIN {plan.kind}_values AS w ON w.id = i.value WHERE w.key_id = ?)"
     )
-    found = at.execute(*plan.walk(has_key, (key_id,), page))
-    return total, [place for (place,) in found]
+    rows = max(0, min(page.limit, total - page.offset))
+    # Mostly they are everywhere. But all may be at the other end.
+    for most in (_FEW_PLACES, min(total // _RATIO, _MAX_PLACES)):
+        if total >= _FEW_PLACES:
+            near = plan.near(at, page, most)
+            found = at.execute(*near.walk(has_key, (key_id,), page)).fetchall()
+            if len(found) == rows:
+                return total, [place for (place,) in found]
+    return _run(at, plan, (term,), page)
 
 
 def _order(page: Page) -> str:
@@ -178,13 +203,27 @@ class _Plan(NamedTuple):
         if self.values:
             return min(self.values, key=lambda term: self.values[term][1])
         table, key = index.ROWS[self.kind]
+        entries = min(self.keys[term][1] for term in terms)
+        few = max(_FEW_PLACES, min(entries // _RATIO, _MAX_PLACES))
         (places,) = at.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {key} BETWEEN ? AND ? LIMIT ?)",
-            (self.low, self.high, _FEW_PLACES),
+            (self.low, self.high, few),
         ).fetchone()
-        if places < _FEW_PLACES:
+        if places < few:
             return None
         return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
+
+    def near(self, at: Connection, page: Page, most: int) -> _Plan:
+        """Return a plan of the first so many places in the order of the page."""
+        table, key = index.ROWS[self.kind]
+        row = at.execute(
+            f"SELECT {key} FROM {table} WHERE {key} BETWEEN ? AND ?"
+            f" ORDER BY {key} {_order(page)} LIMIT 1 OFFSET ?",
+            (self.low, self.high, most),
+        ).fetchone()
+        if row is None:
+            return self
+        return self._replace(low=row[0]) if page.newest_first else self._replace(high=row[0])
 
     def walk(
         self, condition: str, args: tuple[object, ...], page: Page

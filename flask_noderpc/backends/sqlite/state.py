@@ -2,7 +2,8 @@
 
 Members and parameters are stored where they change, and hold until the next row: ``until`` is
 set where the following rows were pruned. Proposer priorities change with every
-height: they are stored where the members change and each 128 heights, and derived between.
+height: they are stored where the members change, where they were rescaled and each 128
+heights, and derived between.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from ...domain.genesis import ConsensusParams
 from ...domain.validator import Validator, ValidatorSet
 from ...errors import StoreError
 from ...protocol.comet.chain_state import max_data_bytes
-from ...protocol.comet.validators import rotated
+from ...protocol.comet.validators import is_rescaled_next, rotated
 from ..sql.packed import state as packed
 
 Connection = sqlite3.Connection
 
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
+
+# A chain that was filled downwards has them where the upstream was asked.
+_MAX_ROTATIONS = 1_024
 
 
 def _in_force(at: Connection, table: str, column: str, height: int) -> tuple[bytes, int] | None:
@@ -48,8 +52,8 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     if members is None or stored is None:
         return None
     row, at_height = stored
-    if at_height < members[1]:
-        # Of an older set: the priorities of this one are not known.
+    if at_height < members[1] or height - at_height > _MAX_ROTATIONS:
+        # Of an older set, or of a height too far below: those of this one are not known.
         return None
     found = packed.unpack_priorities(row, at_height, packed.unpack_members(*members))
     # CometBFT: state/store.go, LoadValidators.
@@ -103,10 +107,20 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
     )
 
 
+def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
+    """Remove the priorities of a height if they, and all that are derived from them, follow
+    from the set of the height before."""
+    found = validators(at, height)
+    if found is None or height % PRIORITIES_EACH == 0:
+        return
+    if rotated(before) == found and not is_rescaled_next(found):
+        at.execute("DELETE FROM validator_priorities WHERE height = ?", (height,))
+
+
 def hold_from(at: Connection, table: str, height: int) -> None:
     """Let the lowest set, or the lowest parameters, hold one height earlier."""
     at.execute(
-        f"UPDATE OR REPLACE {table} SET since = ? WHERE since = ? AND until IS NULL",
+        f"UPDATE OR REPLACE {table} SET since = ? WHERE since = ?",
         (height, height + 1),
     )
 
@@ -124,7 +138,7 @@ def block_limits(at: Connection) -> tuple[int, int]:
     """Bytes of transactions and gas that fit the next block; -1 is no limit."""
     row = at.execute(f"{_PARAMS} ORDER BY since DESC LIMIT 1").fetchone()
     if row is None:
-        raise StoreError("the store holds no chain yet: init_chain comes first")
+        raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
     (members,) = at.execute(
         "SELECT size FROM validator_sets ORDER BY since DESC LIMIT 1"
     ).fetchone()
@@ -132,9 +146,11 @@ def block_limits(at: Connection) -> tuple[int, int]:
     return max_data_bytes(block, members), block.max_gas
 
 
-def write_params(at: Connection, since: int, value: ConsensusParams) -> None:
-    """Store the parameters that hold from this height on."""
+def write_params(
+    at: Connection, since: int, value: ConsensusParams, until: int | None = None
+) -> None:
+    """Store the parameters that hold from this height on, or until another one only."""
     at.execute(
-        "INSERT OR REPLACE INTO consensus_params (since, params) VALUES (?, ?)",
-        (since, packed.pack_params(value)),
+        "INSERT OR REPLACE INTO consensus_params (since, until, params) VALUES (?, ?, ?)",
+        (since, until, packed.pack_params(value)),
     )

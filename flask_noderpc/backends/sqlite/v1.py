@@ -226,24 +226,19 @@ def members(at: Connection, since: int) -> tuple[Validator, ...]:
     )
 
 
-def priorities(
-    at: Connection, since: int, each: int, base: int
-) -> Iterator[tuple[int, list[int], bytes]]:
-    """Yield height, priorities and proposer where they are stored from now on: at the first
-    height of a set, each so many heights, and at those below ``base``, which evidence needs."""
-    found = at.execute(
-        "SELECT height, priorities, proposer FROM validator_heights WHERE members_since = ?"
-        " AND (height % ? = 0 OR height < ? OR height ="
-        " (SELECT min(height) FROM validator_heights WHERE members_since = ? AND height >= ?))",
-        (since, each, base, since, base - 1),
-    )
-    for height, text, proposer in found.fetchall():
-        yield height, jsoncodec.decode(text, list[int]), proposer
+def priorities(at: Connection, limit: int) -> list[tuple[int, int, str, bytes]]:
+    """Return height, height from which the members hold, priorities and proposer of the lowest
+    remaining heights."""
+    return at.execute(
+        "SELECT height, members_since, priorities, proposer FROM validator_heights"
+        " ORDER BY height LIMIT ?",
+        (limit,),
+    ).fetchall()
 
 
 def with_priorities(
-    found: Sequence[Validator], priorities: Sequence[int], proposer: bytes
+    found: Sequence[Validator], priorities: str, proposer: bytes
 ) -> ValidatorSet:
     """Return a validator set with its priorities."""
-    pairs = zip(found, priorities, strict=True)
+    pairs = zip(found, jsoncodec.decode(priorities, list[int]), strict=True)
     return ValidatorSet(tuple(replace(v, proposer_priority=p) for v, p in pairs), proposer)

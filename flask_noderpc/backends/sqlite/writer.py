@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from ...concurrency import NativeThread, PendingResult, native_lock
 from ...errors import StoreError
 from ..sql.packed.row import DamagedRow
+from . import wal
 from .connection import Connection, Store, sqlite_errors
 
 log = logging.getLogger("flask_noderpc.store")
@@ -138,7 +139,7 @@ class Write(Generic[T]):
             self._wait(None)
         try:
             return self._job.result()
-        except (sqlite3.Error, DamagedRow, OverflowError, OSError):
+        except (sqlite3.Error, StoreError, DamagedRow, OverflowError, OSError):
             with sqlite_errors(self._path):
                 raise
 
@@ -184,6 +185,7 @@ class Writer:
         elif self._file != self._store.identity():
             # SQLite would go on writing into a file that nobody finds again.
             raise StoreError("the file was removed or replaced while in use", self._store.shown)
+        self._store.check_log()
         return self._connection
 
     def _drain(self) -> None:
@@ -205,11 +207,14 @@ class Writer:
 
     def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
+        changes = connection.total_changes
         try:
             for job in jobs:
                 job.do(connection)
                 if not connection.in_transaction:
                     raise job.error or sqlite3.OperationalError("the transaction was lost")
+            if connection.total_changes != changes and not all(job.error for job in jobs):
+                wal.count(connection)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -219,6 +224,7 @@ class Writer:
     def disconnect(self) -> None:
         """Close the file for now, between two writes; the next one opens it again."""
         connection, self._connection = self._connection, None
+        self._store.forget_log()
         if connection is not None:
             connection.close()
 

@@ -1,0 +1,34 @@
+"""Blocks with what is computed of them before the writer is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from ...protocol.comet import hashes
+from ...protocol.comet.hashes import BlockHashes
+from ..base.store import CommittedBlock, OlderBlock
+from . import block_writes
+
+B = TypeVar("B", CommittedBlock, OlderBlock)
+
+
+class Prepared(NamedTuple, Generic[B]):
+    """A block with its hashes, and the rows of its transactions."""
+
+    item: B
+    hashes: BlockHashes
+    slices: Sequence[block_writes.PackedSlice]
+
+
+def prepare(items: Iterable[B]) -> list[Prepared[B]]:
+    """Compute the hashes and rows of blocks."""
+    return [Prepared(item, hashes.block_hashes(item.block), _slices(item)) for item in items]
+
+
+def _slices(item: CommittedBlock | OlderBlock) -> Sequence[block_writes.PackedSlice]:
+    results = item.results
+    if results is not None and len(results.tx_results) != len(item.block.txs):
+        # It is refused later.
+        return ()
+    return tuple(block_writes.slices(item.block, results))

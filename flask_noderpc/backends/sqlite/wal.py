@@ -1,0 +1,171 @@
+"""Checks that the WAL beside a file belongs to it.
+
+SQLite copies whatever WAL it finds into the file. So each transaction increments the user
+version, which stands in page 1: that of the file is then one of those in its WAL, or the one
+before. The WAL of another file, or of an earlier or later state, has others.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from os import stat_result
+from pathlib import Path
+from typing import BinaryIO
+
+from ...errors import StoreError
+
+# SQLite's file format, 4.1 and 4.2: magic number, version, page size, sequence number, two
+# salts, two checksums; of a frame page number, size of the file after it, salts, checksums.
+_HEADER, _FRAME = 32, 24
+_MAGIC = 0x377F0682
+# Of the user version in page 1.
+_OFFSET = 60
+_RANGE = 1 << 32
+
+# Others may write while it is looked at.
+_TRIES = 10
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Set the user version of a new file that has no WAL yet."""
+    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        connection.execute(f"PRAGMA user_version = {secrets.randbits(30)}")
+
+
+def count(connection: sqlite3.Connection) -> None:
+    """Increment the user version, before a commit."""
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    half = _RANGE // 2
+    connection.execute(f"PRAGMA user_version = {(number + 1 + half) % _RANGE - half}")
+
+
+def check(file: Path) -> None:
+    """Raise :exc:`~flask_noderpc.errors.StoreError` if the WAL belongs to another file, or is
+    missing."""
+    log = file.with_name(f"{file.name}-wal")
+    _check_deleted(file, log)
+    for _ in range(_TRIES):
+        number, before = _user_version(file), _header(log)
+        if number is None or _fits(number, _user_versions(log)):
+            return
+        # A torn page is found by its checksum, which takes longer.
+        fits = _fits(number, _user_versions(log, is_checked=True))
+        if (number, before) == (_user_version(file), _header(log)):
+            if fits:
+                return
+            raise StoreError(
+                f"{log.name} belongs to another file, or to another state of this one: if this"
+                " is a copy by `noderpc backup`, remove the WAL; otherwise put back the file"
+                " that it was beside",
+                str(file),
+            )
+
+
+def _check_deleted(file: Path, log: Path) -> None:
+    # SQLite makes the WAL before this file, and removes it after it.
+    index = file.with_name(f"{file.name}-shm")
+    for _ in range(_TRIES):
+        before = _begun(index)
+        if before is None or log.exists():
+            return
+        if before == _begun(index):
+            raise StoreError(
+                f"{log.name} was removed without stopping the node: stop all its processes, and"
+                f" put the WAL back; or remove {index.name} to go on{_from(file)}",
+                str(file),
+            )
+
+
+def status(file: Path) -> stat_result | None:
+    """Return the status of a file; ``None`` if it is missing."""
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _begun(file: Path) -> tuple[int, int] | None:
+    found = status(file)
+    return None if found is None else (found.st_ino, found.st_ctime_ns)
+
+
+def _from(file: Path) -> str:
+    try:
+        with closing(_without_log(file)) as at:
+            (height,) = at.execute("SELECT max(height) FROM blocks").fetchone()
+    except sqlite3.Error:
+        return ""
+    return f" from block {height}, the latest in the file" if height else ""
+
+
+def _without_log(file: Path) -> sqlite3.Connection:
+    # Not by open(): to close the file would free the locks that this process has on it.
+    return sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+def _user_version(file: Path) -> int | None:
+    try:
+        with closing(_without_log(file)) as at:
+            number: int = at.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        # SQLite says better what is wrong with it.
+        return None
+    return number
+
+
+def _fits(number: int, in_log: list[int]) -> bool:
+    if not in_log:
+        return True
+    before = in_log[0] - 1
+    return (number - before) % _RANGE <= (in_log[-1] - before) % _RANGE
+
+
+def _header(log: Path) -> bytes:
+    try:
+        with log.open("rb") as file:
+            return file.read(_HEADER)
+    except OSError:
+        return b""
+
+
+def _user_versions(log: Path, is_checked: bool = False) -> list[int]:
+    """Return those in a WAL, in their order."""
+    try:
+        with log.open("rb", buffering=0 if is_checked else -1) as file:
+            return list(_read(file, is_checked))
+    except OSError:
+        return []
+
+
+def _read(file: BinaryIO, is_checked: bool) -> Iterator[int]:
+    header = file.read(_HEADER)
+    if len(header) < _HEADER:
+        return
+    magic, _, size = struct.unpack_from(">III", header)
+    if magic & ~1 != _MAGIC:
+        return
+    order, sums = ">" if magic & 1 else "<", struct.unpack_from(">II", header, 24)
+    while len(frame := file.read(_FRAME)) == _FRAME and frame[8:16] == header[16:24]:
+        (page_number,) = struct.unpack_from(">I", frame)
+        if page_number != 1 and not is_checked:
+            file.seek(size, 1)
+            continue
+        page = file.read(size)
+        if is_checked:
+            sums = _checksums(frame[:8] + page, order, sums)
+            if struct.pack(">II", *sums) != frame[16:]:
+                return
+        if page_number == 1 and len(page) == size:
+            yield struct.unpack_from(">i", page, _OFFSET)[0]
+
+
+def _checksums(content: bytes, order: str, sums: tuple[int, ...]) -> tuple[int, int]:
+    one, two = sums
+    for first, second in struct.iter_unpack(f"{order}II", content):
+        one = (one + first + two) % _RANGE
+        two = (two + second + one) % _RANGE
+    return one, two

@@ -1,0 +1,191 @@
+"""A large block, or many failures above it, do not hold the writer for long: they are indexed
+in steps, which go on where they were interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
+from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.sqlite import backfill
+from flask_noderpc.backends.sqlite.ledger import Ledger
+from flask_noderpc.backends.sqlite.prepared import Prepared
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.domain.abci import Event, EventAttribute
+from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.until import PATIENCE
+
+from .conftest import OpenStore
+from .leftovers import assert_no_leftovers
+
+LARGE, FAILURES = 300, 200
+ATTRIBUTES = tuple(EventAttribute(b"k%d" % n, b"v%d" % n) for n in range(10))
+
+
+class Failing(KVStore):
+    """Fails from the third block on."""
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        made = super().finalize_block(block)
+        code = int(block.height > 2)
+        return replace(made, tx_results=tuple(replace(r, code=code) for r in made.tx_results))
+
+
+class Chain:
+    """A small block, a large one, and above it failures of one of its transactions."""
+
+    def __init__(self) -> None:
+        maker = ChainMaker(application=Failing)
+        plain, large = maker.block(b"a=1"), maker.block(*(b"k%d=v" % n for n in range(LARGE)))
+        self.blocks = [plain, self._with_events(large)]
+        self.blocks.append(maker.block(*[b"k7=v"] * FAILURES))
+        self.whole = MemoryBackend(maker.genesis, self.blocks, state=maker.state)
+
+    def _with_events(self, item: CommittedBlock) -> CommittedBlock:
+        events = (Event("e", ATTRIBUTES),)
+        found = tuple(replace(each, events=events) for each in item.results.tx_results)
+        return replace(item, results=replace(item.results, tx_results=found))
+
+    def older(self, height: int) -> OlderBlock:
+        item = self.blocks[height - 1]
+        return OlderBlock(item.block, item.results, self.whole.validators(height))
+
+    def begin(self, store: SQLiteBackend) -> None:
+        whole = self.whole
+        first, second, third = (whole.validators(2 + n) for n in range(3))
+        store.init_at(
+            whole.chain_id(),
+            1,
+            whole.block_meta(2).header,
+            whole.commit(2),
+            (first, second, third),
+            whole.consensus_params(3),
+        )
+        store.append_block(*self.blocks[2:])
+
+    def check(self, store: SQLiteBackend) -> None:
+        page, limits = Page(0, 1000), SearchLimits(PATIENCE)
+        for asked in (
+            Search(),
+            Search((Term("e.k1", equals="v1"),)),
+            Search((Term("app.key"),)),
+        ):
+            assert store.search_txs(asked, page, limits) == self.whole.search_txs(
+                asked, page, limits
+            )
+        assert store.tx(tx_hash(b"k7=v")).height == 2
+        assert store.lowest_indexed() == store.base_height()
+        assert store.verify() == 4 - store.base_height()
+
+
+@pytest.fixture(scope="module")
+def chain() -> Chain:
+    return Chain()
+
+
+@pytest.fixture
+def store(open_store: OpenStore, chain: Chain) -> SQLiteBackend:
+    backend = open_store()
+    chain.begin(backend)
+    return backend
+
+
+Older = Prepared[OlderBlock]
+
+
+@contextmanager
+def steps(monkeypatch: pytest.MonkeyPatch, most: int = 1 << 30) -> Iterator[list[int]]:
+    """Let each step be as short as it can be; yield the rows that each has changed. End the
+    process, as it were, before one too many."""
+    rows: list[int] = []
+    work = Ledger.backfill
+
+    def counted(
+        self: Ledger, at: backfill.Connection, items: list[Prepared[OlderBlock]]
+    ) -> int:
+        if len(rows) == most:
+            raise KeyboardInterrupt
+        before = at.total_changes
+        added = work(self, at, items)
+        rows.append(at.total_changes - before)
+        return added
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backfill, "_STEP_S", -1.0)
+        patch.setattr(Ledger, "backfill", counted)
+        yield rows
+
+
+def test_no_transaction_indexes_a_large_block_or_many_failures_whole(
+    store: SQLiteBackend, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with steps(monkeypatch) as rows:
+        store.backfill(chain.older(2), chain.older(1))
+
+    hits = LARGE * len(ATTRIBUTES)
+    assert sum(rows) > hits
+    assert max(rows) < hits / 2
+    chain.check(store)
+    store.prune(1)
+    assert_no_leftovers(store, 3)
+
+
+# In the failures, in the large block, and at its last step.
+@pytest.mark.parametrize("most", [0, 1, 3, 8, 10, 14, 15])
+def test_an_interrupted_index_goes_on(
+    store: SQLiteBackend,
+    chain: Chain,
+    most: int,
+    open_store: OpenStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with steps(monkeypatch, most), pytest.raises(KeyboardInterrupt):
+        store.backfill(chain.older(2))
+    store.close()
+    again = open_store()
+    assert again.verify() == 4 - again.base_height()
+    before = again.version()
+
+    again.backfill(*(chain.older(height) for height in range(again.base_height() - 1, 0, -1)))
+
+    assert again.version() != before
+    chain.check(again)
+
+
+def test_a_block_that_is_indexed_in_part_is_pruned_whole(
+    store: SQLiteBackend, chain: Chain, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with steps(monkeypatch, 12), pytest.raises(KeyboardInterrupt):
+        store.backfill(chain.older(2))
+    assert (store.base_height(), store.lowest_indexed()) == (2, 3)
+
+    store.prune(1)
+
+    assert_no_leftovers(store, 3)
+    store.backfill(chain.older(2))
+    assert store.verify() == 2
+
+
+def test_caches_see_each_step(
+    store: SQLiteBackend, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = []
+    work = Ledger.backfill
+
+    def look(self: Ledger, at: backfill.Connection, items: list[Older]) -> int:
+        versions.append(store.version())
+        return work(self, at, items)
+
+    monkeypatch.setattr(backfill, "_STEP_S", -1.0)
+    monkeypatch.setattr(Ledger, "backfill", look)
+    store.backfill(chain.older(2))
+
+    assert len(set(versions)) == len(versions) > LARGE / 64
