@@ -1,0 +1,185 @@
+"""``flask noderpc …``: commands of the current app."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from flask import Flask, current_app
+from flask.cli import AppGroup, ScriptInfo
+
+from ..server.flags import GroupedCommand, given_settings, host_flags
+from ..settings import SETTINGS
+from .maintenance import CannotStart, backup, from_height, prune, run, verify
+
+if TYPE_CHECKING:
+    from ..backends.base.backend import ChainBackend
+    from ..backends.base.store import ChainStore
+    from ..chain.embedded import EmbeddedChain
+    from ..mount import Mount
+
+cli = AppGroup("noderpc", help="The node RPC of this app.")
+
+
+def _mounts() -> dict[str, Mount]:
+    from ..extension import mounts
+
+    found = mounts(_app())
+    if not found:
+        raise click.ClickException("this app has no node RPC: register noderpc_bp on it")
+    return found
+
+
+def _app() -> Flask:
+    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+    return app
+
+
+@cli.command("routes")
+def show_routes() -> None:
+    """List the routes of every mount, with their parameters."""
+    from ..jsonrpc.params import specs
+    from ..web.rule_conflicts import leave_to_host
+
+    app = _app()
+    collisions = leave_to_host(app, lambda _: None)
+    # Rules left to the host have no methods.
+    paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
+    for name, mount in _mounts().items():
+        posts = paths.get(f"{name}.rpc", "is the app's own")
+        click.echo(f"{name}: dialect {mount.settings.dialect}, POST {posts}")
+        for route in mount.routes:
+            names = ", ".join(spec.wire for spec in specs(route.params))
+            path = paths.get(f"{name}.{route.name}", "(JSON-RPC only)")
+            click.echo(f"  {path:28} {names:28} {route.doc}")
+    for collision in collisions:
+        click.echo(str(collision))
+
+
+@cli.command("config")
+def show_config() -> None:
+    """List the settings of every mount.
+
+    A star marks those that are not the default.
+    """
+    for name, mount in _mounts().items():
+        click.echo(f"{name}:")
+        for row in SETTINGS:
+            value = getattr(mount.settings, row.name)
+            mark = " " if value == row.default else "*"
+            click.echo(f"{mark} {row.key} = {value!r}")
+
+
+def _embedded() -> EmbeddedChain:
+    from ..chain.embedded import EmbeddedChain
+
+    for mount in _mounts().values():
+        if isinstance(mount.backend, EmbeddedChain):
+            return mount.backend
+    raise click.ClickException("this app serves a backend of its own, not an embedded chain")
+
+
+@cli.command("init")
+def init_home() -> None:
+    """Write genesis and keys of the app's chain.
+
+    Existing files are not changed.
+    """
+    chain = _embedded()
+    home = run(chain.open_home)
+    click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
+
+
+def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
+    """Yield each backend of the app once, with its store: mounts may share one."""
+    from ..backends.base.store import ChainStore
+    from ..backends.base.store_backend import StoreBackend
+
+    for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
+        store = backend.store if isinstance(backend, StoreBackend) else backend
+        if not isinstance(store, ChainStore):
+            raise click.ClickException("the backend of this app has no store")
+        yield backend, store
+
+
+@cli.command("verify")
+def verify_store() -> None:
+    """Check every hash and signature of the app's chain."""
+    for _, store in _backends():
+        verify(store)
+
+
+@cli.command("prune")
+@click.option(
+    "--retain",
+    type=int,
+    default=None,
+    help="Number of latest blocks to retain.  [default: the app's NODERPC_RETAIN_BLOCKS;"
+    " required without it]",
+)
+def prune_store(retain: int | None) -> None:
+    """Remove the app's old blocks.
+
+    The app may be running meanwhile.
+    """
+    from ..chain.embedded import EmbeddedChain
+
+    for backend, store in _backends():
+        configured = backend.retain_blocks if isinstance(backend, EmbeddedChain) else None
+        retained = configured if retain is None else retain
+        if retained is None:
+            raise click.UsageError(
+                "set the number of blocks to retain: --retain, or NODERPC_RETAIN_BLOCKS"
+            )
+        prune(store, retained)
+
+
+@cli.command("backup")
+@click.argument("target", type=click.Path(path_type=Path))
+@from_height
+def backup_store(target: Path, first: int) -> None:
+    """Copy the app's chain to a new file, TARGET.
+
+    The app may be running meanwhile. Every hash and signature of the copy is checked.
+    """
+    stores = tuple(store for _, store in _backends())
+    if len(stores) > 1:
+        raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
+    backup(stores[0], target, first)
+
+
+@cli.command("start", cls=GroupedCommand)
+@click.option(
+    "--mount",
+    default="noderpc",
+    show_default=True,
+    help="Mount whose settings are used, by the name of its blueprint.",
+)
+@host_flags
+def start_app(mount: str, **given: str | None) -> None:
+    """Serve this app at the addresses of its node.
+
+    It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
+    lists them.
+    """
+    from ..server.start import serve_app
+    from ..server.worker_spec import WorkerSpec
+    from ..web.rule_conflicts import leave_to_host
+
+    found = _mounts().get(mount)
+    if found is None:
+        known = ", ".join(_mounts())
+        raise click.ClickException(f"no node RPC is mounted as {mount!r}; mounted are: {known}")
+    info = click.get_current_context().find_object(ScriptInfo)
+    import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
+    if not import_path:
+        raise click.ClickException("say where the app is: flask --app NAME noderpc start")
+    leave_to_host(_app(), click.echo)
+    rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
+    base = rule.rstrip("/")
+    values, written = given_settings(given)
+    spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values)
+    run(lambda: serve_app(spec, found, base, written, click.echo), CannotStart)

@@ -1,0 +1,141 @@
+"""Work on stores that ``flask noderpc`` and ``noderpc`` share, with its options and errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from ..errors import NodeRPCError
+
+if TYPE_CHECKING:
+    from ..backends.base.store import ChainStore
+
+T = TypeVar("T")
+
+
+class CannotStart(click.ClickException):
+    """An error of the settings or of the store, with exit status 78."""
+
+    exit_code = os.EX_CONFIG
+
+
+class Interrupted(click.ClickException):
+    """A verification that can go on later."""
+
+
+def run(
+    action: Callable[[], T], failure: type[click.ClickException] = click.ClickException
+) -> T:
+    """Return the action's result; show an error of this package in one line."""
+    try:
+        return action()
+    except NodeRPCError as error:
+        raise failure(str(error)) from None
+
+
+from_height = click.option(
+    "--from", "first", type=int, default=0, help="Go on with a verification from this height."
+)
+
+
+def verify(store: ChainStore, first: int = 0) -> None:
+    """Verify a chain from a height on, with progress, and close its store."""
+
+    def work() -> int:
+        check_chain(store)
+        low, verified = max(first, store.base_height()), first
+        with click.progressbar(
+            length=max(0, store.latest_height() - low + 1), label="verifying"
+        ) as bar:
+
+            def show(height: int) -> None:
+                nonlocal verified
+                verified = height
+                bar.update(1)
+
+            try:
+                return store.verify(show, first)
+            except KeyboardInterrupt:
+                raise Interrupted(
+                    f"interrupted: --from {max(verified, low)} goes on from there"
+                ) from None
+
+    with closing(store):
+        click.echo(f"{run(work)} blocks verified")
+        for source, (count, low, high) in store.sources().items():
+            click.echo(f"from {source}: {count} blocks between {low} and {high}")
+        for field, (count, low, high) in store.all_unchecked().items():
+            click.echo(
+                f"not verified: {field} of {count} blocks between {low} and {high}, which this"
+                " chain computes in its own way"
+            )
+
+
+def read_only(path: Path) -> ChainStore:
+    """Return the store of a file, which is not written to."""
+    from ..backends import open_store
+
+    return open_store(path, read_only=True)
+
+
+def check_chain(store: ChainStore) -> None:
+    """Raise :exc:`click.ClickException` for a store without a chain."""
+    if not store.has_chain():
+        raise click.ClickException(f"{store.location.shown} holds no chain")
+
+
+def prune(store: ChainStore, retain: int) -> None:
+    """Prune a chain, with progress, and close its store."""
+
+    def work() -> int:
+        check_chain(store)
+        count = store.latest_height() - store.base_height() + 1 - retain
+        with click.progressbar(length=max(0, count), label="pruning") as bar:
+            return store.prune(retain, bar.update)
+
+    with closing(store):
+        removed = run(work)
+        click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
+
+
+def backup(store: ChainStore, target: Path, first: int = 0) -> None:
+    """Copy a chain to a new file and verify the copy, from a height on."""
+    copy = target.with_name(f"{target.name}.unverified")
+    if target.exists():
+        raise click.ClickException(f"{target}: is there already, a backup needs a new file")
+    if not first:
+        _copy(store, copy)
+    elif not copy.exists():
+        raise click.ClickException(f"{copy} is missing: leave --from out to copy anew")
+    try:
+        verify(read_only(copy), first)
+    except Interrupted:
+        raise
+    except BaseException:
+        # An inconsistent copy must not be mistaken for a backup.
+        copy.unlink()
+        raise
+    copy.rename(target)
+    click.echo(f"{target} is a backup")
+
+
+def _copy(store: ChainStore, target: Path) -> None:
+    def work() -> None:
+        check_chain(store)
+        # Of a verification that was interrupted.
+        target.unlink(missing_ok=True)
+        with click.progressbar(length=1, label="copying") as bar:
+
+            def show(remaining: int, total: int) -> None:
+                bar.length = max(1, total)
+                bar.update(total - remaining - bar.pos)
+
+            store.backup(target, show)
+
+    with closing(store):
+        run(work)

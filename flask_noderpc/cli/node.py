@@ -1,0 +1,81 @@
+"""``noderpc start`` and ``noderpc init``: a node without an app."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ..server.flags import GroupedCommand, given_settings, node_flags
+from ..settings import PREFIX, SETTINGS, check_chain_id, no_setting
+from .maintenance import CannotStart, run
+
+
+@click.group()
+@click.version_option(package_name="flask-noderpc")
+def main() -> None:
+    """Run a node without an app, or work on its chain."""
+
+
+def _warn_of_environment() -> None:
+    """Warn of variables that look like settings but are none. They are no errors: Kubernetes
+    names some after a service, which may be called noderpc."""
+    known = {row.key for row in SETTINGS}
+    for name in sorted(os.environ):
+        key = name.removeprefix("FLASK_")
+        if key.startswith(PREFIX) and key not in known:
+            click.echo(
+                f"warning: {name} of the environment is not read: {no_setting(key)}", err=True
+            )
+
+
+@main.command("start", cls=GroupedCommand)
+@node_flags
+def start_node(**given: str | None) -> None:
+    """Run a node with a chain of its own.
+
+    It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
+    (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag without
+    a value is a switch: --dev switches it on, --dev=false off. docs/settings has all settings.
+    """
+
+    from ..server.start import serve_own_chain
+
+    values, written = given_settings(given)
+    _warn_of_environment()
+    run(lambda: serve_own_chain(values, written, click.echo), CannotStart)
+
+
+def _check_chain_id(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    try:
+        return None if value is None else check_chain_id(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@main.command("init")
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder to write them to; created if it is missing.",
+)
+@click.option(
+    "--chain-id",
+    default=None,
+    callback=_check_chain_id,
+    help="Of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
+)
+def init_at(home: Path, chain_id: str | None) -> None:
+    """Write genesis and keys of a node to a folder.
+
+    Existing files are not changed.
+    """
+    from ..chain import home as homes
+    from ..chain.clock import SystemClock
+
+    home_files = run(lambda: homes.create(home, chain_id, SystemClock().now()))
+    click.echo(f"chain {home_files.genesis.chain_id} in {home}")

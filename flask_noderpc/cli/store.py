@@ -1,0 +1,131 @@
+"""``noderpc verify``, ``prune``, ``migrate``, ``compact`` and ``backup``: work on a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..server.flags import database_of
+from .maintenance import backup, check_chain, from_height, prune, read_only, run, verify
+from .node import main
+
+_home = click.option(
+    "--home",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of a node, instead of DATABASE.",
+)
+_file = click.argument(
+    "database", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+def _store_path(database: Path | None, home: Path | None) -> Path:
+    """Return the path of the store that is named, or of the home; never create it."""
+    if (database is None) == (home is None):
+        raise click.UsageError("name a store, or a node's folder with --home")
+    if home is None:
+        assert database is not None
+        return database
+    path = run(lambda: database_of(home))
+    if not path.is_file():
+        raise click.ClickException(f"{path}: no store is here")
+    return path
+
+
+@main.command("verify")
+@_file
+@_home
+@from_height
+def verify_at(database: Path | None, home: Path | None, first: int) -> None:
+    """Check every hash and signature of a chain.
+
+    DATABASE is its SQLite file.
+    """
+    # Read-only, so that a file of something else is not made into a store.
+    verify(read_only(_store_path(database, home)), first)
+
+
+@main.command("prune")
+@_file
+@_home
+@click.option("--retain", type=int, required=True, help="Number of latest blocks to retain.")
+def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
+    """Remove the old blocks of a chain.
+
+    DATABASE is its SQLite file. The node may be running meanwhile.
+    """
+    from ..backends import open_store
+    from ..chain.applications.evm.state import BLOCKS_NEEDED, head
+
+    path = _store_path(database, home)
+    readable = read_only(path)
+    run(lambda: check_chain(readable))
+    # The application's name is not known here; the EVM's is recognized by its state.
+    minimum = BLOCKS_NEEDED if run(lambda: head(readable.app_state())) else 1
+    readable.close()
+    if retain < minimum:
+        raise click.ClickException(
+            f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
+        )
+    prune(open_store(path), retain)
+
+
+@main.command("migrate")
+@_file
+@_home
+def migrate_at(database: Path | None, home: Path | None) -> None:
+    """Bring a large store of version 0.1 to this version's tables.
+
+    DATABASE is its SQLite file. No node may be running. It can be interrupted at any time, and
+    goes on when it is called again; only then the store can be opened. The file does not
+    shrink, but its free pages are used again.
+    """
+    from ..backends import open_store
+
+    store = open_store(_store_path(database, home))
+
+    def work() -> int:
+        with click.progressbar(length=1, label="migrating") as bar:
+
+            def show(remaining: int) -> None:
+                bar.length = max(bar.length or 1, remaining)
+                bar.update(bar.length - remaining - bar.pos)
+
+            return store.migrate(show)
+
+    click.echo(f"{run(work)} blocks migrated")
+
+
+@main.command("compact")
+@_file
+@_home
+def compact_at(database: Path | None, home: Path | None) -> None:
+    """Make the file of a chain as small as it can be.
+
+    DATABASE is its SQLite file, which no process may have open. It is rewritten beside itself,
+    and replaced when the copy is complete.
+    """
+    from ..backends import open_store
+
+    before, after = run(open_store(_store_path(database, home)).compact)
+    click.echo(f"{before >> 20} MB before, {after >> 20} MB after")
+
+
+@main.command("backup")
+@click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
+@_home
+@from_height
+def backup_at(paths: tuple[Path, ...], home: Path | None, first: int) -> None:
+    """Copy a chain to a new file, TARGET.
+
+    DATABASE is its SQLite file. The node may be running meanwhile. Every hash and signature of
+    the copy is checked.
+    """
+    if len(paths) != (2 if home is None else 1):
+        raise click.UsageError("name a store, or a node's folder with --home, and a new file")
+    database = None if home else paths[0]
+    if database is not None and not database.is_file():
+        raise click.UsageError(f"{database}: no store is here")
+    backup(read_only(_store_path(database, home)), paths[-1], first)
