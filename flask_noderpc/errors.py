@@ -35,6 +35,10 @@
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
     │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
+    │   ├── UpstreamError           another node can't be used
+    │   │   ├── UpstreamUnavailable(name, reason)   it gave no usable response
+    │   │   ├── UpstreamRefused(name, code, message, data)  its JSON-RPC error
+    │   │   └── UpstreamMismatch(name, reason)      what it said is refuted
     │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
     └── RPCError(code, message, text)   the JSON-RPC error object
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
@@ -367,6 +371,41 @@ class ChainHalted(BackendError):
 
 class NotReady(BackendError):
     """Blocks are due but not produced."""
+
+
+class UpstreamError(BackendError):
+    """Another node can't be used; ``name`` is its address without credentials."""
+
+    def __init__(self, name: str, text: str, hint: str = "") -> None:
+        self.name = name
+        super().__init__(text, hint)
+
+
+class UpstreamUnavailable(UpstreamError):
+    """The upstream gave no usable response; another may, or the same one later.
+
+    ``retry_after`` are the seconds that it asked to wait, if it did.
+    """
+
+    def __init__(self, name: str, reason: str, retry_after: float | None = None) -> None:
+        self.reason, self.retry_after = reason, retry_after
+        super().__init__(name, f"upstream {name}: {reason}")
+
+
+class UpstreamRefused(UpstreamError):
+    """The upstream answered a call with a JSON-RPC error."""
+
+    def __init__(self, name: str, code: int, message: str, data: str = "") -> None:
+        self.code, self.message, self.data = code, message, data
+        super().__init__(name, data or message)
+
+
+class UpstreamMismatch(UpstreamError):
+    """A hash, a signature or another upstream refutes what the upstream said."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(name, f"upstream {name}: {reason}")
 
 
 class StoreError(BackendError):

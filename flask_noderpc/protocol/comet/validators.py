@@ -154,16 +154,24 @@ Signer = tuple[int, Validator]
 
 
 def check_commit(
-    chain_id: str, members: tuple[Validator, ...], height: int, commit: Commit
+    chain_id: str,
+    members: tuple[Validator, ...],
+    height: int,
+    commit: Commit,
+    *,
+    is_light: bool = False,
 ) -> None:
-    """Raise :exc:`ValueError` unless more than two thirds of its own validators signed."""
+    """Raise :exc:`ValueError` unless more than two thirds of its own validators signed.
+
+    ``is_light`` looks at no more signatures than that takes, as a light client does.
+    """
     if len(members) != len(commit.signatures):
         raise ValueError(
             f"Invalid commit -- wrong set size: {len(members)} vs {len(commit.signatures)}"
         )
     if height != commit.height:
         raise ValueError(f"Invalid commit -- wrong height: {height} vs {commit.height}")
-    power = 0
+    power, needed = 0, sum(member.voting_power for member in members) * 2 // 3
     for index, sig in _block_signatures(commit):
         member = members[index]
         if member.address != sig.validator_address:
@@ -173,7 +181,9 @@ def check_commit(
             )
         _check_signature(chain_id, commit, index, member)
         power += member.voting_power
-    _check_power(power, sum(member.voting_power for member in members) * 2 // 3)
+        if is_light and power > needed:
+            return
+    _check_power(power, needed)
 
 
 def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) -> None:

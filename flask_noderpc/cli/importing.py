@@ -1,0 +1,215 @@
+"""``noderpc import``: copy a range of a chain from nodes into a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import ConfigurationError
+from ..server.flags import database_of, default_home
+from .maintenance import Interrupted, run
+from .node import main
+
+if TYPE_CHECKING:
+    from ..backends.base.store import ChainStore
+    from ..companion.importer import ImportOptions
+    from ..companion.pool import Upstreams
+
+# Chunks that are fetched at a time, each some megabytes.
+_MAX_JOBS = 16
+_PERIOD = re.compile(r"(\d{1,6})(d|h|m|s)")
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def _period(context: click.Context, option: click.Parameter, value: str) -> int:
+    """Return nanoseconds."""
+    found = _PERIOD.fullmatch(value)
+    if found is None or int(found[1]) == 0:
+        raise click.BadParameter(f"{value!r}: days, hours, minutes or seconds, as 14d or 336h")
+    return int(found[1]) * _SECONDS[found[2]] * 1_000_000_000
+
+
+@main.command("import")
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Lowest height; blocks that all nodes have pruned are left out.",
+)
+@click.option(
+    "--to",
+    "last",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Highest height.  [default: the last one whose results are proven]",
+)
+@click.option(
+    "--database",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="SQLite file to write to.  [default: data/noderpc.db in the home]",
+)
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of a node.  [default: ~/.noderpc]",
+)
+@click.option(
+    "--trust",
+    default="",
+    metavar="HEIGHT:HASH",
+    help="Header that is trusted.  [default: the first that is seen]",
+)
+@click.option(
+    "--trust-period",
+    "period",
+    default="14d",
+    show_default=True,
+    callback=_period,
+    help="Time for which a header is trusted.",
+)
+@click.option("--chain-id", default="", help="Refuse nodes of other chains.")
+@click.option("--upstream-dialect", "dialect", default="", help="Dialect of the nodes.")
+@click.option(
+    "--upstream-timeout",
+    "timeout",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds of a request.",
+)
+@click.option(
+    "--upstream-concurrency",
+    "concurrency",
+    type=click.IntRange(min=1, max=64),
+    default=4,
+    show_default=True,
+    help="Requests in flight to each node.",
+)
+@click.option(
+    "--upstream-rate",
+    "rate",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Calls per second to each node.  [default: no limit]",
+)
+@click.option(
+    "--upstream-max-bytes",
+    "max_bytes",
+    type=click.IntRange(min=1 << 16),
+    default=256 << 20,
+    show_default=True,
+    help="Bytes of a response.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds for which nodes that can't be reached are tried again.",
+)
+@click.option(
+    "--unchecked",
+    multiple=True,
+    metavar="FIELD",
+    help="Field that the chain computes in its own way, such as data_hash; repeatable.",
+)
+def import_blocks(
+    urls: tuple[str, ...],
+    first: int,
+    last: int | None,
+    database: Path | None,
+    home: Path | None,
+    **given: Any,
+) -> None:
+    """Copy a range of a chain from nodes into a store.
+
+    URL is a node's RPC; others are asked where one fails. Every block is proven by hashes up
+    to a header that more than two thirds of the validators signed. What is there is left as it
+    is: the same command goes on after an interruption, and adds newer blocks. A node may be
+    serving the same store.
+    """
+    from ..backends import open_store
+
+    options = run(lambda: _options(given, given["concurrency"] * len(urls)))
+    upstreams = run(lambda: _upstreams(urls, given))
+    path = run(lambda: _path(database, home))
+    store = open_store(path)
+    try:
+        run(lambda: _import(store, upstreams, options, first, last))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted: the same command goes on from there") from None
+    finally:
+        upstreams.close()
+        store.close()
+
+
+def _path(database: Path | None, home: Path | None) -> Path:
+    if database is not None and home is not None:
+        raise click.UsageError("--database or --home names the store, not both")
+    path = database or database_of(home or default_home())
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{path.parent}: {error.strerror}") from None
+    return path
+
+
+def _options(given: Mapping[str, Any], jobs: int) -> ImportOptions:
+    from ..backends.base.store import MAY_BE_UNCHECKED
+    from ..companion.importer import ImportOptions
+    from ..companion.trust import TrustOptions
+
+    unchecked, period = frozenset(given["unchecked"]), given["period"]
+    if others := sorted(unchecked - MAY_BE_UNCHECKED):
+        raise ConfigurationError(
+            f"--unchecked {others[0]}: it may be {', '.join(sorted(MAY_BE_UNCHECKED))}"
+        )
+    trust = TrustOptions(period=period)
+    if given["trust"]:
+        trust = TrustOptions.parse(given["trust"], period)
+    return ImportOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
+
+
+def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
+    from ..companion.pool import Upstreams
+    from ..companion.reader import Reader
+    from ..companion.upstream import Upstream, UpstreamLimits
+
+    names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
+    limits = UpstreamLimits(**{name: given[name] for name in names})
+    nodes = [Upstream(url, dialect=given["dialect"], limits=limits) for url in urls]
+    if len({node.name for node in nodes}) < len(nodes):
+        raise ConfigurationError("a node is named twice")
+    return Upstreams([Reader(node) for node in nodes], limits.patience)
+
+
+def _import(
+    store: ChainStore,
+    upstreams: Upstreams,
+    options: ImportOptions,
+    first: int,
+    last: int | None,
+) -> None:
+    from ..companion.importer import Importer
+
+    importer = Importer(store, upstreams, options)
+    with click.progressbar(length=importer.plan(first, last), label="importing") as bar:
+        low, high = importer.run(bar.update)
+    shown = store.location.shown
+    click.echo(f"{shown} has blocks {low} to {high} of {store.chain_id()}")
+    if low > max(first, store.initial_height()):
+        click.echo(f"the nodes have no blocks below {low} any more")
+    node = next(iter(upstreams.usable())).node
+    click.echo(
+        f"noderpc start --produce=false --database {shown} --dialect {node.dialect.name}"
+        " serves them"
+    )

@@ -1,0 +1,1 @@
+"""The companion of a node: imports a chain from upstreams, and verifies it."""

@@ -1,0 +1,72 @@
+"""Addresses of upstreams, whose credentials appear in no log and no error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from ..errors import ConfigurationError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The URL of a node's RPC, parsed."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str = field(repr=False)
+    """Path and query, which may hold a key."""
+    user: str | None = field(default=None, repr=False)
+    """User and password of HTTP's basic authentication."""
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Parse ``http://host:port``, ``https://…``, ``tcp://…`` or ``host:port``.
+
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError`, without the text's credentials.
+        """
+        found = _SCHEME.match(text)
+        try:
+            url = urlsplit(text if found else f"http://{text}")
+            scheme = "http" if url.scheme == "tcp" else url.scheme
+            port = url.port or _PORTS[scheme]
+        except (KeyError, ValueError):
+            raise _invalid(found[1] if found else "") from None
+        if not url.hostname:
+            raise _invalid(scheme)
+        return cls(scheme, url.hostname, port, _path(url), _user(url))
+
+    @property
+    def name(self) -> str:
+        """The address as logs and errors show it: without credentials, path and query."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def websocket_path(self) -> str:
+        """The path of the node's websocket."""
+        path, _, query = self.path.partition("?")
+        return f"{path.rstrip('/')}/websocket" + (f"?{query}" if query else "")
+
+
+def _path(url: SplitResult) -> str:
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")
+
+
+def _user(url: SplitResult) -> str | None:
+    if url.username is None:
+        return None
+    return f"{unquote(url.username)}:{unquote(url.password or '')}"
+
+
+def _invalid(scheme: str) -> ConfigurationError:
+    # The rest of the URL may hold a password.
+    shown = f"{scheme}://…" if scheme else "it"
+    return ConfigurationError(
+        f"the URL of an upstream is http://host:port or https://host:port, and {shown} is not"
+    )

@@ -1,0 +1,67 @@
+"""Chunks of blocks: fetched in parallel from upstreams, handed on in the order of heights."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .pool import Upstreams
+from .reader import Reader
+
+T = TypeVar("T")
+
+CHUNK = 20
+"""Heights of a chunk."""
+
+Range = tuple[int, int]
+"""The lowest and the highest height."""
+
+Fetch = Callable[[Reader, int, int], T]
+"""Fetches a range of heights from an upstream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[T]):
+    """A range of heights as one upstream has it."""
+
+    reader: Reader
+    range: Range
+    content: T
+
+
+def upwards(low: int, high: int) -> Iterator[Range]:
+    """Yield the ranges of chunks from ``low`` to ``high``."""
+    for first in range(low, high + 1, CHUNK):
+        yield first, min(first + CHUNK - 1, high)
+
+
+def downwards(low: int, high: int) -> Iterator[Range]:
+    """Yield the ranges of chunks from ``high`` down to ``low``."""
+    for last in range(high, low - 1, -CHUNK):
+        yield max(last - CHUNK + 1, low), last
+
+
+def fetch_one(upstreams: Upstreams, fetch: Fetch[T], wanted: Range) -> Chunk[T]:
+    """Fetch a chunk from the first upstream that has it."""
+    return upstreams.attempt(lambda reader: Chunk(reader, wanted, fetch(reader, *wanted)))
+
+
+def fetch_all(
+    upstreams: Upstreams, fetch: Fetch[T], ranges: Iterable[Range], jobs: int
+) -> Iterator[Chunk[T]]:
+    """Yield the chunks of these ranges in order; ``jobs`` are fetched at a time."""
+    rest = iter(ranges)
+    waiting: deque[Future[Chunk[T]]] = deque()
+    threads = ThreadPoolExecutor(jobs, "noderpc-fetch")
+    try:
+        while True:
+            while len(waiting) < jobs and (wanted := next(rest, None)):
+                waiting.append(threads.submit(fetch_one, upstreams, fetch, wanted))
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,170 @@
+"""Blocks above the head: a signed header at the top of each chunk proves those below it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from ..backends.base.store import ChainStore, CommittedBlock, Lease
+from ..domain.abci import BlockResults
+from ..domain.block import Header, SignedHeader
+from ..domain.responses import ResultABCIInfo
+from ..errors import (
+    InvalidBlock,
+    NotFound,
+    UpstreamMismatch,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
+from ..protocol.comet import hashes
+from .chunks import Chunk, fetch_all, fetch_one, upwards
+from .history import Progress
+from .light import SignedBlock
+from .pool import Upstreams
+from .reader import Reader
+from .trust import TrustOptions, links, prove
+
+log = logging.getLogger("flask_noderpc.companion")
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """Blocks of a range, lowest first, with the signed header of the highest."""
+
+    blocks: list[CommittedBlock]
+    top: SignedBlock
+
+
+def fetch_newer(reader: Reader, low: int, high: int) -> Newer:
+    """Return the blocks of a range, and the signed header of the highest."""
+    found, top = reader.blocks(range(low, high + 1)), reader.signed_block(high)
+    above = [each.block for each in found[1:]]
+    commits = [*(block.last_commit for block in above), top.signed_header.commit]
+    app_hashes = [*(block.header.app_hash for block in above), b""]
+    blocks = []
+    for each, commit, app_hash in zip(found, commits, app_hashes, strict=True):
+        if each.results is None:
+            raise UpstreamUnavailable(reader.name, f"it has no results of {each.height}")
+        results = each.results
+        if not results.app_hash:
+            # CometBFT before 0.38 does not show it.
+            results = replace(results, app_hash=app_hash or _app_hash(reader, each.height))
+        blocks.append(CommittedBlock(each.block, commit, results, source=reader.name))
+    return Newer(blocks, top)
+
+
+def _app_hash(reader: Reader, height: int) -> bytes:
+    """Return the app hash after a block, from the next header or from the application."""
+    info = reader.node.get(ResultABCIInfo, "abci_info").response
+    if info.last_block_height == height:
+        return info.last_block_app_hash
+    try:
+        return reader.commit(height + 1)[0].app_hash
+    except UpstreamRefused:
+        raise UpstreamUnavailable(
+            reader.name, f"it has no app hash of height {height} yet"
+        ) from None
+
+
+class Growth:
+    """Appends blocks to a store, each chunk after the head's validators proved it.
+
+    ``unchecked`` are fields that the chain computes in its own way.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        upstreams: Upstreams,
+        trust: TrustOptions,
+        jobs: int = 4,
+        unchecked: frozenset[str] = frozenset(),
+    ) -> None:
+        self._store, self._upstreams, self._trust = store, upstreams, trust
+        self._jobs, self._unchecked = jobs, unchecked
+
+    def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
+        """Append the blocks from above the head up to ``last``.
+
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a head older than the
+        trusting period, and as :meth:`Upstreams.attempt` does.
+        """
+        ranges = upwards(self._store.latest_height() + 1, last)
+        for chunk in fetch_all(self._upstreams, fetch_newer, ranges, self._jobs):
+            self._append(chunk, lease)
+            low, high = chunk.range
+            progress(high - low + 1)
+
+    def _append(self, chunk: Chunk[Newer], lease: Lease | None) -> None:
+        while True:
+            blocks = [replace(each, unchecked=self._unchecked) for each in chunk.content.blocks]
+            try:
+                self._check_headers(chunk)
+                self._prove_results(chunk)
+                self._store.append_block(*blocks, lease=lease)
+            except (InvalidBlock, UpstreamMismatch) as error:
+                self._upstreams.refuse(chunk.reader.name, error.text)
+            except UpstreamUnavailable as error:
+                log.warning("%s", error)
+            else:
+                return
+            chunk = fetch_one(self._upstreams, fetch_newer, chunk.range)
+
+    def _check_headers(self, chunk: Chunk[Newer]) -> None:
+        """Raise ``UpstreamMismatch`` unless the head's validators prove the chunk's headers."""
+        top, name = chunk.content.top, chunk.reader.name
+        prove(chunk.reader, self._head(), top, self._trust)
+        *below, highest = [each.block.header for each in chunk.content.blocks]
+        above = top.signed_header.header
+        if highest != above:
+            raise UpstreamMismatch(name, f"it shows two blocks at height {top.height}")
+        for header in reversed(below):
+            if not links(header, above):
+                raise UpstreamMismatch(
+                    name, f"block {above.height} does not follow block {header.height}"
+                )
+            above = header
+
+    def _head(self) -> SignedBlock:
+        height = self._store.latest_height()
+        header = self._store.block_meta(height).header
+        commit = self._store.commit(height)
+        return SignedBlock(SignedHeader(header, commit), self._store.validators(height))
+
+    def _prove_results(self, chunk: Chunk[Newer]) -> None:
+        """Replace the head's results if the next header refutes them.
+
+        Those of the latest block are what one upstream said. Raise ``UpstreamMismatch`` if this
+        one's are refuted, too.
+        """
+        height, header = self._store.latest_height(), chunk.content.blocks[0].block.header
+        try:
+            known = self._store.results(height)
+        except NotFound:
+            return
+        if _are_proven(known, header):
+            return
+        reader = chunk.reader
+        (found,) = reader.blocks([height])
+        if found.results is None or not _are_proven(found.results, header):
+            raise UpstreamMismatch(reader.name, f"header {header.height} refutes its results")
+        log.error(
+            "header %d refutes the results of block %d: replaced by those of %s",
+            header.height,
+            height,
+            reader.name,
+        )
+        results = replace(found.results, app_hash=header.app_hash)
+        commit = chunk.content.blocks[0].block.last_commit
+        self._store.replace_head(
+            CommittedBlock(
+                found.block, commit, results, unchecked=self._unchecked, source=reader.name
+            )
+        )
+
+
+def _are_proven(results: BlockResults, above: Header) -> bool:
+    """Return true if the next header has the hashes of these results."""
+    if results.app_hash and results.app_hash != above.app_hash:
+        return False
+    return hashes.results_hash(results.tx_results) == above.last_results_hash

@@ -1,0 +1,135 @@
+"""Blocks below those that are stored: each is proven by the hash in the block above it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from ..backends.base.store import ChainStore, OlderBlock
+from ..domain.block import Header
+from ..errors import InvalidBlock, NotFound, UpstreamRefused
+from .chunks import Chunk, downwards, fetch_all, fetch_one
+from .pool import Upstreams
+from .reader import ReadBlock, Reader, lowest_told
+
+log = logging.getLogger("flask_noderpc.companion")
+
+# CometBFT: state/store.go, valSetCheckpointInterval is 100,000; ours are closer together, as
+# priorities can only be computed upwards, and those of a range have to be known at once.
+_CHECKPOINT = 128
+
+Progress = Callable[[int], None]
+"""Called with each number of blocks that were stored."""
+
+
+def fetch_older(reader: Reader, low: int, high: int) -> list[OlderBlock]:
+    """Return the blocks of a range, highest first, with the state that proves them."""
+    found = reader.blocks(range(high, low - 1, -1))
+    items = [_older(reader, each) for each in found]
+    for position, (above, below) in enumerate(pairwise(items), 1):
+        if _has_other_set(below.block.header, above.block.header) and not below.validators:
+            items[position] = with_validators(reader, below)
+    return items
+
+
+def _older(reader: Reader, found: ReadBlock) -> OlderBlock:
+    results, height = found.results, found.height
+    is_checkpoint = height % _CHECKPOINT == 0
+    return OlderBlock(
+        found.block,
+        results,
+        validators=reader.validators(height) if is_checkpoint else None,
+        # What changed them is known from results alone.
+        params=(
+            reader.params(height)
+            if results is None or results.consensus_param_updates is not None
+            else None
+        ),
+        source=reader.name,
+    )
+
+
+def with_validators(reader: Reader, item: OlderBlock) -> OlderBlock:
+    """Return the block with the set that signed it."""
+    return replace(item, validators=reader.validators(item.block.header.height))
+
+
+def _has_other_set(header: Header, above: Header) -> bool:
+    return header.validators_hash != above.validators_hash
+
+
+class History:
+    """Fills a store downwards from its lowest block, or from its trusted one.
+
+    ``unchecked`` are fields that the chain computes in its own way.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        upstreams: Upstreams,
+        jobs: int = 4,
+        unchecked: frozenset[str] = frozenset(),
+    ) -> None:
+        self._store, self._upstreams, self._jobs = store, upstreams, jobs
+        self._unchecked = unchecked
+
+    def fill(self, top: int, low: int, progress: Progress) -> int:
+        """Store the blocks from ``top`` down to ``low``; return the lowest that was stored.
+
+        That is above ``low`` where no upstream has the blocks below it any more.
+        """
+        lowest = top + 1
+        chunks = fetch_all(self._upstreams, fetch_older, downwards(low, top), self._jobs)
+        try:
+            for chunk in chunks:
+                self._store_chunk(chunk, low)
+                lowest = chunk.range[0]
+                progress(chunk.range[1] - lowest + 1)
+        except UpstreamRefused as error:
+            return self._fill_rest(lowest, low, error, progress)
+        return lowest
+
+    def _fill_rest(
+        self, lowest: int, low: int, error: UpstreamRefused, progress: Progress
+    ) -> int:
+        """Store what is left above the height from which upstreams have pruned."""
+        told = lowest_told(error)
+        if told is None or told >= lowest:
+            if told is None:
+                raise error
+            return lowest
+        log.warning("%s: the blocks below height %d are pruned", error.name, told)
+        return self.fill(lowest - 1, max(told, low), progress)
+
+    def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
+        """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
+        while True:
+            try:
+                self._store.backfill(*self._completed(chunk, low))
+            except InvalidBlock as error:
+                self._upstreams.refuse(chunk.reader.name, error.text)
+                chunk = fetch_one(self._upstreams, fetch_older, chunk.range)
+            else:
+                return
+
+    def _completed(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
+        """Return the blocks with the sets that depend on what is stored and wanted."""
+        items = [replace(item, unchecked=self._unchecked) for item in chunk.content]
+        first, last = items[0], items[-1]
+        if not first.validators and self._differs_from_above(first):
+            items[0] = self._upstreams.attempt(lambda reader: with_validators(reader, first))
+        if last.block.header.height == low and not items[-1].validators:
+            items[-1] = self._upstreams.attempt(lambda reader: with_validators(reader, last))
+        return items
+
+    def _differs_from_above(self, item: OlderBlock) -> bool:
+        header = item.block.header
+        try:
+            above = self._store.block_meta(header.height + 1).header
+        except NotFound:
+            # Below a trusted block alone, whose sets are known.
+            return False
+        return _has_other_set(header, above)

@@ -1,0 +1,66 @@
+"""The lease of a store, held while blocks of upstreams are added above its head."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..backends.base.store import ChainStore, Lease
+from ..errors import BackendError, StoreError
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_SECONDS = 10.0
+# That of a process that was killed lapses within this time.
+_WAIT_S = _SECONDS + 1
+_POLL_S = 0.2
+
+
+@contextmanager
+def held_lease(store: ChainStore) -> Iterator[Lease]:
+    """Hold the lease of a store, so that one process alone adds blocks above its head.
+
+    Wait for that of a process that was killed. Raise :exc:`~flask_noderpc.errors.StoreError` if
+    another process goes on holding it.
+    """
+    lease = _acquired(store)
+    ended = threading.Event()
+    thread = threading.Thread(
+        target=_renew, args=(store, lease, ended), name="noderpc-lease", daemon=True
+    )
+    thread.start()
+    try:
+        yield lease
+    finally:
+        ended.set()
+        thread.join()
+        store.release_lease(lease)
+
+
+def _acquired(store: ChainStore) -> Lease:
+    owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    deadline = time.monotonic() + _WAIT_S
+    while (lease := store.acquire_lease(owner, _SECONDS)) is None:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"another process, {store.lease_state().owner}, adds blocks to this store:"
+                " wait until it has ended",
+                store.location.shown,
+            )
+        time.sleep(_POLL_S)
+    return lease
+
+
+def _renew(store: ChainStore, lease: Lease, ended: threading.Event) -> None:
+    while not ended.wait(_SECONDS / 3):
+        try:
+            store.renew_lease(lease, _SECONDS)
+        except BackendError as error:
+            # The block's own transaction finds out whether it was lost.
+            log.warning("the lease can't be renewed: %s", error)

@@ -1,0 +1,103 @@
+"""Rules of a light client: which headers follow from one that is trusted.
+
+CometBFT: light/verifier.go. Texts name the rule; callers name the upstream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..domain.block import SignedHeader
+from ..domain.time import SECOND
+from ..domain.validator import ValidatorSet
+from ..protocol.comet import hashes
+from ..protocol.comet.key_types import UnsupportedKey, are_known
+from ..protocol.comet.validators import check_commit, check_trusted_third
+
+CLOCK_DRIFT_NS = 10 * SECOND
+"""How far a header's time may be ahead of this machine's clock."""
+
+TRUST_PERIOD_NS = 14 * 24 * 3600 * SECOND
+"""How long a header is trusted, by default: less than the time in which validators that signed
+another chain can still be punished."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBlock:
+    """A header with its commit and the set that signed it."""
+
+    signed_header: SignedHeader
+    validators: ValidatorSet
+
+    @property
+    def height(self) -> int:
+        """Height of the header."""
+        return self.signed_header.header.height
+
+    @property
+    def hash(self) -> bytes:
+        """Hash of the header."""
+        return hashes.header_hash(self.signed_header.header)
+
+
+class NotTrusted(ValueError):
+    """Too few of the trusted validators signed: a header between the two is needed."""
+
+
+def check_signed(chain_id: str, block: SignedBlock) -> str:
+    """Raise :exc:`ValueError` unless a header, its commit and its validators fit each other,
+    and more than two thirds of the voting power signed.
+
+    Return the reason if signatures can't be verified here, else an empty text. CometBFT:
+    SignedHeader.ValidateBasic, ValidatorSet.VerifyCommitLight.
+    """
+    header, commit = block.signed_header.header, block.signed_header.commit
+    if header.chain_id != chain_id:
+        raise ValueError(f"header {header.height} is of chain {header.chain_id!r}")
+    if commit.height != header.height or commit.block_id.hash != block.hash:
+        raise ValueError(f"the commit of header {header.height} is for another block")
+    members = block.validators
+    if are_known(members) and hashes.validators_hash(members) != header.validators_hash:
+        raise ValueError(f"header {header.height} has other validators")
+    try:
+        check_commit(chain_id, members.validators, header.height, commit, is_light=True)
+    except UnsupportedKey as error:
+        # Such a chain is served all the same; its own mark says what is not verified.
+        return str(error)
+    return ""
+
+
+def check_age(block: SignedBlock, now: int, period: int) -> None:
+    """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
+    if block.signed_header.header.time + period <= now:
+        raise ValueError(
+            f"the trusted header {block.height} is older than the trusting period of"
+            f" {period // (3600 * SECOND)} hours (--trust HEIGHT:HASH names a newer one,"
+            " --trust-period a longer time)"
+        )
+
+
+def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
+    """Raise :exc:`ValueError` unless a trusted header proves a later one.
+
+    Raise :exc:`NotTrusted` if it might, by way of a header between them.
+    """
+    chain_id = trusted.signed_header.header.chain_id
+    earlier, later = trusted.signed_header.header, block.signed_header.header
+    if later.height <= earlier.height or later.time <= earlier.time:
+        raise ValueError(f"header {later.height} is not later than header {earlier.height}")
+    if later.time >= now + CLOCK_DRIFT_NS:
+        raise ValueError(
+            f"header {later.height} is of the future: compare this machine's clock"
+        )
+    if later.height == earlier.height + 1:
+        if later.validators_hash != earlier.next_validators_hash:
+            raise ValueError(f"header {later.height} has validators that were not announced")
+    else:
+        try:
+            check_trusted_third(chain_id, trusted.validators, block.signed_header.commit)
+        except UnsupportedKey:
+            pass
+        except ValueError as error:
+            raise NotTrusted(f"header {later.height}: {error}") from None
+    check_signed(chain_id, block)

@@ -1,0 +1,178 @@
+"""Reads of an upstream by the fetch plan: few calls for each height, decoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import jsoncodec
+from ..domain.abci import BlockResults
+from ..domain.block import Block, BlockID, Commit, Header
+from ..domain.genesis import ConsensusParams, Genesis, GenesisChunk
+from ..domain.responses import (
+    ResultBlock,
+    ResultBlockchainInfo,
+    ResultCommit,
+    ResultConsensusParams,
+    ResultStatus,
+    ResultValidators,
+)
+from ..domain.validator import Validator, ValidatorSet
+from ..errors import UpstreamMismatch, UpstreamRefused
+from .light import SignedBlock
+from .upstream import Answer, Upstream, call
+
+# CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
+_PER_PAGE, METAS = 100, 20
+_MAX_VALIDATORS = 10_000
+_MAX_GENESIS_CHUNKS = 4_096
+# cometbft#564: the results of an epoch's block of Osmosis take minutes.
+_RESULTS_S = 120.0
+
+# CometBFT: rpc/core/env.go.
+_LOWEST = re.compile(r"lowest height is (\d+)")
+_INITIAL_HEIGHT = re.compile(rb'"initial_height"\s*:\s*"(\d{1,18})"')
+# CometBFT: state/store.go; forks have words of their own.
+_NO_RESULTS = re.compile(r"could not find results|not persist|not available|pruned|discard")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBlock:
+    """A block as an upstream has it, with its results if it has them."""
+
+    block_id: BlockID
+    block: Block
+    results: BlockResults | None
+
+    @property
+    def height(self) -> int:
+        """Height of the block."""
+        return self.block.header.height
+
+
+class Reader:
+    """Reads one upstream; raises as :class:`Upstream` does.
+
+    What does not fit its request is an ``UpstreamMismatch``: a height or a page that was not
+    asked for.
+    """
+
+    def __init__(self, node: Upstream) -> None:
+        self.node = node
+        self.name = node.name
+
+    def status(self) -> ResultStatus:
+        """Return version, chain id and heights of the node."""
+        return self.node.get(ResultStatus, "status")
+
+    def blocks(self, heights: Sequence[int]) -> list[ReadBlock]:
+        """Return the blocks of these heights with their results, in this order."""
+        calls = [
+            call(method, height=height)
+            for height in heights
+            for method in ("block", "block_results")
+        ]
+        answers = self.node.ask(calls, _RESULTS_S)
+        pairs = zip(heights, answers[::2], answers[1::2], strict=True)
+        return [self._block(*each) for each in pairs]
+
+    def _block(self, height: int, block: Answer, results: Answer) -> ReadBlock:
+        if isinstance(block, UpstreamRefused):
+            raise block
+        found = self.node.load(ResultBlock, "block", block)
+        if found.block is None or found.block.header.height != height:
+            raise self._other("block", height)
+        return ReadBlock(found.block_id, found.block, self._results(height, results))
+
+    def _results(self, height: int, answer: Answer) -> BlockResults | None:
+        if isinstance(answer, UpstreamRefused):
+            if _NO_RESULTS.search(answer.text):
+                return None
+            raise answer
+        found = self.node.load(BlockResults, "block_results", answer)
+        if found.height != height:
+            raise self._other("block_results", height)
+        return found
+
+    def commit(self, height: int) -> tuple[Header, Commit]:
+        """Return the header of a height with the commit that the node has for it."""
+        found = self.node.get(ResultCommit, "commit", height=height).signed_header
+        if found.header.height != height:
+            raise self._other("commit", height)
+        return found.header, found.commit
+
+    def signed_block(self, height: int) -> SignedBlock:
+        """Return a header with its commit and its validators."""
+        found = self.node.get(ResultCommit, "commit", height=height).signed_header
+        if found.header.height != height:
+            raise self._other("commit", height)
+        return SignedBlock(found, self.validators(height))
+
+    def headers(self, low: int, high: int) -> list[Header]:
+        """Return the headers of a range of at most ``METAS`` heights, highest first."""
+        found = self.node.get(
+            ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
+        ).block_metas
+        if [meta.header.height for meta in found] != list(range(high, low - 1, -1)):
+            raise self._other("blockchain", low)
+        return [meta.header for meta in found]
+
+    def validators(self, height: int) -> ValidatorSet:
+        """Return the set of a height with its priorities, from all its pages."""
+        members: list[Validator] = []
+        page = 1
+        while True:
+            found = self.node.get(
+                ResultValidators, "validators", height=height, page=page, per_page=_PER_PAGE
+            )
+            members += found.validators
+            if found.block_height != height or not found.validators:
+                raise self._other("validators", height)
+            if len(members) >= found.total:
+                return ValidatorSet(tuple(members))
+            if len(members) > _MAX_VALIDATORS:
+                raise UpstreamMismatch(
+                    self.name, f"more than {_MAX_VALIDATORS} validators at height {height}"
+                )
+            page += 1
+
+    def params(self, height: int) -> ConsensusParams:
+        """Return the consensus parameters of a height."""
+        found = self.node.get(ResultConsensusParams, "consensus_params", height=height)
+        if found.block_height != height:
+            raise self._other("consensus_params", height)
+        return found.consensus_params
+
+    def genesis(self) -> Genesis:
+        """Return the genesis document, from all its chunks."""
+        first = self._genesis_chunk(0)
+        rest = (self._genesis_chunk(number).content for number in range(1, first.total))
+        return self._genesis_of(b"".join((first.content, *rest)))
+
+    def genesis_or_height(self) -> Genesis | int:
+        """Return the genesis document if it is one chunk, else the initial height that it
+        begins with; neither is proven by anything."""
+        first = self._genesis_chunk(0)
+        if first.total == 1:
+            return self._genesis_of(first.content)
+        found = _INITIAL_HEIGHT.search(first.content)
+        return int(found[1]) if found else 1
+
+    def _genesis_of(self, document: bytes) -> Genesis:
+        return self.node.load(Genesis, "genesis_chunked", jsoncodec.Raw(document))
+
+    def _genesis_chunk(self, number: int) -> GenesisChunk:
+        found = self.node.get(GenesisChunk, "genesis_chunked", chunk=number)
+        if found.chunk != number or not 0 < found.total <= _MAX_GENESIS_CHUNKS:
+            raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")
+        return found
+
+    def _other(self, method: str, height: int) -> UpstreamMismatch:
+        return UpstreamMismatch(self.name, f"{method} is not that of height {height}")
+
+
+def lowest_told(error: UpstreamRefused) -> int | None:
+    """Return the lowest height that a node names in its error for a pruned one."""
+    found = _LOWEST.search(error.text)
+    return int(found[1]) if found else None

@@ -1,0 +1,167 @@
+"""The trusted header: one that the operator names, or the first that is seen."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..domain.block import Header
+from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamMismatch
+from ..protocol.comet import hashes
+from .light import (
+    TRUST_PERIOD_NS,
+    NotTrusted,
+    SignedBlock,
+    check_age,
+    check_follows,
+    check_signed,
+)
+from .pool import Upstreams
+from .reader import METAS, Reader
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_TRUST = re.compile(r"(\d{1,18}):(?:0x)?([0-9A-Fa-f]{64})")
+# Each halves the distance, of at most 2 ** 63 heights.
+_MAX_PIVOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TrustOptions:
+    """The header that is trusted without a proof, and for how long headers are."""
+
+    height: int = 0
+    """0 trusts the first header that is seen."""
+    hash: bytes = b""
+    period: int = TRUST_PERIOD_NS
+    """Nanoseconds."""
+    clock: Callable[[], int] = time.time_ns
+
+    @classmethod
+    def parse(cls, text: str, period: int = TRUST_PERIOD_NS) -> TrustOptions:
+        """Parse ``HEIGHT:HASH``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        found = _TRUST.fullmatch(text.strip())
+        if found is None or int(found[1]) == 0:
+            raise ConfigurationError(
+                f"--trust {text[:80]!r}: a height and a hash of 64 hexadecimal digits are"
+                " needed, as 1200000:9FAB…"
+            )
+        return cls(int(found[1]), bytes.fromhex(found[2]), period)
+
+
+def trusted_block(
+    upstreams: Upstreams, chain_id: str, height: int, trust: TrustOptions
+) -> SignedBlock:
+    """Return the signed header of a height, proven by the trusted one.
+
+    Without a trusted one all upstreams must show the same header, which is trusted with a
+    warning. Raise as :meth:`Upstreams.attempt` does.
+    """
+    if trust.height:
+        return upstreams.attempt(lambda reader: _proven(reader, chain_id, height, trust))
+    found = upstreams.attempt(lambda reader: _signed(reader, chain_id, height))
+    for reader in upstreams.usable():
+        try:
+            other = _signed(reader, chain_id, height)
+        except UpstreamMismatch as error:
+            upstreams.refuse(reader.name, error.reason)
+            continue
+        except (UpstreamError, Busy):
+            continue
+        if other.hash != found.hash:
+            raise ConfigurationError(
+                f"the upstreams show different headers at height {height}: --trust"
+                " HEIGHT:HASH says which chain is meant"
+            )
+    log.warning(
+        "no --trust HEIGHT:HASH is given: header %d of %s is trusted as it was seen, %s",
+        height,
+        chain_id,
+        found.hash.hex().upper(),
+    )
+    return found
+
+
+def _signed(reader: Reader, chain_id: str, height: int) -> SignedBlock:
+    found = reader.signed_block(height)
+    _check(reader, lambda: check_signed(chain_id, found))
+    return found
+
+
+def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> SignedBlock:
+    root = _signed(reader, chain_id, trust.height)
+    if root.hash != trust.hash:
+        raise UpstreamMismatch(
+            reader.name,
+            f"its header {trust.height} is {root.hash.hex().upper()}, and not the trusted one",
+        )
+    if height < trust.height:
+        return _backwards(reader, chain_id, root, height)
+    if height == trust.height:
+        return root
+    found = reader.signed_block(height)
+    prove(reader, root, found, trust)
+    return found
+
+
+def prove(
+    reader: Reader, trusted: SignedBlock, block: SignedBlock, trust: TrustOptions
+) -> None:
+    """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
+
+    Headers between them are read where that takes any. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a trusted header that is too old.
+    CometBFT: light/client.go, verifySkipping.
+    """
+    now = trust.clock()
+    try:
+        check_age(trusted, now, trust.period)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    waiting = [block]
+    while waiting:
+        try:
+            check_follows(trusted, waiting[-1], now)
+        except NotTrusted as error:
+            pivot = (trusted.height + waiting[-1].height) // 2
+            if len(waiting) > _MAX_PIVOTS or pivot == trusted.height:
+                raise UpstreamMismatch(reader.name, str(error)) from None
+            waiting.append(reader.signed_block(pivot))
+        except ValueError as error:
+            raise UpstreamMismatch(reader.name, str(error)) from None
+        else:
+            trusted = waiting.pop()
+
+
+def _backwards(reader: Reader, chain_id: str, root: SignedBlock, height: int) -> SignedBlock:
+    """Return a header below the trusted one, linked to it by the hashes between them."""
+    above = root.signed_header.header
+    while above.height > height:
+        low = max(height, above.height - METAS)
+        for header in reader.headers(low, above.height - 1):
+            if not links(header, above):
+                raise UpstreamMismatch(
+                    reader.name,
+                    f"its header {header.height} is not the one that header {above.height}"
+                    " names",
+                )
+            above = header
+    found = _signed(reader, chain_id, height)
+    if found.hash != hashes.header_hash(above):
+        raise UpstreamMismatch(reader.name, f"it shows two headers at height {height}")
+    return found
+
+
+def links(header: Header, above: Header) -> bool:
+    """Return true if a header is the one that the next one names."""
+    return hashes.header_hash(header) == above.last_block_id.hash
+
+
+def _check(reader: Reader, rule: Callable[[], object]) -> None:
+    try:
+        rule()
+    except ValueError as error:
+        raise UpstreamMismatch(reader.name, str(error)) from None

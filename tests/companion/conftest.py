@@ -1,0 +1,75 @@
+"""Chains behind nodes, and the import from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
+from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.companion.importer import Importer, ImportOptions
+from flask_noderpc.companion.pool import Upstreams
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.trust import TrustOptions
+from flask_noderpc.companion.upstream import Upstream, UpstreamLimits
+from flask_noderpc.testing import SampleChain, make_chain
+from flask_noderpc.testing.node import app_for, serve
+
+HEIGHTS = 70
+LIMITS = UpstreamLimits(timeout=60, patience=0.1)
+# The chains of these tests are of the past.
+TRUST = TrustOptions(period=10**20)
+
+
+@pytest.fixture(scope="session")
+def chain() -> SampleChain:
+    """A chain of several chunks, whose validators change and which has evidence."""
+    return make_chain(HEIGHTS)
+
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serve_node() -> Iterator[Serve]:
+    """Serve backends as nodes, until the test ends."""
+    with ExitStack() as stack:
+
+        def start(backend: ChainBackend, dialect: str = "comet-0.38") -> str:
+            return stack.enter_context(serve(app_for(backend, dialect=dialect)))
+
+        yield start
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteBackend]:
+    """An empty store."""
+    backend = SQLiteBackend(tmp_path / "copy.db")
+    yield backend
+    backend.close()
+
+
+def node_of(chain: SampleChain, height: int = HEIGHTS) -> MemoryBackend:
+    """Return the chain as a node has it, up to a height."""
+    return MemoryBackend(chain.genesis, chain.blocks[:height], state=chain.state)
+
+
+def upstreams_at(*urls: str, limits: UpstreamLimits = LIMITS) -> Upstreams:
+    """Return the upstreams of these addresses."""
+    return Upstreams([Reader(Upstream(url, limits=limits)) for url in urls], limits.patience)
+
+
+def import_all(
+    store: ChainStore,
+    upstreams: Upstreams,
+    first: int = 1,
+    last: int | None = None,
+    options: ImportOptions | None = None,
+) -> tuple[int, int]:
+    """Import a range; return the lowest and the highest height of the store."""
+    importer = Importer(store, upstreams, options or ImportOptions(TRUST))
+    importer.plan(first, last)
+    return importer.run(lambda count: None)

@@ -1,0 +1,77 @@
+"""A node that answers each request with bytes of the test's own, or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+Respond = Callable[[socket.socket, bytes], None]
+"""Answers a request's body on its connection, which is closed then."""
+
+
+@contextmanager
+def raw_node(respond: Respond) -> Iterator[str]:
+    """Serve requests until the end of the block; its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_accept, args=(listener, respond), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        # Wakes the thread that accepts.
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(listener: socket.socket, respond: Respond) -> None:
+    with suppress(OSError):
+        while True:
+            peer, _ = listener.accept()
+            threading.Thread(target=_serve, args=(peer, respond), daemon=True).start()
+
+
+def _serve(peer: socket.socket, respond: Respond) -> None:
+    with peer, suppress(OSError):
+        respond(peer, _request(peer))
+
+
+def _request(peer: socket.socket) -> bytes:
+    """Return the body of a request."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        text += peer.recv(65536)
+    head, _, body = text.partition(b"\r\n\r\n")
+    size = next(
+        int(line.split(b":")[1])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length")
+    )
+    while len(body) < size:
+        body += peer.recv(65536)
+    return body
+
+
+def http(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
+    """Return a response with this body."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def sends(text: bytes) -> Respond:
+    """Answer every request with these bytes."""
+    return lambda peer, body: peer.sendall(text)
+
+
+def results(result: Any) -> Respond:
+    """Answer every call, also of a batch, with the same result."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        asked = json.loads(body)
+        calls = asked if isinstance(asked, list) else [asked]
+        found = [{"jsonrpc": "2.0", "id": each["id"], "result": result} for each in calls]
+        answer = found if isinstance(asked, list) else found[0]
+        peer.sendall(http(json.dumps(answer).encode(), Content_Type="application/json"))
+
+    return respond

@@ -1,0 +1,299 @@
+"""Chains are imported from nodes, and served as those serve them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from flask_noderpc import DIALECTS, ChainBackend, SQLiteBackend
+from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.backends.base.store_backend import StoreBackend
+from flask_noderpc.cli import main
+from flask_noderpc.companion import lease
+from flask_noderpc.companion.importer import Importer, ImportOptions
+from flask_noderpc.companion.lease import held_lease
+from flask_noderpc.companion.trust import TrustOptions
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.block import Block, BlockID
+from flask_noderpc.errors import (
+    ConfigurationError,
+    HeightNotAvailable,
+    ResultNotFound,
+    StoreError,
+    UpstreamError,
+)
+from flask_noderpc.protocol.comet.hashes import header_hash, tx_hash
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import app_for, serve
+
+from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+
+NODES = sorted(set(DIALECTS) - {"document"})
+
+
+def get(url: str) -> bytes:
+    """Return the body of a response, also of an error."""
+    try:
+        with urlopen(url, timeout=60) as response:
+            body: bytes = response.read()
+    except HTTPError as error:
+        return error.read()
+    return body
+
+
+def paths(backend: ChainBackend) -> Iterator[str]:
+    """Yield the calls of all heights that depend on stored blocks alone."""
+    for height in range(1, backend.latest_height()):
+        for route in ("block", "block_results", "consensus_params", "commit", "header"):
+            yield f"/{route}?height={height}"
+        for page in (1, 2):
+            yield f"/validators?height={height}&page={page}&per_page=2"
+        block_id, block = backend.block(height)
+        yield f"/block_by_hash?hash=0x{block_id.hash.hex()}"
+        yield f"/header_by_hash?hash=0x{block_id.hash.hex()}"
+        for tx in block.txs:
+            yield f"/tx?hash=0x{tx_hash(tx).hex()}&prove=true"
+    yield "/genesis"
+    yield "/genesis_chunked?chunk=0"
+    yield "/blockchain?minHeight=3&maxHeight=17"
+    for query in ("tx.height>3 AND tx.height<9", "app.key='k5.1'", "val.height EXISTS"):
+        yield f'/tx_search?query="{quote(query)}"&prove=true'
+
+
+@pytest.mark.parametrize("dialect", NODES)
+def test_an_imported_chain_is_served_byte_for_byte(
+    dialect: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Of every dialect, to its own clients."""
+    node = node_of(chain)
+    url = serve_node(node, dialect)
+
+    assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
+
+    # Both know the chain to the same height, which some responses tell.
+    same = serve_node(node_of(chain, HEIGHTS - 1), dialect)
+    with serve(app_for(store, dialect=dialect)) as own:
+        for path in paths(store):
+            assert get(own + path) == get(same + path), path
+    assert store.verify() == HEIGHTS - 1
+
+
+def test_blocks_are_added_above_and_below(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """What is there stays; the heights say what is."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+
+    assert import_all(store, upstreams, 30, 40) == (30, 40)
+    assert import_all(store, upstreams, 30, 40) == (30, 40)
+    assert import_all(store, upstreams, 30, HEIGHTS) == (30, HEIGHTS)
+    assert import_all(store, upstreams, 7, 40) == (7, HEIGHTS)
+    assert import_all(store, upstreams) == (1, HEIGHTS)
+
+    assert store.verify() == HEIGHTS
+    assert store.genesis() == chain.genesis
+    assert store.results(HEIGHTS) == chain.blocks[-1].results
+
+
+def test_what_is_missing_is_counted(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """For the bar on the terminal."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    importer = Importer(store, upstreams, ImportOptions(TRUST))
+    done: list[int] = []
+
+    missing = importer.plan(11, 50)
+    importer.run(done.append)
+
+    # The trusted block is stored first.
+    assert (missing, sum(done)) == (39, 39)
+    assert importer.plan(11, 50) == 0
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_an_interrupted_import_goes_on(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """From where it was."""
+
+    def interrupt(count: int) -> None:
+        raise Interrupted
+
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    for _ in range(3):
+        importer = Importer(store, upstreams, ImportOptions(TRUST))
+        importer.plan(1, 65)
+        with pytest.raises(Interrupted):
+            importer.run(interrupt)
+
+    assert store.base_height() == 65 - 3 * 20
+    assert import_all(store, upstreams, 1, 65) == (1, 65)
+    assert store.verify() == 65
+
+
+class Pruned(StoreBackend):
+    """A node that has no blocks below a height, and results from another height on."""
+
+    def __init__(self, inner: ChainBackend, base: int, results: int) -> None:
+        super().__init__(cast(ChainStore, inner))
+        self._base, self._lowest_results = base, results
+
+    def base_height(self) -> int:
+        return self._base
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        if height < self._base:
+            raise HeightNotAvailable(height, self._base, self.latest_height())
+        return super().block(height)
+
+    def results(self, height: int) -> BlockResults:
+        if height < self._lowest_results:
+            raise ResultNotFound(f"could not find results for height #{height}")
+        return super().results(height)
+
+
+def test_a_pruned_node_gives_what_it_has(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Blocks from one height on, results from another one."""
+    url = serve_node(Pruned(node_of(chain), 12, 33))
+
+    assert import_all(store, upstreams_at(url)) == (12, HEIGHTS - 1)
+
+    assert store.lowest_results() == 33
+    with pytest.raises(ResultNotFound):
+        store.results(32)
+    # Another node has the rest.
+    more = upstreams_at(url, serve_node(node_of(chain)))
+    assert import_all(store, more) == (1, HEIGHTS - 1)
+    store.verify()
+
+
+def test_a_trusted_header_proves_later_and_earlier_ones(
+    chain: SampleChain, serve_node: Serve, tmp_path: Path
+) -> None:
+    """By signatures upwards, by hashes downwards."""
+    url = serve_node(node_of(chain))
+    for height, last in ((20, 60), (60, 20), (40, 40)):
+        trusted = header_hash(chain.blocks[height - 1].block.header)
+        options = ImportOptions(TrustOptions(height, trusted, TRUST.period))
+        with_trust = SQLiteBackend(tmp_path / f"{height}.db")
+        try:
+            assert import_all(with_trust, upstreams_at(url), 1, last, options) == (1, last)
+        finally:
+            with_trust.close()
+
+
+def test_another_trusted_header_refuses_the_upstream(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Nothing is stored."""
+    url = serve_node(node_of(chain))
+    options = ImportOptions(TrustOptions(20, bytes(32), TRUST.period))
+    with pytest.raises(UpstreamError, match="not the trusted one"):
+        import_all(store, upstreams_at(url), options=options)
+    assert not store.has_chain()
+
+
+def test_an_old_head_is_not_trusted(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The error names the flag."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    options = ImportOptions()
+    import_all(store, upstreams, 30, 40, options)
+    with pytest.raises(ConfigurationError, match="--trust-period"):
+        import_all(store, upstreams, 30, 41, options)
+
+
+def test_a_node_of_another_chain_is_refused(
+    chain: SampleChain,
+    serve_node: Serve,
+    store: SQLiteBackend,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Beside one of the chain, with a line in the log."""
+    caplog.set_level(logging.ERROR)
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    other = upstreams_at(serve_node(node_of(chain)))
+    with pytest.raises(UpstreamError, match="and not of 'elsewhere'"):
+        import_all(store, other, options=ImportOptions(TRUST, chain_id="elsewhere"))
+    assert "asked no more" in caplog.text
+    import_all(store, upstreams)
+    with pytest.raises(ConfigurationError, match="name another --database"):
+        import_all(store, upstreams, options=ImportOptions(TRUST, chain_id="elsewhere"))
+
+
+def test_two_importers_do_not_share_a_store(
+    chain: SampleChain,
+    serve_node: Serve,
+    store: SQLiteBackend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second says who is at work."""
+    monkeypatch.setattr(lease, "_WAIT_S", 0.0)
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, upstreams, 40, 50)
+    with held_lease(store), pytest.raises(StoreError, match="another process"):
+        import_all(store, upstreams)
+    import_all(store, upstreams)
+
+
+def test_ranges_that_the_chain_does_not_have(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The error names the latest height; no store is made."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    for first, last in ((1, HEIGHTS + 1), (50, 40), (HEIGHTS, None)):
+        with pytest.raises(ConfigurationError, match=f"latest is {HEIGHTS}"):
+            import_all(store, upstreams, first, last)
+    assert not store.location.file.exists()
+
+
+def test_the_command_imports_and_tells_how_to_serve(
+    chain: SampleChain, serve_node: Serve, tmp_path: Path
+) -> None:
+    """The second time there is nothing left to do."""
+    url, path = serve_node(node_of(chain), "comet-0.37"), tmp_path / "data" / "copy.db"
+    command = ["import", url, "--database", str(path), "--trust-period", "99999d"]
+    for _ in range(2):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+        assert f"has blocks 1 to {HEIGHTS - 1} of sample-chain" in done.output
+        assert "--dialect comet-0.37" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ftp://user:secret@host"], "http://host:port"),
+        (["http://host:port"], "http://host:port"),
+        (["http://a", "http://a"], "named twice"),
+        (["http://a", "--trust", "12"], "64 hexadecimal digits"),
+        (["http://a", "--trust-period", "week"], "as 14d"),
+        (["http://a", "--unchecked", "height"], "it may be app_hash"),
+        (["http://a", "--upstream-dialect", "comet-9"], "known are"),
+        (["http://a", "--home", "."], "not both"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
+    """In one line, without credentials, and without a file."""
+    path = tmp_path / "copy.db"
+    done = CliRunner().invoke(main, ["import", *arguments, "--database", str(path)])
+    assert done.exit_code != 0
+    assert said in done.output
+    assert "secret" not in done.output
+    assert "Traceback" not in done.output
+    assert not path.exists()

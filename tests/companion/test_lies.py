@@ -1,0 +1,259 @@
+"""Nodes that lie are asked no more; a chain is imported from the honest one beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from flask_noderpc import ChainBackend, SQLiteBackend
+from flask_noderpc.backends.base.capabilities import Network
+from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.backends.base.store_backend import StoreBackend
+from flask_noderpc.companion.importer import ImportOptions
+from flask_noderpc.companion.pool import NoUpstream
+from flask_noderpc.companion.trust import TrustOptions
+from flask_noderpc.domain.abci import BlockResults, ExecTxResult
+from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, CommitSig
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams
+from flask_noderpc.domain.network import NodeInfo
+from flask_noderpc.domain.validator import Validator, ValidatorSet
+from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.testing import SampleChain, make_chain
+
+from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+
+Lie = Callable[["Liar"], object]
+
+
+class Liar(StoreBackend):
+    """A node that tells most of the truth."""
+
+    def __init__(self, inner: ChainBackend) -> None:
+        super().__init__(cast(ChainStore, inner))
+        self.of_block: Callable[[Block], Block] = lambda block: block
+        self.of_results: Callable[[BlockResults], BlockResults] = lambda results: results
+        self.of_commit: Callable[[Commit], Commit] = lambda commit: commit
+        self.of_set: Callable[[ValidatorSet], ValidatorSet] = lambda found: found
+        self.of_params: Callable[[ConsensusParams], ConsensusParams] = lambda params: params
+        self.is_consistent = False
+        self.chain = inner.chain_id()
+
+    @property
+    def network(self) -> Network:
+        found = Network(self.chain_id)
+        found.info = NodeInfo(id=bytes(20), network=self.chain)
+        return found
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        block_id, block = super().block(height)
+        told = self.of_block(block)
+        if self.is_consistent:
+            # Its hashes fit each other, and not the other blocks.
+            block_id = hashes.block_hashes(told).block_id
+        return block_id, told
+
+    def block_meta(self, height: int) -> BlockMeta:
+        block_id, block = self.block(height)
+        return replace(super().block_meta(height), block_id=block_id, header=block.header)
+
+    def results(self, height: int) -> BlockResults:
+        return self.of_results(super().results(height))
+
+    def commit(self, height: int) -> Commit:
+        return self.of_commit(super().commit(height))
+
+    def validators(self, height: int) -> ValidatorSet:
+        return self.of_set(super().validators(height))
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        return self.of_params(super().consensus_params(height))
+
+
+def _header(**changes: object) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_block = lambda block: replace(
+            block,
+            header=replace(block.header, **changes),  # type: ignore[arg-type]
+        )
+
+    return tell
+
+
+def _forged(**changes: object) -> Lie:
+    def tell(node: Liar) -> None:
+        _header(**changes)(node)
+        node.is_consistent = True
+
+    return tell
+
+
+def _txs(change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_block = lambda block: replace(block, txs=change(block.txs))
+
+    return tell
+
+
+def _last_commit(change: Callable[[Commit], Commit]) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_block = lambda block: replace(block, last_commit=change(block.last_commit))
+
+    return tell
+
+
+def _commit(change: Callable[[Commit], Commit]) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_commit = change
+
+    return tell
+
+
+def _results(change: Callable[[ExecTxResult], ExecTxResult]) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_results = lambda results: replace(
+            results, tx_results=tuple(map(change, results.tx_results))
+        )
+
+    return tell
+
+
+def _all_results(**changes: object) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_results = lambda results: replace(results, **changes)  # type: ignore[arg-type]
+
+    return tell
+
+
+def _members(change: Callable[[tuple[Validator, ...]], tuple[Validator, ...]]) -> Lie:
+    def tell(node: Liar) -> None:
+        node.of_set = lambda found: ValidatorSet(change(found.validators))
+
+    return tell
+
+
+def _parameters(node: Liar) -> None:
+    node.of_params = lambda params: replace(params, block=BlockParams(77, -1))
+
+
+def _chain_id(node: Liar) -> None:
+    node.chain = "another-chain"
+
+
+def _other_height(node: Liar) -> None:
+    block = node.store.block
+    node.block = lambda height: block(max(1, height - 1))  # type: ignore[method-assign]
+
+
+def _signed(change: Callable[[CommitSig], CommitSig]) -> Callable[[Commit], Commit]:
+    return lambda commit: replace(commit, signatures=tuple(map(change, commit.signatures)))
+
+
+def _no_votes(commit: Commit) -> Commit:
+    return _signed(lambda sig: ABSENT)(commit)
+
+
+LIES: dict[str, Lie] = {
+    "a transaction is changed": _txs(lambda txs: tuple(tx + b"!" for tx in txs)),
+    "a transaction is added": _txs(lambda txs: (*txs, b"more=1")),
+    "the transactions are left out": _txs(lambda txs: ()),
+    "the time": _header(time=1),
+    "the app hash": _header(app_hash=b"x" * 8),
+    "the proposer": _header(proposer_address=bytes(20)),
+    "the results hash": _header(last_results_hash=bytes(32)),
+    "the chain of the header": _header(chain_id="another-chain"),
+    "a block that fits its own hash": _forged(app_hash=b"x" * 8),
+    "a signature of the last commit": _last_commit(
+        _signed(lambda sig: replace(sig, signature=bytes(64)))
+    ),
+    "a vote of the last commit": _last_commit(_no_votes),
+    "the signatures of the commit": _commit(
+        _signed(lambda sig: replace(sig, signature=bytes(64)))
+    ),
+    "too few signatures": _commit(_no_votes),
+    "a commit for another block": _commit(
+        lambda commit: replace(commit, block_id=replace(commit.block_id, hash=bytes(32)))
+    ),
+    "a code": _results(lambda result: replace(result, code=9)),
+    "the data": _results(lambda result: replace(result, data=b"other")),
+    "the gas": _results(lambda result: replace(result, gas_used=result.gas_used + 1)),
+    "a result is added": _all_results(tx_results=(ExecTxResult(),) * 9),
+    "the app hash of the results": _all_results(app_hash=b"other"),
+    "results of another height": _all_results(height=3),
+    "a validator's power": _members(
+        lambda found: (replace(found[0], voting_power=99), *found[1:])
+    ),
+    "a validator is left out": _members(lambda found: found[1:]),
+    "the chain": _chain_id,
+    "the block of another height": _other_height,
+}
+
+
+def _liar(chain: SampleChain, lie: Lie) -> Liar:
+    node = Liar(node_of(chain))
+    lie(node)
+    return node
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_refuses_the_node_and_not_the_chain(
+    lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The honest node is asked for the rest."""
+    lying, honest = serve_node(_liar(chain, LIES[lie])), serve_node(node_of(chain))
+    # In both directions: half of it from a trusted block down, half from the head up.
+    upstreams = upstreams_at(lying, honest)
+    import_all(store, upstreams, 1, 30)
+    import_all(store, upstreams, 1, HEIGHTS)
+
+    assert set(upstreams.refused) == {lying}
+    assert store.verify() == HEIGHTS
+    for item in chain.blocks:
+        height = item.block.header.height
+        assert store.block(height)[1] == item.block
+        assert store.results(height) == item.results
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_liar_alone_ends_the_import(
+    lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The error names it; what was stored before is right."""
+    import_all(store, upstreams_at(serve_node(node_of(chain))), 25, 30)
+    lying = serve_node(_liar(chain, LIES[lie]))
+
+    with pytest.raises(NoUpstream, match=lying):
+        import_all(store, upstreams_at(lying), 1, HEIGHTS)
+
+    assert store.verify() >= 6
+
+
+@pytest.mark.parametrize(
+    "lie", [_parameters, LIES["a validator's power"], LIES["too few signatures"]]
+)
+def test_no_store_begins_with_a_lie(
+    lie: Lie, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Of parameters and validators after a trusted header, and of its signatures."""
+    lying = serve_node(_liar(chain, lie))
+    with pytest.raises(NoUpstream, match=lying):
+        import_all(store, upstreams_at(lying))
+    assert not store.has_chain()
+
+
+def test_nodes_that_show_two_chains_need_a_trusted_header(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Without one nobody knows which is meant."""
+    fork = make_chain(HEIGHTS, txs_per_block=3)
+    urls = serve_node(node_of(chain)), serve_node(node_of(fork))
+    with pytest.raises(ConfigurationError, match="--trust"):
+        import_all(store, upstreams_at(*urls))
+
+    trusted = hashes.header_hash(chain.blocks[49].block.header)
+    options = ImportOptions(TrustOptions(50, trusted, TRUST.period))
+    import_all(store, upstreams_at(*urls), options=options)
+    assert store.block(60)[1] == chain.blocks[59].block

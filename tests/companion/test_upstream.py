@@ -1,0 +1,320 @@
+"""Upstreams that are slow, broken, overloaded, or answer something else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flask_noderpc.companion.address import Address
+from flask_noderpc.companion.pool import Upstreams
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.throttle import Throttle
+from flask_noderpc.companion.upstream import Upstream, UpstreamLimits, call
+from flask_noderpc.errors import (
+    Busy,
+    ConfigurationError,
+    UpstreamError,
+    UpstreamMismatch,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
+from flask_noderpc.testing.node import run_node
+from tests.helpers.until import PATIENCE
+
+from .conftest import LIMITS
+from .raw_node import Respond, http, raw_node, results, sends
+
+PATIENT = UpstreamLimits(timeout=PATIENCE, patience=0.1, max_bytes=100_000)
+# Of a request that is to fail by its time.
+HASTE = replace(PATIENT, timeout=0.5)
+
+
+def node_at(url: str, limits: UpstreamLimits = PATIENT) -> Upstream:
+    """Return an upstream."""
+    return Upstream(url, dialect="comet-0.38", limits=limits)
+
+
+def _hangs(peer: socket.socket, body: bytes) -> None:
+    peer.recv(1)
+
+
+def _drips(head: bytes) -> Respond:
+    def respond(peer: socket.socket, body: bytes) -> None:
+        peer.sendall(head)
+        pause = threading.Event()
+        # A tenth of the timeout each, until the other side closes.
+        while not pause.wait(0.05):
+            peer.sendall(b" ")
+
+    return respond
+
+
+HTML = b"<html><body>Too many requests</body></html>"
+UNUSABLE: dict[str, tuple[Respond, str]] = {
+    "hangs": (_hangs, "no response within"),
+    "drips a head": (_drips(b"HTTP/1.1 200 OK\r\nX:"), "no response within"),
+    "drips a body": (_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "more than 0.5 s|no response"),
+    "closes": (sends(b""), "broke"),
+    "half a body": (sends(http(b'{"jsonrpc":"2.0"}')[:-4]), "broke"),
+    "not HTTP": (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "broke"),
+    "HTML": (sends(http(HTML, Content_Type="text/html")), "text/html, not JSON"),
+    "HTML 429": (sends(http(HTML, "429 Too Many Requests", Retry_After="7")), "429"),
+    "HTML 502": (sends(http(HTML, "502 Bad Gateway", Content_Type="text/html")), "502"),
+    "JSON 503": (sends(http(b'{"error":"overloaded"}', "503 Unavailable")), "503"),
+    "nothing": (sends(http(b"")), "not JSON"),
+    "half JSON": (sends(http(b'{"jsonrpc":"2.0","id":0,"resu')), "no JSON-RPC response"),
+    "neither result nor error": (sends(http(b'{"jsonrpc":"2.0","id":0}')), "neither"),
+    "too large": (sends(http(b"{" + b" " * 200_000 + b"}")), "--upstream-max-bytes"),
+    "compressed and too large": (
+        sends(http(gzip.compress(b"{" + b" " * 9_000_000 + b"}"), Content_Encoding="gzip")),
+        "--upstream-max-bytes",
+    ),
+    "damaged compression": (sends(http(b"{}", Content_Encoding="gzip")), "broke"),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_no_usable_response_is_one_clear_error(kind: str) -> None:
+    """Which names the node, in time, and leaves nothing open that waits."""
+    respond, said = UNUSABLE[kind]
+    is_slow = respond is _hangs or "drips" in kind
+    with raw_node(respond) as url:
+        node = node_at(url, HASTE if is_slow else PATIENT)
+        with pytest.raises(UpstreamUnavailable, match=said) as caught:
+            node.raw("status")
+        assert url in str(caught.value)
+        node.close()
+
+
+def test_nobody_is_there() -> None:
+    """Neither at the address nor at the name."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(UpstreamUnavailable, match="can't be reached"):
+        node_at(f"http://127.0.0.1:{port}").raw("status")
+
+
+def test_the_seconds_to_wait_are_known() -> None:
+    """And the next request waits for them, or is told that it can't."""
+    with raw_node(UNUSABLE["HTML 429"][0]) as url:
+        node = node_at(url)
+        with pytest.raises(UpstreamUnavailable) as caught:
+            node.raw("status")
+        assert caught.value.retry_after == 7
+        with pytest.raises(Busy, match="NODERPC_UPSTREAM_RATE"):
+            node.raw("status")
+
+
+def test_an_error_of_a_call_is_not_one_of_the_node() -> None:
+    """The code, the message and the data are the node's."""
+    error = {"code": -32603, "message": "Internal error", "data": "height 9 is not available"}
+    body = json.dumps({"jsonrpc": "2.0", "id": 0, "error": error}).encode()
+    with raw_node(sends(http(body, "500 Internal Server Error"))) as url:
+        with pytest.raises(UpstreamRefused, match="height 9 is not available") as caught:
+            node_at(url).raw("block", height=9)
+        assert (caught.value.code, caught.value.message) == (-32603, "Internal error")
+
+
+def test_what_does_not_decode_is_a_mismatch() -> None:
+    """The error names the member."""
+    said = "status does not decode: node_info"
+    with raw_node(results({"node_info": {"id": "nothing"}})) as url:
+        reader = Reader(node_at(url))
+        with pytest.raises(UpstreamMismatch, match=said):
+            reader.status()
+
+
+def test_smaller_batches_after_a_refused_one() -> None:
+    """All calls are answered, and later batches are small at once."""
+    sizes = []
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        asked = json.loads(body)
+        sizes.append(len(asked) if isinstance(asked, list) else 1)
+        if sizes[-1] > 3:
+            error = {"code": -32600, "message": "batch too large"}
+            peer.sendall(http(json.dumps({"id": None, "error": error}).encode()))
+        else:
+            results(sizes[-1])(peer, body)
+
+    with raw_node(respond) as url:
+        node = node_at(url)
+        calls = [call("block", height=height) for height in range(1, 12)]
+        assert len(node.ask(calls)) == len(node.ask(calls)) == 11
+    assert sizes[:3] == [10, 5, 2]
+    assert set(sizes[2:]) <= {1, 2}
+
+
+def test_a_batch_that_lacks_a_response() -> None:
+    """Is no response at all: nobody knows whose is missing."""
+    body = json.dumps([{"jsonrpc": "2.0", "id": 0, "result": 1}]).encode()
+    with raw_node(sends(http(body))) as url, pytest.raises(UpstreamUnavailable, match="lacks"):
+        node_at(url).ask([call("status"), call("health")])
+
+
+def test_parameters_as_a_node_takes_them() -> None:
+    """Integers are texts, bytes base64."""
+    bodies = []
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        bodies.append(json.loads(body))
+        results({})(peer, body)
+
+    with raw_node(respond) as url:
+        node_at(url).raw("tx", hash=b"\x01\x02", prove=True, height=1 << 60, path="/store")
+    (asked,) = bodies
+    assert asked["params"] == {
+        "hash": "AQI=",
+        "prove": True,
+        "height": str(1 << 60),
+        "path": "/store",
+    }
+
+
+def test_credentials_are_sent_and_not_shown() -> None:
+    """Those before the host, and those in path and query."""
+    with raw_node(sends(http(HTML))) as url:
+        secret = url.replace("http://", "http://user:pa%20ss@") + "/key-123?token=abc"
+        node = node_at(secret)
+        sent = node._headers["authorization"]
+        with pytest.raises(UpstreamUnavailable) as caught:
+            node.raw("status")
+    assert b64decode(sent.split()[1]) == b"user:pa ss"
+    for text in (str(caught.value), repr(node.address), node.name, repr(caught.value)):
+        for hidden in ("pa%20ss", "pa ss", "key-123", "abc"):
+            assert hidden not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "path"),
+    [
+        ("host:26657", "http://host:26657", "/"),
+        ("tcp://1.2.3.4:26657", "http://1.2.3.4:26657", "/"),
+        ("https://host/rpc/", "https://host:443", "/rpc/"),
+        ("http://[::1]:5/x?y=z", "http://[::1]:5", "/x?y=z"),
+    ],
+)
+def test_addresses(text: str, name: str, path: str) -> None:
+    """As operators write them."""
+    found = Address.parse(text)
+    assert (found.name, found.path) == (name, path)
+
+
+@given(st.text(max_size=60))
+def test_other_texts_are_refused_in_one_way(text: str) -> None:
+    """None is a traceback."""
+    with suppress(ConfigurationError):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> None:
+    """Forks have versions of their own."""
+    with run_node(dialect=dialect) as node:
+        node.produce()
+        assert Upstream(node.url, limits=LIMITS).dialect.name == dialect
+        fork = Upstream(node.url, limits=LIMITS)
+        raw = fork.raw
+
+        def other_version(method: str, **params: int | bytes | str | bool):  # type: ignore[no-untyped-def]
+            found = raw(method, **params)
+            if method != "status":
+                return found
+            status = json.loads(bytes(found))
+            status["node_info"]["version"] = "7.1.3-fork"
+            return json.dumps(status).encode()
+
+        fork.raw = other_version  # type: ignore[method-assign]
+        assert fork.dialect.name == dialect
+
+
+def test_another_upstream_is_asked_where_one_fails() -> None:
+    """And the first one again when it answers."""
+    with raw_node(sends(http(HTML))) as broken, raw_node(results({"n": 1})) as works:
+        upstreams = Upstreams([Reader(node_at(broken)), Reader(node_at(works))], 0.1)
+        for _ in range(3):
+            found = upstreams.attempt(lambda reader: reader.node.raw("x"))
+            assert bytes(found) == b'{"n": 1}'
+        assert upstreams.refused == {}
+
+
+def test_all_are_tried_again_until_the_patience_ends() -> None:
+    """A node that restarts answers within it."""
+    count = 0
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        nonlocal count
+        count += 1
+        (results("ready") if count > 3 else sends(b""))(peer, body)
+
+    with raw_node(respond) as url:
+        found = Upstreams([Reader(node_at(url))], PATIENCE)
+        assert bytes(found.attempt(lambda reader: reader.node.raw("x"))) == b'"ready"'
+
+
+def test_a_refused_call_is_no_reason_to_wait() -> None:
+    """If all nodes refuse it."""
+    body = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"Method not found"}}'
+    with raw_node(sends(http(body))) as url:
+        found = Upstreams([Reader(node_at(url))], PATIENCE)
+        with pytest.raises(UpstreamRefused, match="Method not found"):
+            found.attempt(lambda reader: reader.node.raw("x"))
+
+
+def _take(throttle: Throttle, taken: list[int]) -> Callable[[], None]:
+    def work() -> None:
+        with throttle.admitted(1, PATIENCE):
+            taken.append(1)
+
+    return work
+
+
+def test_requests_in_flight_are_limited() -> None:
+    """One that waits is admitted when another ends."""
+    throttle, taken = Throttle("node", 2, 0), list[int]()
+    with throttle.admitted(1, 0), throttle.admitted(1, 0):
+        with pytest.raises(Busy), throttle.admitted(1, 0.01):
+            raise AssertionError
+        waiting = threading.Thread(target=_take(throttle, taken))
+        waiting.start()
+        assert taken == []
+    waiting.join()
+    assert taken == [1]
+
+
+def test_overload_halves_what_is_in_flight() -> None:
+    """It grows again with success."""
+    throttle = Throttle("node", 4, 0)
+    throttle.overloaded(0.0)
+    throttle.overloaded(0.0)
+    with throttle.admitted(1, PATIENCE), pytest.raises(Busy), throttle.admitted(1, 0.01):
+        raise AssertionError
+    for _ in range(20):
+        throttle.succeeded()
+    with throttle.admitted(1, 0), throttle.admitted(1, 0):
+        pass
+
+
+def test_calls_beyond_the_rate_wait_or_fail() -> None:
+    """A batch counts with each of its calls."""
+    throttle = Throttle("node", 9, 0.01)
+    with throttle.admitted(10, 0):
+        pass
+    with pytest.raises(Busy), throttle.admitted(1, 1):
+        raise AssertionError
+
+
+def test_errors_are_of_one_root() -> None:
+    """Callers catch what they can cure."""
+    for kind in (UpstreamMismatch, UpstreamRefused, UpstreamUnavailable):
+        assert issubclass(kind, UpstreamError)
