@@ -16,7 +16,7 @@ from .node import main
 
 if TYPE_CHECKING:
     from ..backends.base.store import ChainStore
-    from ..companion.importer import ImportOptions
+    from ..companion.beginning import FetchOptions
     from ..companion.pool import Upstreams
 
 # Chunks that are fetched at a time, each some megabytes.
@@ -163,9 +163,9 @@ def _path(database: Path | None, home: Path | None) -> Path:
     return path
 
 
-def _options(given: Mapping[str, Any], jobs: int) -> ImportOptions:
+def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
     from ..backends.base.store import MAY_BE_UNCHECKED
-    from ..companion.importer import ImportOptions
+    from ..companion.beginning import FetchOptions
     from ..companion.trust import TrustOptions
 
     unchecked, period = frozenset(given["unchecked"]), given["period"]
@@ -176,7 +176,7 @@ def _options(given: Mapping[str, Any], jobs: int) -> ImportOptions:
     trust = TrustOptions(period=period)
     if given["trust"]:
         trust = TrustOptions.parse(given["trust"], period)
-    return ImportOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
+    return FetchOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
 
 
 def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
@@ -195,7 +195,7 @@ def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
 def _import(
     store: ChainStore,
     upstreams: Upstreams,
-    options: ImportOptions,
+    options: FetchOptions,
     first: int,
     last: int | None,
 ) -> None:

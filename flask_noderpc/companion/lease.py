@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..backends.base.store import ChainStore, Lease
-from ..errors import BackendError, StoreError
+from ..errors import BackendError, NodeRPCError, StoreError
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -22,38 +22,46 @@ _WAIT_S = _SECONDS + 1
 _POLL_S = 0.2
 
 
+class LeaseTaken(StoreError):
+    """Another process holds the lease."""
+
+
 @contextmanager
-def held_lease(store: ChainStore) -> Iterator[Lease]:
+def held_lease(store: ChainStore, stopped: threading.Event | None = None) -> Iterator[Lease]:
     """Hold the lease of a store, so that one process alone adds blocks above its head.
 
-    Wait for that of a process that was killed. Raise :exc:`~flask_noderpc.errors.StoreError` if
-    another process goes on holding it.
+    Wait for that of a process that was killed. The error with which the block ends is stored
+    as the reason why no blocks are added. Raise :exc:`LeaseTaken` if another process goes on
+    holding it, or ``stopped`` was set.
     """
-    lease = _acquired(store)
+    lease = _acquired(store, stopped or threading.Event())
     ended = threading.Event()
     thread = threading.Thread(
         target=_renew, args=(store, lease, ended), name="noderpc-lease", daemon=True
     )
     thread.start()
+    reason = ""
     try:
         yield lease
+    except NodeRPCError as error:
+        reason = str(error)
+        raise
     finally:
         ended.set()
         thread.join()
-        store.release_lease(lease)
+        store.release_lease(lease, reason)
 
 
-def _acquired(store: ChainStore) -> Lease:
+def _acquired(store: ChainStore, stopped: threading.Event) -> Lease:
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     deadline = time.monotonic() + _WAIT_S
     while (lease := store.acquire_lease(owner, _SECONDS)) is None:
-        if time.monotonic() > deadline:
-            raise StoreError(
+        if time.monotonic() > deadline or stopped.wait(_POLL_S):
+            raise LeaseTaken(
                 f"another process, {store.lease_state().owner}, adds blocks to this store:"
                 " wait until it has ended",
                 store.location.shown,
             )
-        time.sleep(_POLL_S)
     return lease
 
 

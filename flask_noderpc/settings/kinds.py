@@ -140,6 +140,18 @@ def _origins(value: object) -> tuple[str, ...]:
     return names
 
 
+_PERIOD = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)(d|h|m|s)")
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def _period(value: object) -> float:
+    found = _PERIOD.fullmatch(value) if isinstance(value, str) else None
+    number = float(found[1]) * _UNITS[found[2]] if found else _number(value)
+    if not 0 < number < math.inf:
+        raise ValueError("days, hours, minutes or seconds are needed, as 14d or 336h")
+    return number
+
+
 TEXT = Kind("TEXT", _text)
 CHAIN_ID = Kind("TEXT", lambda value: check_chain_id(_text(value)))
 ADDRESSES = Kind("ADDRESS,...", _text)
@@ -151,5 +163,7 @@ PROCESSES = integer(1, maximum=1000)
 BYTES = integer(1, "BYTES")
 SECONDS = Kind("SECONDS", _seconds)
 AMOUNT = Kind("NUMBER", _amount)
+PERIOD = Kind("PERIOD", _period)
 NAMES = Kind("NAME,...", _names)
+URLS = Kind("URL,...", _names)
 ORIGINS = Kind("ORIGIN,...", _origins)

@@ -17,10 +17,12 @@ from .kinds import (
     OPTIONAL_PATH,
     ORIGINS,
     PATH,
+    PERIOD,
     PROCESSES,
     SECONDS,
     SWITCH,
     TEXT,
+    URLS,
     Kind,
     integer,
     one_of,
@@ -31,6 +33,7 @@ PREFIX = "NODERPC_"
 GROUPS = {
     "first": "The first ten",
     "chain": "The embedded chain",
+    "companion": "The companion",
     "rpc": "The node RPC",
     "access": "Access",
     "server": "The server",
@@ -131,6 +134,70 @@ class Settings:
         SWITCH,
         "True to fund ten accounts with publicly known keys on a new chain of the application"
         " ``evm``, and let callers on this machine sign with them.",
+    )
+    upstream: tuple[str, ...] = setting(
+        "companion",
+        (),
+        URLS,
+        "URLs of nodes of one chain, which is followed and served instead of an embedded one.",
+    )
+    upstream_dialect: str = setting(
+        "companion",
+        "",
+        TEXT,
+        "Dialect of the nodes; read from their version when not given.",
+    )
+    upstream_timeout: float = setting(
+        "companion", 10.0, SECONDS, "Seconds of a request to a node."
+    )
+    upstream_concurrency: int = setting(
+        "companion", 8, COUNT, "Maximum requests in flight to each node, of each process."
+    )
+    upstream_rate: float = setting(
+        "companion",
+        0.0,
+        AMOUNT,
+        "Maximum calls per second to each node, of each process; 0 is no limit.",
+    )
+    upstream_max_bytes: int = setting(
+        "companion", 256 << 20, BYTES, "Maximum bytes of a response of a node."
+    )
+    upstream_poll: float = setting(
+        "companion",
+        0.5,
+        SECONDS,
+        "Seconds after which a node is asked for its height where its websocket told none.",
+    )
+    trust: str = setting(
+        "companion",
+        "",
+        TEXT,
+        "``HEIGHT:HASH`` of a header that is trusted; the first that is seen when not given.",
+    )
+    trust_period: float = setting(
+        "companion",
+        14 * 86_400.0,
+        PERIOD,
+        "Time for which a header is trusted, such as ``14d``; less than the chain's unbonding"
+        " period.",
+    )
+    unchecked: tuple[str, ...] = setting(
+        "companion",
+        (),
+        NAMES,
+        "Fields of blocks that the chain computes in its own way, such as ``data_hash``.",
+    )
+    backfill_from: int = setting(
+        "companion",
+        1,
+        COUNT,
+        "Lowest height that is fetched; blocks that all nodes have pruned are left out.",
+    )
+    head_delay: int = setting(
+        "companion",
+        0,
+        integer(0, maximum=1000),
+        "Blocks that the head stays behind the nodes'; 1 serves results that are proven.",
     )
     dialect: str = setting(
         "rpc",

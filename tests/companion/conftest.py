@@ -10,7 +10,8 @@ import pytest
 
 from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.store import ChainStore
-from flask_noderpc.companion.importer import Importer, ImportOptions
+from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.trust import TrustOptions
@@ -67,9 +68,9 @@ def import_all(
     upstreams: Upstreams,
     first: int = 1,
     last: int | None = None,
-    options: ImportOptions | None = None,
+    options: FetchOptions | None = None,
 ) -> tuple[int, int]:
     """Import a range; return the lowest and the highest height of the store."""
-    importer = Importer(store, upstreams, options or ImportOptions(TRUST))
+    importer = Importer(store, upstreams, options or FetchOptions(TRUST))
     importer.plan(first, last)
     return importer.run(lambda count: None)

@@ -18,7 +18,8 @@ from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion import lease
-from flask_noderpc.companion.importer import Importer, ImportOptions
+from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.lease import held_lease
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults
@@ -108,7 +109,7 @@ def test_what_is_missing_is_counted(
 ) -> None:
     """For the bar on the terminal."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
-    importer = Importer(store, upstreams, ImportOptions(TRUST))
+    importer = Importer(store, upstreams, FetchOptions(TRUST))
     done: list[int] = []
 
     missing = importer.plan(11, 50)
@@ -133,7 +134,7 @@ def test_an_interrupted_import_goes_on(
 
     upstreams = upstreams_at(serve_node(node_of(chain)))
     for _ in range(3):
-        importer = Importer(store, upstreams, ImportOptions(TRUST))
+        importer = Importer(store, upstreams, FetchOptions(TRUST))
         importer.plan(1, 65)
         with pytest.raises(Interrupted):
             importer.run(interrupt)
@@ -188,7 +189,7 @@ def test_a_trusted_header_proves_later_and_earlier_ones(
     url = serve_node(node_of(chain))
     for height, last in ((20, 60), (60, 20), (40, 40)):
         trusted = header_hash(chain.blocks[height - 1].block.header)
-        options = ImportOptions(TrustOptions(height, trusted, TRUST.period))
+        options = FetchOptions(TrustOptions(height, trusted, TRUST.period))
         with_trust = SQLiteBackend(tmp_path / f"{height}.db")
         try:
             assert import_all(with_trust, upstreams_at(url), 1, last, options) == (1, last)
@@ -201,7 +202,7 @@ def test_another_trusted_header_refuses_the_upstream(
 ) -> None:
     """Nothing is stored."""
     url = serve_node(node_of(chain))
-    options = ImportOptions(TrustOptions(20, bytes(32), TRUST.period))
+    options = FetchOptions(TrustOptions(20, bytes(32), TRUST.period))
     with pytest.raises(UpstreamError, match="not the trusted one"):
         import_all(store, upstreams_at(url), options=options)
     assert not store.has_chain()
@@ -212,7 +213,7 @@ def test_an_old_head_is_not_trusted(
 ) -> None:
     """The error names the flag."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
-    options = ImportOptions()
+    options = FetchOptions()
     import_all(store, upstreams, 30, 40, options)
     with pytest.raises(ConfigurationError, match="--trust-period"):
         import_all(store, upstreams, 30, 41, options)
@@ -229,11 +230,11 @@ def test_a_node_of_another_chain_is_refused(
     upstreams = upstreams_at(serve_node(node_of(chain)))
     other = upstreams_at(serve_node(node_of(chain)))
     with pytest.raises(UpstreamError, match="and not of 'elsewhere'"):
-        import_all(store, other, options=ImportOptions(TRUST, chain_id="elsewhere"))
+        import_all(store, other, options=FetchOptions(TRUST, chain_id="elsewhere"))
     assert "asked no more" in caplog.text
     import_all(store, upstreams)
-    with pytest.raises(ConfigurationError, match="name another --database"):
-        import_all(store, upstreams, options=ImportOptions(TRUST, chain_id="elsewhere"))
+    with pytest.raises(ConfigurationError, match="name another file"):
+        import_all(store, upstreams, options=FetchOptions(TRUST, chain_id="elsewhere"))
 
 
 def test_two_importers_do_not_share_a_store(

@@ -12,7 +12,7 @@ from flask_noderpc import ChainBackend, SQLiteBackend
 from flask_noderpc.backends.base.capabilities import Network
 from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.backends.base.store_backend import StoreBackend
-from flask_noderpc.companion.importer import ImportOptions
+from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.pool import NoUpstream
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
@@ -254,6 +254,6 @@ def test_nodes_that_show_two_chains_need_a_trusted_header(
         import_all(store, upstreams_at(*urls))
 
     trusted = hashes.header_hash(chain.blocks[49].block.header)
-    options = ImportOptions(TrustOptions(50, trusted, TRUST.period))
+    options = FetchOptions(TrustOptions(50, trusted, TRUST.period))
     import_all(store, upstreams_at(*urls), options=options)
     assert store.block(60)[1] == chain.blocks[59].block

@@ -39,6 +39,8 @@ class Identity:
     chain_id: str
     application: str
     """Its name; empty where it has none, and in stores that were made before it was stored."""
+    dialect: str = ""
+    """The dialect of the nodes that the chain came from, if it came from any."""
 
 
 def check_identity(
@@ -213,6 +215,10 @@ class BlockWriter(ABC):
     def set_genesis(self, genesis: Genesis) -> None:
         """Store the genesis document of a chain that began at a trusted block."""
         raise NotSupported("this store begins at the genesis")
+
+    def set_dialect(self, dialect: str) -> None:
+        """Store the dialect of the nodes that the chain comes from."""
+        raise NotSupported("this store does not know where its chain comes from")
 
     @abstractmethod
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:

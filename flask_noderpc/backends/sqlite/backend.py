@@ -171,6 +171,11 @@ class SQLiteBackend(SQLiteReads):
     def set_genesis(self, genesis: Genesis) -> None:
         self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
 
+    def set_dialect(self, dialect: str) -> None:
+        self._open().writer.run(
+            lambda at: at.execute("UPDATE chain SET dialect = ?", (dialect,))
+        )
+
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         files, prepared = self._open(), prepare(blocks)
 

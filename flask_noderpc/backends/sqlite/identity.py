@@ -31,5 +31,6 @@ def read_identity(connection: sqlite3.Connection) -> Identity | None:
     # SQLite: a column that version 0.1 does not have is read from its genesis document.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chain)")}
     chain_id = "chain_id" if "chain_id" in columns else "genesis ->> 'chain_id'"
-    row = connection.execute(f"SELECT {chain_id}, application FROM chain").fetchone()
+    dialect = "dialect" if "dialect" in columns else "''"
+    row = connection.execute(f"SELECT {chain_id}, application, {dialect} FROM chain").fetchone()
     return None if row is None else Identity(*row)

@@ -30,6 +30,7 @@ CREATE TABLE chain (
     app_state BLOB,
     trusted_height INTEGER,
     trusted BLOB,
+    dialect TEXT NOT NULL DEFAULT '',
     revision INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE blocks (

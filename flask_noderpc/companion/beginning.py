@@ -1,0 +1,163 @@
+"""The beginning of a store: nodes that agree on a chain, and a trusted header of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..backends.base.store import ChainStore
+from ..domain.genesis import ConsensusParams, Genesis
+from ..domain.responses import ResultStatus
+from ..domain.validator import ValidatorSet
+from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamMismatch
+from ..protocol.comet import hashes
+from ..protocol.comet.key_types import are_known
+from .history import History
+from .light import SignedBlock, check_follows
+from .pool import Upstreams
+from .reader import Reader
+from .trust import TrustOptions, trusted_block
+
+log = logging.getLogger("flask_noderpc.companion")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """How a chain is fetched from its nodes."""
+
+    trust: TrustOptions = field(default_factory=TrustOptions)
+    jobs: int = 4
+    """Chunks of blocks that are fetched at a time."""
+    unchecked: frozenset[str] = frozenset()
+    """Fields that the chain computes in its own way, such as ``data_hash``."""
+    chain_id: str = ""
+    """The only chain to fetch; empty for that of the store, or of the first node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The chain of all nodes that are not refused."""
+
+    chain_id: str
+    latest: int
+    """The highest latest height."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """State after a trusted block."""
+
+    validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet]
+    params: ConsensusParams
+    initial_height: int
+    genesis: Genesis | None
+
+
+def agree(store: ChainStore, upstreams: Upstreams, options: FetchOptions) -> Agreed:
+    """Refuse the nodes of other chains than the store's; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a store of another chain."""
+    wanted = _wanted_chain_id(store, options.chain_id)
+    first = upstreams.attempt(lambda reader: _status_of(reader, wanted))
+    chain_id = first.node_info.network
+    latest = [first.sync_info.latest_block_height]
+    for reader in upstreams.usable():
+        try:
+            found = _status_of(reader, chain_id)
+        except UpstreamMismatch as error:
+            upstreams.refuse(reader.name, error.reason)
+        except (UpstreamError, Busy) as error:
+            log.warning("%s", error)
+        else:
+            latest.append(found.sync_info.latest_block_height)
+    return Agreed(chain_id, max(latest))
+
+
+def _wanted_chain_id(store: ChainStore, wanted: str) -> str:
+    # A store is made when a chain is known to be there.
+    stored = store.identity() if store.location.file.exists() else None
+    if stored is None:
+        return wanted
+    if stored.application:
+        raise ConfigurationError(
+            f"{store.location.shown} holds the chain of the application"
+            f" {stored.application!r}, and not one of other nodes: name another file"
+        )
+    if wanted and wanted != stored.chain_id:
+        raise ConfigurationError(
+            f"{store.location.shown} holds chain {stored.chain_id!r}, and not {wanted!r}:"
+            " name another file"
+        )
+    return stored.chain_id
+
+
+def _status_of(reader: Reader, chain_id: str) -> ResultStatus:
+    found = reader.status()
+    told = found.node_info.network
+    if chain_id and told != chain_id:
+        raise UpstreamMismatch(
+            reader.name, f"it is a node of chain {told!r}, and not of {chain_id!r}"
+        )
+    return found
+
+
+def begin(
+    store: ChainStore, upstreams: Upstreams, agreed: Agreed, height: int, options: FetchOptions
+) -> None:
+    """Begin a store with the block of a trusted header, unless it has blocks.
+
+    ``height`` is that of the block, at most the one before the latest. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` and as :meth:`Upstreams.attempt` does.
+    """
+    if not store.has_chain():
+        height = min(height, agreed.latest - 1)
+        if height < 1:
+            raise ConfigurationError(
+                f"chain {agreed.chain_id!r} has {agreed.latest} blocks: it can be fetched when"
+                " it has two"
+            )
+        _init(store, upstreams, agreed.chain_id, height, options.trust)
+    if store.latest_height() == 0:
+        height = store.head().height
+        history = History(store, upstreams, options.jobs, options.unchecked)
+        history.fill(height, height, lambda _: None)
+
+
+def _init(
+    store: ChainStore, upstreams: Upstreams, chain_id: str, height: int, trust: TrustOptions
+) -> None:
+    trusted = trusted_block(upstreams, chain_id, height, trust)
+    state = upstreams.attempt(lambda reader: _state_after(reader, trusted, trust.clock))
+    signed = trusted.signed_header
+    store.init_at(
+        chain_id,
+        state.initial_height,
+        signed.header,
+        signed.commit,
+        state.validators,
+        state.params,
+    )
+    if state.genesis is not None and state.genesis.chain_id == chain_id:
+        store.set_genesis(state.genesis)
+
+
+def _state_after(reader: Reader, trusted: SignedBlock, clock: Callable[[], int]) -> _State:
+    """Read the state after a trusted block, which the next header proves."""
+    height = trusted.height
+    following = reader.signed_block(height + 1)
+    try:
+        # However old they are: the first was chosen to be trusted just now.
+        check_follows(trusted, following, clock())
+    except ValueError as error:
+        raise UpstreamMismatch(reader.name, str(error)) from None
+    header = following.signed_header.header
+    last, params = reader.validators(height + 2), reader.params(height + 1)
+    if are_known(last) and hashes.validators_hash(last) != header.next_validators_hash:
+        raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the next validators")
+    if hashes.consensus_hash(params) != header.consensus_hash:
+        raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the parameters")
+    sets = trusted.validators, following.validators, last
+    found = reader.genesis_or_height()
+    if isinstance(found, int):
+        return _State(sets, params, found, None)
+    return _State(sets, params, found.initial_height, found)
