@@ -18,6 +18,7 @@ from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .cometbft.routes import COMETBFT_ROUTES
+from .companion.from_settings import companion_from_settings, dialect_of_upstream
 from .errors import ConfigurationError, short_repr
 from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
@@ -96,7 +97,7 @@ class NodeRPC:
         backend = options.pop("backend", self._backend)
         settings, dialect = _read(app, {**self._settings, **options})
         memory = _cache_memory(app, settings.cache_bytes)
-        backend = _embedded(app, settings, memory) if backend is None else _checked(backend)
+        backend = _own_chain(app, settings, memory) if backend is None else _checked(backend)
         if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
             backend.prove_blocks()
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
@@ -133,6 +134,9 @@ def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
     dialect = given.get("dialect")
     if not isinstance(dialect, Dialect):
         settings = read_settings(app.config, given)
+        if settings.upstream and dialect is None and not app.config.get("NODERPC_DIALECT"):
+            path = chain_path(settings, Path(app.instance_path))
+            settings = replace(settings, dialect=dialect_of_upstream(settings, path))
         return settings, dialect_named(settings.dialect)
     # An error in it is raised here, and not at a first answer or event.
     dialect.compile()
@@ -240,6 +244,14 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
     memory = found[0] if found else CacheMemory(limit)
     memory.limit = max(memory.limit, limit)
     return memory
+
+
+def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
+    """The chain of a mount without a backend: that of other nodes, or an embedded one."""
+    if settings.upstream:
+        path = chain_path(settings, Path(app.instance_path))
+        return companion_from_settings(settings, path)
+    return _embedded(app, settings, memory)
 
 
 def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedChain:

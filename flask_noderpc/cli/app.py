@@ -13,7 +13,7 @@ from flask.cli import AppGroup, ScriptInfo
 
 from ..server.flags import GroupedCommand, given_settings, host_flags
 from ..settings import SETTINGS
-from .maintenance import CannotStart, backup, from_height, prune, run, verify
+from .maintenance import CannotStart, backup, follow, from_height, prune, run, verify
 
 if TYPE_CHECKING:
     from ..backends.base.backend import ChainBackend
@@ -149,6 +149,22 @@ def backup_store(target: Path, first: int) -> None:
     if len(stores) > 1:
         raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
     backup(stores[0], target, first)
+
+
+@cli.command("follow")
+def follow_chain() -> None:
+    """Follow the nodes of NODERPC_UPSTREAM into the app's store.
+
+    It runs until Ctrl-C or SIGTERM. The app reads the store and never follows the nodes itself;
+    flask noderpc start does both.
+    """
+    from ..companion.backend import CompanionBackend
+
+    backends = [mount.backend for mount in _mounts().values()]
+    found = [each for each in backends if isinstance(each, CompanionBackend)]
+    if not found:
+        raise click.ClickException("no mount of this app has NODERPC_UPSTREAM")
+    follow(found)
 
 
 @cli.command("start", cls=GroupedCommand)

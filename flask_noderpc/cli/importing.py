@@ -1,4 +1,4 @@
-"""``noderpc import``: copy a range of a chain from nodes into a store."""
+"""``noderpc import`` and ``noderpc follow``: fetch a chain from its nodes into a store."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ConfigurationError
-from ..server.flags import database_of, default_home
-from .maintenance import Interrupted, run
+from ..server.flags import (
+    GroupedCommand,
+    database_of,
+    default_home,
+    given_settings,
+    node_flags,
+)
+from .maintenance import Interrupted, follow, run
 from .node import main
 
 if TYPE_CHECKING:
@@ -150,6 +156,30 @@ def import_blocks(
     finally:
         upstreams.close()
         store.close()
+
+
+@main.command("follow", cls=GroupedCommand)
+@node_flags
+def follow_nodes(**given: str | None) -> None:
+    """Follow the nodes of --upstream into a store.
+
+    It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
+    meanwhile; noderpc start does both.
+    """
+    from ..companion.from_settings import companion_from_settings
+    from ..settings import read_settings
+
+    values, written = given_settings(given)
+    settings = run(lambda: read_settings({}, values, written))
+    if not settings.upstream:
+        raise click.UsageError("name a node: --upstream http://host:26657")
+    database = Path(settings.database) if settings.database else None
+    path = run(lambda: _path(database, None if database else _home(settings.home)))
+    follow([run(lambda: companion_from_settings(settings, path))])
+
+
+def _home(named: str | None) -> Path:
+    return Path(named) if named else default_home()
 
 
 def _path(database: Path | None, home: Path | None) -> Path:

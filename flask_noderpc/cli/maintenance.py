@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,6 +16,7 @@ from ..errors import NodeRPCError
 
 if TYPE_CHECKING:
     from ..backends.base.store import ChainStore
+    from ..companion.backend import CompanionBackend
 
 T = TypeVar("T")
 
@@ -101,6 +104,24 @@ def prune(store: ChainStore, retain: int) -> None:
     with closing(store):
         removed = run(work)
         click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
+
+
+def follow(backends: Sequence[CompanionBackend]) -> None:
+    """Follow chains until a signal ends it."""
+    ended = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: ended.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        for backend in backends:
+            backend.follow()
+        ended.wait()
+    finally:
+        for backend in backends:
+            backend.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def backup(store: ChainStore, target: Path, first: int = 0) -> None:

@@ -10,11 +10,17 @@ from ..backends.base.store import ChainStore
 from ..domain.genesis import ConsensusParams, Genesis
 from ..domain.responses import ResultStatus
 from ..domain.validator import ValidatorSet
-from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamMismatch
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    UpstreamError,
+    UpstreamMismatch,
+    UpstreamUnavailable,
+)
 from ..protocol.comet import hashes
 from ..protocol.comet.key_types import are_known
 from .history import History
-from .light import SignedBlock, check_follows
+from .light import FromTheFuture, SignedBlock, check_follows
 from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions, trusted_block
@@ -148,6 +154,8 @@ def _state_after(reader: Reader, trusted: SignedBlock, clock: Callable[[], int])
     try:
         # However old they are: the first was chosen to be trusted just now.
         check_follows(trusted, following, clock())
+    except FromTheFuture as error:
+        raise UpstreamUnavailable(reader.name, str(error)) from None
     except ValueError as error:
         raise UpstreamMismatch(reader.name, str(error)) from None
     header = following.signed_header.header

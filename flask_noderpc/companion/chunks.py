@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -51,7 +51,7 @@ def fetch_one(upstreams: Upstreams, fetch: Fetch[T], wanted: Range) -> Chunk[T]:
 
 def fetch_all(
     upstreams: Upstreams, fetch: Fetch[T], ranges: Iterable[Range], jobs: int
-) -> Iterator[Chunk[T]]:
+) -> Generator[Chunk[T], None, None]:
     """Yield the chunks of these ranges in order; ``jobs`` are fetched at a time."""
     rest = iter(ranges)
     waiting: deque[Future[Chunk[T]]] = deque()

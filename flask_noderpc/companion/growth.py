@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..domain.abci import BlockResults
 from ..domain.block import Header, SignedHeader
 from ..domain.responses import ResultABCIInfo
+from ..domain.validator import ValidatorSet
 from ..errors import (
     InvalidBlock,
     NotFound,
@@ -37,7 +39,13 @@ class Newer:
 
 def fetch_newer(reader: Reader, low: int, high: int) -> Newer:
     """Return the blocks of a range, and the signed header of the highest."""
-    found, top = reader.blocks(range(low, high + 1)), reader.signed_block(high)
+    return _newer(reader, low, high, reader.validators(high))
+
+
+def _newer(reader: Reader, low: int, high: int, members: ValidatorSet) -> Newer:
+    header, commit = reader.commit(high)
+    top = SignedBlock(SignedHeader(header, commit), members)
+    found = reader.blocks(range(low, high + 1))
     above = [each.block for each in found[1:]]
     commits = [*(block.last_commit for block in above), top.signed_header.commit]
     app_hashes = [*(block.header.app_hash for block in above), b""]
@@ -55,15 +63,13 @@ def fetch_newer(reader: Reader, low: int, high: int) -> Newer:
 
 def _app_hash(reader: Reader, height: int) -> bytes:
     """Return the app hash after a block, from the next header or from the application."""
-    info = reader.node.get(ResultABCIInfo, "abci_info").response
-    if info.last_block_height == height:
-        return info.last_block_app_hash
-    try:
+    with suppress(UpstreamRefused):
+        info = reader.node.get(ResultABCIInfo, "abci_info").response
+        if info.last_block_height == height:
+            return info.last_block_app_hash
+    with suppress(UpstreamRefused):
         return reader.commit(height + 1)[0].app_hash
-    except UpstreamRefused:
-        raise UpstreamUnavailable(
-            reader.name, f"it has no app hash of height {height} yet"
-        ) from None
+    raise UpstreamUnavailable(reader.name, f"it has no app hash of height {height} yet")
 
 
 class Growth:
@@ -89,11 +95,21 @@ class Growth:
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a head older than the
         trusting period, and as :meth:`Upstreams.attempt` does.
         """
-        ranges = upwards(self._store.latest_height() + 1, last)
-        for chunk in fetch_all(self._upstreams, fetch_newer, ranges, self._jobs):
-            self._append(chunk, lease)
-            low, high = chunk.range
-            progress(high - low + 1)
+        first = self._store.latest_height() + 1
+        if first == last:
+            # Its validators are known here.
+            self._append(fetch_one(self._upstreams, self._fetch_next, (first, last)), lease)
+            progress(1)
+            return
+        chunks = fetch_all(self._upstreams, fetch_newer, upwards(first, last), self._jobs)
+        with closing(chunks):
+            for chunk in chunks:
+                self._append(chunk, lease)
+                low, high = chunk.range
+                progress(high - low + 1)
+
+    def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
+        return _newer(reader, low, high, self._store.validators(high))
 
     def _append(self, chunk: Chunk[Newer], lease: Lease | None) -> None:
         while True:

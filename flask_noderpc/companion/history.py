@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise
 
 from ..backends.base.store import ChainStore, OlderBlock
-from ..domain.block import Header
+from ..domain.block import NO_BLOCK, Header
 from ..errors import InvalidBlock, NotFound, UpstreamRefused
 from .chunks import Chunk, downwards, fetch_all, fetch_one
 from .pool import Upstreams
@@ -26,12 +27,26 @@ Progress = Callable[[int], None]
 
 def fetch_older(reader: Reader, low: int, high: int) -> list[OlderBlock]:
     """Return the blocks of a range, highest first, with the state that proves them."""
-    found = reader.blocks(range(high, low - 1, -1))
-    items = [_older(reader, each) for each in found]
-    for position, (above, below) in enumerate(pairwise(items), 1):
-        if _has_other_set(below.block.header, above.block.header) and not below.validators:
-            items[position] = with_validators(reader, below)
+    items = [_older(reader, each) for each in reader.blocks(range(high, low - 1, -1))]
+    # Priorities are computed upwards, from the lowest height of each set.
+    for position, item in enumerate(items):
+        header = item.block.header
+        neighbours = [each.block.header for each in items[max(0, position - 1) : position + 2]]
+        if position == len(items) - 1:
+            neighbours += _below(reader, header)
+        if any(_has_other_set(header, each) for each in neighbours) and not item.validators:
+            items[position] = with_validators(reader, item)
     return items
+
+
+def _below(reader: Reader, header: Header) -> list[Header]:
+    """Return the header below, if there is one and the upstream has it."""
+    if header.last_block_id == NO_BLOCK:
+        return []
+    try:
+        return [reader.header(header.height - 1)]
+    except UpstreamRefused:
+        return []
 
 
 def _older(reader: Reader, found: ReadBlock) -> OlderBlock:
@@ -63,7 +78,8 @@ def _has_other_set(header: Header, above: Header) -> bool:
 class History:
     """Fills a store downwards from its lowest block, or from its trusted one.
 
-    ``unchecked`` are fields that the chain computes in its own way.
+    ``unchecked`` are fields that the chain computes in its own way; ``ended`` ends it after a
+    chunk.
     """
 
     def __init__(
@@ -72,9 +88,11 @@ class History:
         upstreams: Upstreams,
         jobs: int = 4,
         unchecked: frozenset[str] = frozenset(),
+        ended: threading.Event | None = None,
     ) -> None:
         self._store, self._upstreams, self._jobs = store, upstreams, jobs
         self._unchecked = unchecked
+        self._ended = ended or threading.Event()
 
     def fill(self, top: int, low: int, progress: Progress) -> int:
         """Store the blocks from ``top`` down to ``low``; return the lowest that was stored.
@@ -84,10 +102,13 @@ class History:
         lowest = top + 1
         chunks = fetch_all(self._upstreams, fetch_older, downwards(low, top), self._jobs)
         try:
-            for chunk in chunks:
-                self._store_chunk(chunk, low)
-                lowest = chunk.range[0]
-                progress(chunk.range[1] - lowest + 1)
+            with closing(chunks):
+                for chunk in chunks:
+                    self._store_chunk(chunk, low)
+                    lowest = chunk.range[0]
+                    progress(chunk.range[1] - lowest + 1)
+                    if self._ended.is_set():
+                        break
         except UpstreamRefused as error:
             return self._fill_rest(lowest, low, error, progress)
         return lowest

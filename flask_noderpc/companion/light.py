@@ -40,6 +40,10 @@ class SignedBlock:
         return hashes.header_hash(self.signed_header.header)
 
 
+class FromTheFuture(ValueError):
+    """A header's time is ahead of this machine's clock, one of which is wrong."""
+
+
 class NotTrusted(ValueError):
     """Too few of the trusted validators signed: a header between the two is needed."""
 
@@ -80,16 +84,16 @@ def check_age(block: SignedBlock, now: int, period: int) -> None:
 def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
     """Raise :exc:`ValueError` unless a trusted header proves a later one.
 
-    Raise :exc:`NotTrusted` if it might, by way of a header between them.
+    Raise :exc:`NotTrusted` if it might, by way of a header between them, and
+    :exc:`FromTheFuture` if it might later.
     """
     chain_id = trusted.signed_header.header.chain_id
     earlier, later = trusted.signed_header.header, block.signed_header.header
     if later.height <= earlier.height or later.time <= earlier.time:
         raise ValueError(f"header {later.height} is not later than header {earlier.height}")
     if later.time >= now + CLOCK_DRIFT_NS:
-        raise ValueError(
-            f"header {later.height} is of the future: compare this machine's clock"
-        )
+        ahead = (later.time - now) // SECOND
+        raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")
     if later.height == earlier.height + 1:
         if later.validators_hash != earlier.next_validators_hash:
             raise ValueError(f"header {later.height} has validators that were not announced")

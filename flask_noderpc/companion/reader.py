@@ -118,6 +118,11 @@ class Reader:
             raise self._other("blockchain", low)
         return [meta.header for meta in found]
 
+    def header(self, height: int) -> Header:
+        """Return one header."""
+        (found,) = self.headers(height, height)
+        return found
+
     def validators(self, height: int) -> ValidatorSet:
         """Return the set of a height with its priorities, from all its pages."""
         members: list[Validator] = []

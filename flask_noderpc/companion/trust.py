@@ -9,10 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..domain.block import Header
-from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamMismatch
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    UpstreamError,
+    UpstreamMismatch,
+    UpstreamUnavailable,
+)
 from ..protocol.comet import hashes
 from .light import (
     TRUST_PERIOD_NS,
+    FromTheFuture,
     NotTrusted,
     SignedBlock,
     check_age,
@@ -112,7 +119,8 @@ def prove(
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
-    Headers between them are read where that takes any. Raise
+    Raise ``UpstreamUnavailable`` for one that is ahead of this machine's clock. Headers
+    between them are read where that takes any. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for a trusted header that is too old.
     CometBFT: light/client.go, verifySkipping.
     """
@@ -130,6 +138,9 @@ def prove(
             if len(waiting) > _MAX_PIVOTS or pivot == trusted.height:
                 raise UpstreamMismatch(reader.name, str(error)) from None
             waiting.append(reader.signed_block(pivot))
+        except FromTheFuture as error:
+            # It may be this machine's clock that is wrong.
+            raise UpstreamUnavailable(reader.name, str(error)) from None
         except ValueError as error:
             raise UpstreamMismatch(reader.name, str(error)) from None
         else:

@@ -36,13 +36,21 @@ def banner(
     for place, sock in bound:
         url = str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
         yield f"{_TITLES[place.surface]:14} {url}  ({_who_can_reach(sock)})"
-    yield f"{'chain':14} {settings.application}, dialect {settings.dialect}"
+    chain = f"followed at {_named(settings.upstream)}" if settings.upstream else ""
+    yield f"{'chain':14} {chain or settings.application}, dialect {settings.dialect}"
     if settings.dialect == "document":
         yield f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38"
     for place, sock in bound:
         if place.surface == "node" and not place.address.path:
             yield f"{'try':14} curl {_own(sock).url(place.scheme)}{base}/status"
             return
+
+
+def _named(urls: Sequence[str]) -> str:
+    """The nodes, without the credentials that their URLs may have."""
+    from ..companion.address import Address as UpstreamAddress
+
+    return ", ".join(UpstreamAddress.parse(url).name for url in urls)
 
 
 def _own(sock: socket.socket) -> Address:

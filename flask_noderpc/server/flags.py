@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..settings import (
     read_settings,
     similar_setting,
 )
+from ..settings.kinds import URLS
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -143,9 +144,18 @@ _SERVER_SETTINGS = (
 
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     more |= {} if row.kind.label else _ALONE
+    if row.kind is URLS:
+        # Of several nodes each has a flag of its own.
+        more |= {"multiple": True, "callback": more.get("callback", _joined)}
     return click.option(
         *row.flags, row.name, default=None, is_flag=False, metavar=row.kind.label, **more
     )
+
+
+def _joined(
+    context: click.Context, option: click.Parameter, values: Sequence[str]
+) -> str | None:
+    return ",".join(values) or None
 
 
 class GroupedCommand(click.Command):
@@ -187,8 +197,10 @@ def host_flags(command: _Command) -> _Command:
     return command
 
 
-def _refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
-    if value is not None:
+def _refuse(
+    context: click.Context, option: click.Parameter, value: str | Sequence[str] | None
+) -> None:
+    if value:
         raise click.UsageError(
             f"{' / '.join(option.opts)} is a setting of the app:"
             f" app.config['NODERPC_{str(option.name).upper()}']"

@@ -63,8 +63,24 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
     for path in (folder, store.folder):
         _make_folder(path)
     refuse_network(store.file)
-    _check_store(store.path, settings.application, settings.chain_id)
+    if settings.upstream:
+        settings = _with_dialect(settings, given, store)
+        given["dialect"] = settings.dialect
+    else:
+        _check_store(store.path, settings.application, settings.chain_id)
     _serve(settings, WorkerSpec(-1, settings=given, folder=str(folder)), written, echo)
+
+
+def _with_dialect(settings: Settings, given: Mapping[str, Any], store: Location) -> Settings:
+    """Return the settings with the dialect that is served: the nodes' own, unless it is
+    given. All processes serve the same one."""
+    from ..companion.from_settings import dialect_of_upstream, upstreams_of
+
+    # An error in a URL is reported here, once.
+    upstreams_of(settings, 0.0).close()
+    if "dialect" in given:
+        return settings
+    return replace(settings, dialect=dialect_of_upstream(settings, store.file))
 
 
 def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
@@ -137,7 +153,16 @@ def _serve(
 
 
 def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
-    """Yield one process that serves and produces, or several that divide this."""
+    """Yield one process that serves and produces, or several that divide this.
+
+    One that follows other nodes serves nothing: its work would delay answers.
+    """
+    if settings.upstream:
+        if settings.produce:
+            yield replace(serving, listeners=())
+        for _ in range(settings.workers):
+            yield serving
+        return
     if settings.workers == 1 or serving.app:
         yield serving
         for _ in range(settings.workers - 1):

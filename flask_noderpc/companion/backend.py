@@ -1,0 +1,110 @@
+"""``CompanionBackend``: serves a chain that is followed into a store, and forwards the rest."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+
+from ..backends.base.application import ApplicationAccess
+from ..backends.base.capabilities import Mempool
+from ..backends.base.store import ChainStore
+from ..backends.base.store_backend import StoreBackend
+from ..errors import NotReady
+from .follower import Follower, FollowOptions
+from .forward import ForwardedApplication, ForwardedMempool, ForwardedNetwork
+from .pool import Upstreams
+
+_FOLLOW_PATIENCE_S = 10.0
+# Longer than a lease that is renewed, and than a follower that begins anew.
+_PATIENCE_NS = 30 * 1_000_000_000
+
+
+class CompanionBackend(StoreBackend):
+    """A backend beside running nodes.
+
+    Blocks, results and searches are read from ``store``; mempool, application and network are
+    asked of the nodes. ``connect`` makes the upstreams, from the seconds for which reads are
+    tried again. A process of its own calls :meth:`follow`: one that serves only reads.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        connect: Callable[[float], Upstreams],
+        options: FollowOptions,
+    ) -> None:
+        super().__init__(store)
+        self._connect, self._options = connect, options
+        self._start_lock = threading.Lock()
+        self._started_pid = 0
+        self._follower: Follower | None = None
+
+    @property
+    def path(self) -> str:
+        """The store's file name or URI, as given."""
+        return self.store.location.path
+
+    # What the nodes answer.
+
+    @cached_property
+    def _forward(self) -> Upstreams:
+        # A caller waits: each node is tried once.
+        return self._connect(0.0)
+
+    @property
+    def mempool(self) -> Mempool:
+        return ForwardedMempool(self._forward)
+
+    @property
+    def application(self) -> ApplicationAccess:
+        return ForwardedApplication(self._forward)
+
+    @cached_property
+    def network(self) -> ForwardedNetwork:
+        return ForwardedNetwork(self.chain_id, self._forward, self.latest_height)
+
+    # Lifecycle.
+
+    def follow(self) -> None:
+        """Follow the chain into the store in threads, as soon as no other process does."""
+        with self._start_lock:
+            if self._started_pid != os.getpid():
+                upstreams = self._connect(_FOLLOW_PATIENCE_S)
+                self._follower = Follower(self.store, upstreams, self._options)
+                self._follower.start()
+                self._started_pid = os.getpid()
+
+    def check_ready(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.NotReady` while there are no blocks, nobody follows
+        the chain, or no node answers."""
+        super().check_ready()
+        lease = self.store.lease_state()
+        if lease.last_error:
+            raise NotReady(lease.last_error)
+        if self.latest_height() == 0:
+            raise NotReady("no block of the chain has been fetched yet")
+        if lease.expires + _PATIENCE_NS < time.time_ns():
+            raise NotReady("no process follows the chain: noderpc start --upstream does")
+        error = self.network.last_error()
+        if error:
+            raise NotReady(error)
+
+    def awaits_first_block(self) -> bool:
+        """Return true until the first block is stored, unless an error prevents that."""
+        return self.latest_height() == 0 and not self.store.lease_state().last_error
+
+    def close(self) -> None:
+        """Stop to follow the chain, and close connections and files."""
+        with self._start_lock:
+            follower, self._follower = self._follower, None
+            if follower is not None and self._started_pid == os.getpid():
+                follower.stop()
+            self._started_pid = 0
+            forward = self.__dict__.pop("_forward", None)
+            if forward is not None:
+                forward.close()
+            self.__dict__.pop("network", None)
+            super().close()

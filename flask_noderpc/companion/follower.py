@@ -1,0 +1,183 @@
+"""Follows the head of a chain into a store, and fills the store downwards meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+
+from ..backends.base.store import ChainStore, Lease
+from ..errors import Busy, NodeRPCError, UpstreamError, UpstreamRefused
+from .beginning import FetchOptions, agree, begin
+from .growth import Growth
+from .history import History
+from .lease import LeaseTaken, held_lease
+from .pool import Upstreams
+from .ticker import Ticker
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
+_LOG_EACH_S = 30.0
+# Of one height, in a row.
+_MAX_REFUSALS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FollowOptions:
+    """How a chain is followed."""
+
+    fetch: FetchOptions = field(default_factory=FetchOptions)
+    poll_s: float = 0.5
+    """Seconds after which the nodes are asked for their height without a notification."""
+    head_delay: int = 0
+    """Blocks that the head stays behind the nodes'."""
+    lowest: int = 1
+    """Lowest height that is fetched."""
+
+
+class Follower:
+    """Follows the nodes of a chain in threads, while it holds the store's lease.
+
+    After an error it begins anew, as soon as the lease is free. :attr:`Upstreams.stopped` of
+    ``upstreams`` ends it.
+    """
+
+    def __init__(self, store: ChainStore, upstreams: Upstreams, options: FollowOptions) -> None:
+        self._store, self._upstreams, self._options = store, upstreams, options
+        self._stopped = upstreams.stopped
+        self._refusals = 0
+        fetch = options.fetch
+        # One block at a time: the next is proven by the one before it.
+        self._growth = Growth(store, upstreams, fetch.trust, fetch.jobs, fetch.unchecked)
+        self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and release the lease."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._stopped.is_set():
+            try:
+                self._follow()
+                pause = _FIRST_PAUSE_S
+            except LeaseTaken as error:
+                log.debug("%s", error)
+            except NodeRPCError as error:
+                if self._stopped.is_set():
+                    return
+                log.error("the chain is not followed: %s", error)
+            except Exception:
+                log.exception("the chain is not followed")
+            self._stopped.wait(pause)
+            pause = min(2 * pause, _MAX_PAUSE_S)
+
+    def _follow(self) -> None:
+        """Follow the chain until an error, or the end."""
+        fetch = self._options.fetch
+        with held_lease(self._store, self._stopped) as lease:
+            agreed = agree(self._store, self._upstreams, fetch)
+            head = agreed.latest - 1 - self._options.head_delay
+            begin(self._store, self._upstreams, agreed, max(1, head), fetch)
+            self._store_dialect()
+            ended = threading.Event()
+            filling = threading.Thread(
+                target=self._fill, args=(ended,), name="noderpc-backfill", daemon=True
+            )
+            filling.start()
+            addresses = [reader.node.address for reader in self._upstreams.usable()]
+            ticker = Ticker(addresses, ended)
+            ticker.start()
+            try:
+                self._follow_head(lease, ticker)
+            finally:
+                ended.set()
+                ticker.close()
+                filling.join()
+
+    def _store_dialect(self) -> None:
+        name = self._upstreams.attempt(lambda reader: reader.node.dialect.name)
+        identity = self._store.identity()
+        known = identity.dialect if identity else ""
+        if known != name:
+            if known:
+                log.warning(
+                    "the nodes speak %s now, no longer %s: it is served after a restart",
+                    name,
+                    known,
+                )
+            self._store.set_dialect(name)
+
+    def _follow_head(self, lease: Lease, ticker: Ticker) -> None:
+        while not self._stopped.is_set():
+            latest = self._upstreams.attempt(
+                lambda reader: reader.status().sync_info.latest_block_height
+            )
+            if latest - self._options.head_delay > self._store.latest_height():
+                self._extend(latest - self._options.head_delay, lease)
+            else:
+                ticker.wait(self._options.poll_s)
+
+    def _extend(self, height: int, lease: Lease) -> None:
+        try:
+            self._growth.extend(height, lambda count: None, lease)
+        except UpstreamRefused:
+            # By a node that is behind the one that told the height: it is asked again.
+            self._refusals += 1
+            if self._refusals > _MAX_REFUSALS:
+                raise
+            self._stopped.wait(self._options.poll_s)
+        else:
+            self._refusals = 0
+
+    def _fill(self, ended: threading.Event) -> None:
+        """Fill the store downwards; begin anew after an error."""
+        fetch, store = self._options.fetch, self._store
+        history = History(store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
+        low = max(self._options.lowest, store.initial_height())
+        pause = _FIRST_PAUSE_S
+        while not ended.is_set() and (base := store.base_height()) > low:
+            shown = _Rate(base - low)
+            try:
+                reached = history.fill(base - 1, low, shown.add)
+                if reached > low and not ended.is_set():
+                    log.info("the nodes have no blocks below %d: the backfill ends", reached)
+                    return
+            except (UpstreamError, Busy) as error:
+                log.warning("the backfill pauses: %s", error)
+            except NodeRPCError as error:
+                log.error("the backfill ends: %s", error)
+                return
+            ended.wait(pause)
+            pause = min(2 * pause, _MAX_PAUSE_S)
+
+
+class _Rate:
+    """Logs the progress of a backfill now and then."""
+
+    def __init__(self, missing: int) -> None:
+        self._missing, self._done = missing, 0
+        self._began = self._logged = time.monotonic()
+
+    def add(self, count: int) -> None:
+        """Count blocks that were stored."""
+        self._done += count
+        now = time.monotonic()
+        if now - self._logged >= _LOG_EACH_S or self._done >= self._missing:
+            self._logged = now
+            rate = self._done / max(0.001, now - self._began)
+            left = (self._missing - self._done) / max(0.001, rate)
+            log.info(
+                "backfill: %d of %d blocks, %.0f a second, %.0f s left",
+                self._done,
+                self._missing,
+                rate,
+                left,
+            )

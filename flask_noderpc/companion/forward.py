@@ -1,0 +1,207 @@
+"""Calls that only a node can answer: mempool, application and network, asked of upstreams.
+
+CometBFT ADR-102: the routes of group 3, and abci_query.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..backends.base.application import ApplicationAccess
+from ..backends.base.capabilities import Mempool, Network
+from ..domain.abci import AppInfo, ExecTxResult, QueryResult
+from ..domain.network import NetInfo, NodeInfo
+from ..domain.responses import (
+    PendingCount,
+    PendingTxs,
+    ResultABCIInfo,
+    ResultABCIQuery,
+    ResultBroadcastTx,
+    ResultStatus,
+)
+from ..domain.validator import PublicKey
+from ..errors import Busy, TxRejected, UpstreamError, UpstreamRefused
+from .pool import Upstreams
+from .reader import Reader
+
+T = TypeVar("T")
+
+# cosmos-sdk: baseapp/abci.go; iavl: a version that was pruned.
+_NO_STATE = re.compile(
+    r"version does not exist|failed to load state at height|version mismatch"
+)
+
+# CometBFT 1.0: mempool/errors.go, ErrInvalidTx.
+_INVALID_TX = re.compile(
+    r"is invalid: code=(\d+), data=([0-9A-Fa-f]*), log='(.*)', codespace='([^']*)'$", re.DOTALL
+)
+
+
+class ForwardedMempool(Mempool):
+    """The mempool of the nodes."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+
+    def submit(self, tx: bytes) -> ExecTxResult:
+        """Broadcast a transaction; members that ``broadcast_tx_sync`` lacks are empty."""
+
+        def send(reader: Reader) -> ResultBroadcastTx:
+            return reader.node.get(ResultBroadcastTx, "broadcast_tx_sync", tx=tx)
+
+        try:
+            found = self._upstreams.attempt(send)
+        except UpstreamRefused as error:
+            failed = _failed_check(error.text)
+            if failed is None:
+                raise TxRejected(error.text) from None
+            return failed
+        return ExecTxResult(found.code, found.data, found.log, codespace=found.codespace)
+
+    def pending(self, limit: int) -> PendingTxs:
+        return self._upstreams.attempt(
+            lambda reader: reader.node.get(PendingTxs, "unconfirmed_txs", limit=limit)
+        )
+
+    def pending_count(self) -> PendingCount:
+        return self._upstreams.attempt(
+            lambda reader: reader.node.get(PendingCount, "num_unconfirmed_txs")
+        )
+
+
+def _failed_check(text: str) -> ExecTxResult | None:
+    """Return the check that CometBFT 1.0 answers as an error, of which other versions make a
+    result."""
+    found = _INVALID_TX.search(text)
+    if found is None:
+        return None
+    code, data, log, codespace = found.groups()
+    return ExecTxResult(int(code), bytes.fromhex(data), log, codespace=codespace)
+
+
+class ForwardedApplication(ApplicationAccess):
+    """The application of the nodes, with the states that each has."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+
+    def info(self) -> AppInfo:
+        return self._upstreams.attempt(
+            lambda reader: reader.node.get(ResultABCIInfo, "abci_info").response
+        )
+
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        return self._upstreams.attempt(
+            lambda reader: reader.node.get(ExecTxResult, "check_tx", tx=tx)
+        )
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """Ask one node after another, as some may have pruned the state of a height."""
+        lacking: list[QueryResult] = []
+
+        def ask(reader: Reader) -> QueryResult:
+            found = reader.node.get(
+                ResultABCIQuery,
+                "abci_query",
+                path=path,
+                data=data.hex(),
+                height=height,
+                prove=prove,
+            ).response
+            if found.code and _NO_STATE.search(found.log):
+                lacking.append(found)
+                raise UpstreamRefused(reader.name, found.code, found.log)
+            return found
+
+        try:
+            return self._upstreams.attempt(ask)
+        except UpstreamRefused:
+            if not lacking:
+                raise
+            return lacking[0]
+
+
+class ForwardedNetwork(Network):
+    """The first node that answers, and its peers.
+
+    Its status is read in the background at most once a second: what is stored is answered also
+    while no node is there. ``own_height`` returns the height of the store.
+    """
+
+    def __init__(
+        self, chain_id: Callable[[], str], upstreams: Upstreams, own_height: Callable[[], int]
+    ) -> None:
+        super().__init__(chain_id)
+        self._status = CachedStatus(upstreams)
+        self._upstreams, self._own_height = upstreams, own_height
+
+    def node_info(self) -> NodeInfo:
+        found = self._status.get()
+        return found.node_info if found else super().node_info()
+
+    def net_info(self) -> NetInfo:
+        return self._upstreams.attempt(lambda reader: reader.node.get(NetInfo, "net_info"))
+
+    def validator_key(self) -> PublicKey:
+        found = self._status.get()
+        return found.validator_info.pub_key if found else super().validator_key()
+
+    def catching_up(self) -> bool:
+        """Return true while the store is behind the node, or the node behind its peers.
+
+        One block is on its way.
+        """
+        found = self._status.get()
+        if found is None:
+            return False
+        sync = found.sync_info
+        return sync.catching_up or self._own_height() < sync.latest_block_height - 1
+
+    def last_error(self) -> str:
+        """Return why no node answers now; empty if one does."""
+        self._status.get()
+        return self._status.last_error
+
+
+class CachedStatus:
+    """The status of an upstream, at most a second old while one answers."""
+
+    _FRESH_S = 1.0
+    # Of the first, for which there is no other.
+    _PATIENCE_S = 2.0
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+        self._lock = threading.Lock()
+        self._last: ResultStatus | None = None
+        self._read_at = -self._FRESH_S
+        self._reading: threading.Event | None = None
+        self.last_error = ""
+
+    def get(self) -> ResultStatus | None:
+        """Return the last known status, ``None`` if none is; it is read anew meanwhile."""
+        if time.monotonic() - self._read_at < self._FRESH_S:
+            return self._last
+        with self._lock:
+            done = self._reading
+            if done is None:
+                done = self._reading = threading.Event()
+                threading.Thread(target=self._read, args=(done,), daemon=True).start()
+        if self._last is None:
+            done.wait(self._PATIENCE_S)
+        return self._last
+
+    def _read(self, done: threading.Event) -> None:
+        try:
+            self._last = self._upstreams.attempt(lambda reader: reader.status())
+            self.last_error = ""
+        except (UpstreamError, Busy) as error:
+            self.last_error = str(error)
+        finally:
+            self._read_at = time.monotonic()
+            self._reading = None
+            done.set()

@@ -1,0 +1,99 @@
+"""Construction of the companion from a mount's settings."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ..backends import open_store, stored_identity
+from ..backends.base.store import MAY_BE_UNCHECKED
+from ..domain.time import SECOND
+from ..errors import Busy, ConfigurationError, UpstreamError
+from ..settings import Settings
+from ..wire.dialects import dialect_named
+from .backend import CompanionBackend
+from .beginning import FetchOptions
+from .follower import FollowOptions
+from .pool import Upstreams
+from .reader import Reader
+from .trust import TrustOptions
+from .upstream import Upstream, UpstreamLimits
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_MAX_JOBS = 16
+# CometBFT's most used version, for nodes that nobody has ever reached.
+_DEFAULT_DIALECT = "comet-0.38"
+_DIALECT_S = 2.0
+
+
+def upstreams_of(settings: Settings, patience: float) -> Upstreams:
+    """Return the nodes of NODERPC_UPSTREAM, which are not asked yet.
+
+    Reads are tried again for so many seconds. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
+    """
+    limits = UpstreamLimits(
+        settings.upstream_timeout,
+        settings.upstream_concurrency,
+        settings.upstream_rate,
+        settings.upstream_max_bytes,
+        max(patience, settings.upstream_timeout),
+    )
+    nodes = [
+        Upstream(url, dialect=settings.upstream_dialect, limits=limits)
+        for url in settings.upstream
+    ]
+    if len({node.name for node in nodes}) < len(nodes):
+        raise ConfigurationError("NODERPC_UPSTREAM names a node twice")
+    return Upstreams([Reader(node) for node in nodes], patience)
+
+
+def fetch_options(settings: Settings) -> FetchOptions:
+    """Return how the chain is fetched; raise ``ConfigurationError``."""
+    unchecked = frozenset(settings.unchecked)
+    if others := sorted(unchecked - MAY_BE_UNCHECKED):
+        raise ConfigurationError(
+            f"NODERPC_UNCHECKED = {others[0]!r}: it may be"
+            f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
+        )
+    trust = TrustOptions.parse(settings.trust) if settings.trust else TrustOptions()
+    jobs = min(_MAX_JOBS, max(1, settings.upstream_concurrency // 2) * len(settings.upstream))
+    return FetchOptions(
+        replace(trust, period=int(settings.trust_period * SECOND)),
+        jobs,
+        unchecked,
+        settings.chain_id or "",
+    )
+
+
+def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
+    """Return a companion whose store is not yet opened; raise ``ConfigurationError``."""
+    options = FollowOptions(
+        fetch_options(settings),
+        settings.upstream_poll,
+        settings.head_delay,
+        settings.backfill_from,
+    )
+    # An error in a URL is raised here, and not at a first call.
+    upstreams_of(settings, 0.0).close()
+    return CompanionBackend(open_store(path), partial(upstreams_of, settings), options)
+
+
+def dialect_of_upstream(settings: Settings, path: Path) -> str:
+    """Return the name of the nodes' own dialect; that of the last time while none answers."""
+    if settings.upstream_dialect:
+        return dialect_named(settings.upstream_dialect).name
+    timeout = min(_DIALECT_S, settings.upstream_timeout)
+    upstreams = upstreams_of(replace(settings, upstream_timeout=timeout), 0.0)
+    try:
+        return upstreams.attempt(lambda reader: reader.node.dialect.name)
+    except (UpstreamError, Busy) as error:
+        stored = stored_identity(path)
+        name = (stored.dialect if stored else "") or _DEFAULT_DIALECT
+        log.warning("%s: %s is served, NODERPC_DIALECT names another dialect", error, name)
+        return name
+    finally:
+        upstreams.close()

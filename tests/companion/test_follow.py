@@ -1,0 +1,321 @@
+"""A chain is followed while it grows, and served with what only its node knows."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.companion import lease
+from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.errors import NotReady
+from flask_noderpc.extension import mounts
+from flask_noderpc.settings import read_settings
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import Node, app_for, run_node, serve
+from tests.helpers.until import PATIENCE, until
+from tests.helpers.websocket import WebSocketClient
+
+from .conftest import HEIGHTS, Serve, node_of
+from .test_import import get, paths
+from .test_lies import Liar
+
+Companion = Callable[..., CompanionBackend]
+
+
+@pytest.fixture
+def companion(tmp_path: Path) -> Iterator[Companion]:
+    """Make companions on one store, which end with the test."""
+    with ExitStack() as stack:
+
+        def make(*urls: str, **settings: Any) -> CompanionBackend:
+            given = {
+                "upstream": urls,
+                "upstream_poll": 0.05,
+                "trust_period": 10**9,
+                "upstream_timeout": PATIENCE,
+                **settings,
+            }
+            backend = companion_from_settings(
+                read_settings({}, given), tmp_path / "companion.db"
+            )
+            stack.callback(backend.close)
+            return backend
+
+        yield make
+
+
+def reaches(backend: CompanionBackend, height: int, base: int = 1) -> None:
+    """Wait until a companion has blocks from a height to another."""
+    until(
+        lambda: backend.latest_height() >= height and backend.base_height() == base,
+        f"blocks {base} to {height}",
+    )
+
+
+def _reason(backend: CompanionBackend) -> str:
+    """Return why a companion is not ready."""
+    try:
+        backend.check_ready()
+    except NotReady as error:
+        return str(error)
+    return ""
+
+
+def grown(node: Node, count: int) -> Node:
+    """Add blocks with a transaction each."""
+    for _ in range(count):
+        height = node.chain.latest_height()
+        node.chain.mempool.submit(b"key%d=value" % height)
+        node.produce()
+    return node
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Companion) -> None:
+    """Byte for byte, below the head at which it was found and above."""
+    with run_node(dialect=dialect) as node:
+        followed = companion(grown(node, 50).url)
+        followed.follow()
+        reaches(followed, 49)
+        grown(node, 30)
+        reaches(followed, 80)
+
+        with serve(app_for(followed, dialect=dialect)) as own:
+            for path in paths(followed):
+                assert get(own + path) == get(node.url + path), path
+        assert followed.store.verify() == 80
+        followed.check_ready()
+
+
+def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
+    """Queries, checks, the mempool and broadcasts."""
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        reaches(followed, 4)
+        with serve(app_for(followed, dialect="comet-0.38")) as own:
+            node.chain.mempool.submit(b"waits=1")
+            for path in (
+                '/abci_query?data="key2"&prove=true',
+                '/abci_query?data="key2"&height=9999',
+                "/abci_info",
+                '/check_tx?tx="other=1"',
+                '/check_tx?tx="none"',
+                "/unconfirmed_txs?limit=1",
+                "/num_unconfirmed_txs",
+                "/net_info",
+                # Refused by the node's mempool.
+                '/broadcast_tx_sync?tx="waits=1"',
+            ):
+                assert get(own + path) == get(node.url + path), path
+            status, theirs = (json.loads(get(url + "/status")) for url in (own, node.url))
+            assert status["result"]["node_info"] == theirs["result"]["node_info"]
+            assert status["result"]["validator_info"] == theirs["result"]["validator_info"]
+            _sent_and_committed(own, node)
+
+
+def _sent_and_committed(own: str, node: Node) -> None:
+    answers = []
+    sent = f'{own}/broadcast_tx_commit?tx="{quote("sent=1")}"'
+    waiting = threading.Thread(target=lambda: answers.append(json.loads(get(sent))))
+    waiting.start()
+    until(lambda: node.chain.mempool.pending_count().total == 2, "the transaction waits")
+    height = node.produce()
+    waiting.join()
+    found = answers[0]["result"]
+    assert (found["height"], found["check_tx"]["code"]) == (str(height), 0)
+    assert found["tx_result"]["events"]
+
+
+def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
+    """In the words of the node."""
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 3).url)
+        followed.follow()
+        reaches(followed, 3)
+        with serve(app_for(followed, dialect="comet-0.38")) as own:
+            clients = [WebSocketClient(url) for url in (own, node.url)]
+            try:
+                for client in clients:
+                    client.call("subscribe", {"query": "tm.event='NewBlock'"})
+                    assert "result" in json.loads(client.read() or "")
+                grown(node, 1)
+                told = [json.loads(client.read() or "") for client in clients]
+            finally:
+                for client in clients:
+                    client.close()
+        assert told[0] == told[1]
+
+
+def test_no_upstream_answers(companion: Companion, caplog: pytest.LogCaptureFixture) -> None:
+    """What is stored is served; /readyz and forwarded calls say why the rest is not."""
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        reaches(followed, 5)
+    again = companion(node.url, upstream_timeout=0.5)
+    with serve(app_for(again, dialect="comet-0.38")) as own:
+        assert json.loads(get(own + "/block?height=3"))["result"]["block_id"]["hash"]
+        answer = json.loads(get(own + '/abci_query?data="a"'))
+        assert "can't be reached" in answer["error"]["data"]
+        assert json.loads(get(own + "/status"))["result"]["sync_info"]["latest_block_height"]
+        until(lambda: b"can't be reached" in get(own + "/readyz"), "the reason")
+
+
+def test_results_that_the_next_header_refutes_are_replaced(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Those of the head are what the node said, and no more."""
+    caplog.set_level(logging.ERROR)
+    inner = node_of(chain, 30)
+    node = Liar(inner)
+    lying = [31]
+
+    def of_results(results: BlockResults) -> BlockResults:
+        if results.height in lying:
+            wrong = tuple(replace(each, gas_used=7777) for each in results.tx_results)
+            return replace(results, tx_results=wrong)
+        return results
+
+    node.of_results = of_results
+    followed = companion(serve_node(node))
+    followed.follow()
+    reaches(followed, 30)
+    inner.append_block(chain.blocks[30])
+    reaches(followed, 31)
+    assert followed.results(31).tx_results[0].gas_used == 7777
+    version = followed.version()
+
+    lying.clear()
+    inner.append_block(chain.blocks[31])
+    reaches(followed, 32)
+
+    assert followed.results(31) == chain.blocks[30].results
+    assert "refutes the results of block 31" in caplog.text
+    assert followed.version() != version
+    assert followed.store.verify() == 32
+
+
+def test_a_liar_alone_stops_the_companion(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """/readyz names it; what is stored is served."""
+    inner = node_of(chain, 30)
+    node = Liar(inner)
+    followed = companion(serve_node(node))
+    followed.follow()
+    reaches(followed, 30)
+    node.of_block = lambda block: replace(block, header=replace(block.header, time=1))
+    inner.append_block(chain.blocks[30])
+
+    until(lambda: "can be believed" in _reason(followed), "the reason")
+    assert followed.latest_height() == 30
+
+
+def test_one_process_follows_and_another_takes_over(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As soon as the first has ended."""
+    monkeypatch.setattr(lease, "_POLL_S", 0.05)
+    inner = node_of(chain, 20)
+    url = serve_node(inner)
+    first, second = companion(url), companion(url)
+    first.follow()
+    reaches(first, 20)
+    second.follow()
+    inner.append_block(*chain.blocks[20:40])
+    reaches(second, 40)
+    first.close()
+    inner.append_block(*chain.blocks[40:])
+    reaches(second, HEIGHTS)
+
+
+def test_the_head_may_stay_behind(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """By a block, whose results are proven then; and the history may end above the first."""
+    inner = node_of(chain, 40)
+    followed = companion(serve_node(inner), head_delay=1, backfill_from=11)
+    followed.follow()
+    reaches(followed, 39, 11)
+    inner.append_block(*chain.blocks[40:45])
+    reaches(followed, 44, 11)
+    assert followed.latest_height() == 44
+
+
+def test_an_app_serves_what_another_process_follows(
+    chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
+) -> None:
+    """In the nodes' own dialect, also while no node answers; it never follows them itself."""
+    url = serve_node(node_of(chain), "comet-1.0")
+    followed = companion(url)
+    followed.follow()
+    reaches(followed, HEIGHTS)
+
+    app = Flask("host", instance_path=str(tmp_path))
+    NodeRPC(app, upstream=url, database=str(tmp_path / "companion.db"))
+    with app.test_client() as client:
+        assert client.get("/v1/block?height=9").json["result"]["block_id"]["hash"]  # type: ignore[index]
+    assert mounts(app)["noderpc"].settings.dialect == "comet-1.0"
+    mounts(app)["noderpc"].backend.close()
+
+    offline = Flask("offline", instance_path=str(tmp_path))
+    offline.config["NODERPC_DATABASE"] = str(tmp_path / "companion.db")
+    offline.config["NODERPC_UPSTREAM"] = "http://127.0.0.1:1"
+    NodeRPC(offline)
+    assert mounts(offline)["noderpc"].settings.dialect == "comet-1.0"
+    mounts(offline)["noderpc"].backend.close()
+
+
+def test_a_store_of_an_own_chain_is_not_followed_into(
+    chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
+) -> None:
+    """The reason says what it holds."""
+    own = EmbeddedChain(tmp_path / "companion.db", application=KVStore, produce=False)
+    own.start()
+    own.produce()
+    own.close()
+    followed = companion(serve_node(node_of(chain, 5)))
+    followed.follow()
+    until(lambda: "'kvstore', and not one of other nodes" in _reason(followed), "the reason")
+    assert followed.latest_height() == 1
+
+
+def test_posts_with_parameters_by_position(companion: Companion) -> None:
+    """Also of forwarded calls."""
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        reaches(followed, 5)
+        with serve(app_for(followed, dialect="comet-0.38")) as own:
+            params = '["","6b657932","0",false]'
+            body = (
+                f'{{"jsonrpc":"2.0","id":1,"method":"abci_query","params":{params}}}'.encode()
+            )
+            answers = []
+            for url in (own, node.url):
+                request = Request(url, body, {"Content-Type": "application/json"})
+                with urlopen(request, timeout=PATIENCE) as response:
+                    answers.append(response.read())
+        assert answers[0] == answers[1]
