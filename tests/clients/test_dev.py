@@ -14,7 +14,8 @@ from . import ETHEREUM_SCRIPTS
 
 
 def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> None:
-    app = dev_app(tmp_path, produce=True, block_interval=0.1)
+    # ethers looks for a receipt at each new block it hears of: it has to hear of one.
+    app = dev_app(tmp_path, produce=True, empty_blocks=True, block_interval=0.1)
     try:
         with serve(app) as url:
             ran = subprocess.run(
