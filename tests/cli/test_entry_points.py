@@ -162,6 +162,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
         "Options:",
         "The first ten:",
         "The embedded chain:",
+        "The companion:",
         "The node RPC:",
         "Access:",
         "The server:",
@@ -170,7 +171,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     assert len(groups["The first ten:"]) == 10
     assert {"--home", "--dev", "--dialect", "--workers"} <= {*groups["The first ten:"]}
     assert "--max-batch" in groups["The node RPC:"]
-    assert sum(map(len, groups.values())) == len(SETTINGS) + 1 <= 66
+    assert sum(map(len, groups.values())) == len(SETTINGS) + 1 <= 78
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
