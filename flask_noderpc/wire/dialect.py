@@ -194,7 +194,7 @@ class Dialect:
     @cached_property
     def encode_event(self) -> Callable[[Message], bytes]:
         """Encoder of the part of a notification that all subscribers share."""
-        return event_encoder(self.events)
+        return event_encoder(self.events, self.envelope.json)
 
     def with_schemas(self, more: Mapping[type, type[WireSchema]]) -> Self:
         """Return the dialect with schemas of further classes of results; raise
@@ -237,7 +237,7 @@ class Dialect:
         """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
-        return jsoncodec.encode(self._dump_of(type(result))(result))
+        return self.envelope.json(self._dump_of(type(result))(result))
 
     def _dump_of(self, result: type) -> Dump:
         """Return the function that dumps a class of results; raise :exc:`TypeError`."""

@@ -174,7 +174,11 @@ class Envelope:
         if detail:
             body["data"] = detail
         shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","
-        return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + jsoncodec.encode(body) + b"}"
+        return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + self.json(body) + b"}"
+
+    def json(self, value: object) -> bytes:
+        """Encode a result, an error or an event."""
+        return jsoncodec.encode(value)
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
         """Return several replies as one array."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from .. import jsoncodec
 from ..domain import events as event_data
 from ..events.messages import Message
 from . import common
@@ -28,14 +27,16 @@ TYPES: dict[type, str] = {
 }
 
 
-def event_encoder(schemas: Mapping[type, type[WireSchema]]) -> Callable[[Message], bytes]:
+def event_encoder(
+    schemas: Mapping[type, type[WireSchema]], to_json: Callable[[object], bytes]
+) -> Callable[[Message], bytes]:
     """Return a function that encodes the part of a notification that all subscribers share."""
     heads = {kind: f'{{"type":"{TYPES[kind]}","value":'.encode() for kind in schemas}
 
     def encode(message: Message) -> bytes:
         kind = type(message.value)
-        value = jsoncodec.encode(compiled(schemas[kind])(message.value))
-        return heads[kind] + value + b'},"events":' + jsoncodec.encode(message.keys)
+        value = to_json(compiled(schemas[kind])(message.value))
+        return heads[kind] + value + b'},"events":' + to_json(message.keys)
 
     return encode
 

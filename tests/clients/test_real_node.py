@@ -1,10 +1,10 @@
-"""A real node beside ours, live: the whole of tests/differential for CometBFT 0.38."""
+"""A real node beside ours, and beside a companion of it: tests/differential, live, for 0.38."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.differential import run
+from tests.differential import companion, run
 from tests.differential.sides import VERSIONS
 
 
@@ -14,3 +14,9 @@ def test_no_answer_of_a_live_node_differs_without_a_reason(
     version = VERSIONS["0.38.25"]
 
     assert run.compare(version, go_programs / "cometbft", tmp_path) == 0
+
+
+def test_a_companion_answers_as_its_node(go_programs: Path, tmp_path: Path) -> None:
+    version = VERSIONS["0.38.25"]
+
+    assert companion.compare(version, go_programs / "cometbft", tmp_path) == 0

@@ -33,10 +33,14 @@ def differences(request: str, real: Reply, ours: Reply) -> Iterator[Difference]:
         "body": (_read(real.body), _read(ours.body)),
         "replies": (list(map(_read, real.replies)), list(map(_read, ours.replies))),
     }
+    texts = [(real.body, ours.body), *zip(real.replies, ours.replies, strict=False)]
     failed = all('"error":' in reply.body for reply in (real, ours))
     for where, (one, other) in pairs.items():
         for at, left, right in _walk(where, one, other):
             yield Difference(request, at, left, right, failed)
+    for one, other in texts:
+        if one != other and _read(one) == _read(other):
+            yield Difference(request, "text", one, other, failed)
 
 
 def _shown(reply: Reply) -> dict[str, str]:

@@ -119,7 +119,7 @@ def real(binary: Path, home: Path) -> Iterator[Side]:
         str(binary), "start", "--home", str(home), "--proxy_app", "kvstore",
         "--rpc.laddr", f"tcp://127.0.0.1:{port}", "--p2p.laddr", f"tcp://127.0.0.1:{peers}",
     ]  # fmt: skip
-    with _running(command, home, Side(f"http://127.0.0.1:{port}"), "health") as side:
+    with running(command, home, Side(f"http://127.0.0.1:{port}"), "health") as side:
         yield side
 
 
@@ -129,12 +129,12 @@ def inspected(binary: Path, home: Path) -> Iterator[Side]:
     port = free_port()
     command = [str(binary), "inspect", "--home", str(home)]
     command += ["--rpc.laddr", f"tcp://127.0.0.1:{port}"]
-    with _running(command, home, Side(f"http://127.0.0.1:{port}"), "blockchain") as side:
+    with running(command, home, Side(f"http://127.0.0.1:{port}"), "blockchain") as side:
         yield side
 
 
 @contextmanager
-def _running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
+def running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
     """The side that a command serves, once it answers this method."""
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -71,6 +71,10 @@ class CometEnvelope(Envelope):
             cut = str(error) == "unexpected end of JSON input"
             raise _unreadable(GoError("unexpected EOF") if cut else error) from None
 
+    def json(self, value: object) -> bytes:
+        """Encode a value with the escapes of a Go node."""
+        return gojson.encode(value)
+
     def over_websocket(self, error: RPCError) -> RPCError:
         """Return an error; CometBFT: invalid parameters on a websocket are internal errors."""
         if isinstance(error, InvalidParams):

@@ -1,0 +1,129 @@
+"""A companion beside a real node: the same chain, asked of both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..helpers.ports import free_port
+from ..helpers.until import until
+from ..server.node_process import COMMAND
+from . import explained, scenario
+from .compare import Difference, differences
+from .http_client import Ask, Reply, ask
+from .sides import Side, Version, make_home, real, running
+
+_AT_HEIGHT = (
+    "block", "block_results", "header", "commit", "consensus_params", "validators",
+    "validators?page=2&per_page=1",
+)  # fmt: skip
+
+# Where the process that is asked is the subject, and not the chain.
+_OF_THE_PROCESS = re.compile(
+    r"(uri|post) (status|(dump_)?consensus_state|broadcast_evidence|dial_|nosuch).*"
+)
+
+
+def compare(version: Version, binary: Path, scratch: Path) -> int:
+    """Print the differences; return how many of them nobody explains."""
+    home = scratch / "followed"
+    make_home(binary, home)
+    with real(binary, home) as node:
+        modern = version.is_modern
+        # The page for an unknown path is the host app's own.
+        modern_routes = version.dialect != "comet-0.34"
+        scenario.play(node, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
+        with beside(node, version, scratch / "companion") as companion:
+            height = _grow(node, companion)
+            found = list(_of_scenario(version, node, companion, height))
+            stored = [
+                path for path in _stored(node, height) if modern_routes or "header" not in path
+            ]
+            unequal = [path for path in stored if not _is_equal(path, node, companion)]
+    for one in found:
+        print(one)
+    for path in unequal:
+        print("not the same bytes:", path)
+    print(
+        f"{version.name}: {len(stored)} responses, {len(unequal)} differ;"
+        f" {len(found)} other differences"
+    )
+    return len(unequal) + len(found)
+
+
+@contextmanager
+def beside(node: Side, version: Version, folder: Path) -> Iterator[Side]:
+    """Run a companion of a node, with all of its blocks."""
+    folder.mkdir()
+    port = free_port()
+    command = [
+        *COMMAND, "--upstream", node.url,
+        # Tag v0.40.0 that go install built says 0.39.0.
+        "--dialect", version.dialect, "--exclude-routes", "events",
+        "--home", str(folder), "--rpc.laddr", f"tcp://127.0.0.1:{port}",
+    ]  # fmt: skip
+    with running(command, folder, Side(f"http://127.0.0.1:{port}"), "block") as side:
+        height = node.height()
+
+        def is_complete() -> bool:
+            sync = side.call("status")["sync_info"]
+            return sync["earliest_block_height"] == "1" and side.height() >= height
+
+        until(is_complete, f"blocks 1 to {height}")
+        yield side
+
+
+def _grow(node: Side, companion: Side) -> int:
+    """Send a transaction by way of the companion; return the settled height of both."""
+    tx = base64.b64encode(b"by=companion").decode()
+    sent = companion.call("broadcast_tx_commit", tx=tx)
+    height = node.settle(int(sent["height"]))
+    until(lambda: companion.height() >= height, f"block {height}")
+    return height
+
+
+def _stored(node: Side, height: int) -> Iterator[str]:
+    """Return the paths of all that is proven."""
+    for at in range(1, height):
+        for route in _AT_HEIGHT:
+            yield f"/{route}{'&' if '?' in route else '?'}height={at}"
+        block = node.call("block", height=str(at))
+        for route in ("block_by_hash", "header_by_hash"):
+            yield f"/{route}?hash=0x{block['block_id']['hash']}"
+        for tx in block["block"]["data"]["txs"] or ():
+            tx_hash = hashlib.sha256(base64.b64decode(tx)).hexdigest()
+            yield f"/tx?hash=0x{tx_hash}&prove=true"
+    yield from ("/genesis", "/genesis_chunked?chunk=0", "/abci_info", "/net_info")
+
+
+def _is_equal(path: str, node: Side, companion: Side) -> bool:
+    request = Ask(path, path=path)
+    theirs, own = (_reply(side, request) for side in (node, companion))
+    return (theirs.status, theirs.body) == (own.status, own.body)
+
+
+def _of_scenario(
+    version: Version, node: Side, companion: Side, height: int
+) -> Iterator[Difference]:
+    """Return the differences that nobody explains, of every request of the scenario."""
+    block_hash = node.call("block", height="3")["block_id"]["hash"]
+    unwanted = scenario.ORIGIN_DENIED if version.is_modern else ()
+    for request in scenario.requests(height, block_hash, unwanted):
+        if _OF_THE_PROCESS.fullmatch(request.name):
+            continue
+        theirs, own = (_reply(side, request) for side in (node, companion))
+        for one in differences(request.name, theirs, own):
+            if explained.reason(version.name, one) is None:
+                yield one
+
+
+def _reply(side: Side, request: Ask) -> Reply:
+    """Return a reply without the address that the index page has in its links."""
+    reply = ask(side.url, request)
+    return replace(reply, body=reply.body.replace(urlsplit(side.url).netloc, "HOST"))
