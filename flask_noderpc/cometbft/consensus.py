@@ -1,7 +1,7 @@
 """Handlers of validators, consensus parameters, consensus state and evidence.
 
-A backend has no live round: the results show the state of a node between two blocks: the
-next height, round 0, step NewHeight.
+Where the backend has no live round, the results show the state of a node between two blocks:
+the next height, round 0, step NewHeight.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..domain.responses import (
 from ..domain.time import SECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet
 from ..errors import EvidencePoolFull, InvalidEvidence, ValueNotAllowed
+from ..jsoncodec import Raw
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.keys import commit_vote
@@ -29,14 +30,16 @@ from ..wire.params import Int
 from .blocks import AtHeight, page_slice, per_page, state_height
 
 
-def consensus_state(ctx: Context, params: NoParams) -> ResultConsensusState:
+def consensus_state(ctx: Context, params: NoParams) -> ResultConsensusState | Raw:
     """Height, round, votes and proposer of the next block."""
-    return ResultConsensusState(_round_state(ctx))
+    live = ctx.backend.network.live_round(ctx.settings.dialect, dump=False)
+    return live or ResultConsensusState(_round_state(ctx))
 
 
-def dump_consensus_state(ctx: Context, params: NoParams) -> ResultDumpConsensusState:
+def dump_consensus_state(ctx: Context, params: NoParams) -> ResultDumpConsensusState | Raw:
     """Full consensus state, with the last precommits and two validator sets."""
-    return ResultDumpConsensusState(_round_state(ctx))
+    live = ctx.backend.network.live_round(ctx.settings.dialect, dump=True)
+    return live or ResultDumpConsensusState(_round_state(ctx))
 
 
 def _round_state(ctx: Context) -> RoundState:

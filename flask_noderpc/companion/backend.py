@@ -10,11 +10,17 @@ from functools import cached_property
 
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool
+from ..backends.base.evidence import EvidencePool
 from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..errors import NotReady
 from .follower import Follower, FollowOptions
-from .forward import ForwardedApplication, ForwardedMempool, ForwardedNetwork
+from .forward import (
+    ForwardedApplication,
+    ForwardedEvidence,
+    ForwardedMempool,
+    ForwardedNetwork,
+)
 from .pool import Upstreams
 
 _FOLLOW_PATIENCE_S = 10.0
@@ -57,6 +63,10 @@ class CompanionBackend(StoreBackend):
     @property
     def mempool(self) -> Mempool:
         return ForwardedMempool(self._forward)
+
+    @property
+    def evidence(self) -> EvidencePool:
+        return ForwardedEvidence(self._forward)
 
     @property
     def application(self) -> ApplicationAccess:

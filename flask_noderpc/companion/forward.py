@@ -11,20 +11,24 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from .. import jsoncodec
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool, Network
+from ..backends.base.evidence import EvidencePool
 from ..domain.abci import AppInfo, ExecTxResult, QueryResult
+from ..domain.block import Evidence
 from ..domain.network import NetInfo, NodeInfo
 from ..domain.responses import (
     PendingCount,
     PendingTxs,
     ResultABCIInfo,
     ResultABCIQuery,
+    ResultBroadcastEvidence,
     ResultBroadcastTx,
     ResultStatus,
 )
 from ..domain.validator import PublicKey
-from ..errors import Busy, TxRejected, UpstreamError, UpstreamRefused
+from ..errors import Busy, InvalidEvidence, TxRejected, UpstreamError, UpstreamRefused
 from .pool import Upstreams
 from .reader import Reader
 
@@ -39,6 +43,10 @@ _NO_STATE = re.compile(
 _INVALID_TX = re.compile(
     r"is invalid: code=(\d+), data=([0-9A-Fa-f]*), log='(.*)', codespace='([^']*)'$", re.DOTALL
 )
+
+
+# CometBFT: rpc/core/evidence.go; the handler says it again.
+_REFUSED_EVIDENCE = re.compile(r"^failed to add evidence: (Invalid evidence: )?")
 
 
 class ForwardedMempool(Mempool):
@@ -81,6 +89,25 @@ def _failed_check(text: str) -> ExecTxResult | None:
         return None
     code, data, log, codespace = found.groups()
     return ExecTxResult(int(code), bytes.fromhex(data), log, codespace=codespace)
+
+
+class ForwardedEvidence(EvidencePool):
+    """The evidence pool of the nodes."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+
+    def submit(self, piece: Evidence) -> bytes:
+        def send(reader: Reader) -> ResultBroadcastEvidence:
+            shown = reader.node.dialect.evidence(piece)
+            return reader.node.get(
+                ResultBroadcastEvidence, "broadcast_evidence", evidence=shown
+            )
+
+        try:
+            return self._upstreams.attempt(send).hash
+        except UpstreamRefused as error:
+            raise InvalidEvidence(_REFUSED_EVIDENCE.sub("", error.text)) from None
 
 
 class ForwardedApplication(ApplicationAccess):
@@ -145,6 +172,14 @@ class ForwardedNetwork(Network):
 
     def net_info(self) -> NetInfo:
         return self._upstreams.attempt(lambda reader: reader.node.get(NetInfo, "net_info"))
+
+    def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
+        method = "dump_consensus_state" if dump else "consensus_state"
+
+        def ask(reader: Reader) -> jsoncodec.Raw | None:
+            return reader.node.raw(method) if reader.node.dialect.name == dialect else None
+
+        return self._upstreams.attempt(ask)
 
     def validator_key(self) -> PublicKey:
         found = self._status.get()

@@ -52,12 +52,16 @@ _OVERLOADED = (429, 503)
 _MAX_TEXT = 200
 
 
+Param = int | bytes | str | bool | Mapping[str, Any]
+"""A parameter: an integer, bytes, a text, a switch, or an object of JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A method with its parameters: integers, bytes, texts and switches by name."""
+    """A method with its parameters by name."""
 
     method: str
-    params: Mapping[str, int | bytes | str | bool]
+    params: Mapping[str, Param]
 
     def encode(self, number: int) -> dict[str, Any]:
         """Return the call as JSON-RPC has it."""
@@ -65,16 +69,16 @@ class Call:
         return {"jsonrpc": "2.0", "id": number, "method": self.method, "params": params}
 
 
-def call(method: str, **params: int | bytes | str | bool) -> Call:
+def call(method: str, **params: Param) -> Call:
     """Return a call."""
     return Call(method, params)
 
 
-def _param(value: int | bytes | str | bool) -> str | bool:
+def _param(value: Param) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     # CometBFT: integers of 64 bits are texts.
-    return value if isinstance(value, bool | str) else str(value)
+    return str(value) if type(value) is int else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +198,11 @@ class Upstream:
         """Read the dialect anew at its next use: the node may have been upgraded."""
         self._found = None
 
-    def get(self, result: type[T], method: str, **params: int | bytes | str | bool) -> T:
+    def get(self, result: type[T], method: str, **params: Param) -> T:
         """Return the result of a call, decoded."""
         return self.load(result, method, self.raw(method, **params))
 
-    def raw(self, method: str, **params: int | bytes | str | bool) -> jsoncodec.Raw:
+    def raw(self, method: str, **params: Param) -> jsoncodec.Raw:
         """Return the JSON of a call's result."""
         (found,) = self._ask([Call(method, params)], self.limits.timeout)
         if isinstance(found, UpstreamError):

@@ -16,6 +16,8 @@ from http import HTTPStatus
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from .. import jsoncodec
+from ..domain.block import Evidence
+from ..domain.events import NewEvidence
 from ..errors import ConfigurationError, DecodeError
 from ..events.messages import Message
 from .envelope import Envelope, nearest
@@ -232,6 +234,12 @@ class Dialect:
         if result is jsoncodec.Raw:
             return {}
         return _JSON.get(result) or components.of(self.schemas[result])
+
+    def evidence(self, piece: Evidence) -> Mapping[str, Any]:
+        """Return a piece of evidence as ``broadcast_evidence`` takes it."""
+        event = NewEvidence(piece.height, piece, ())
+        shown: Mapping[str, Any] = compiled(self.events[NewEvidence])(event)["evidence"]
+        return shown
 
     def encode(self, result: object) -> bytes:
         """Return the result as JSON; ``None`` is null."""

@@ -16,14 +16,17 @@ from urllib.request import Request, urlopen
 import pytest
 from flask import Flask
 
-from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC
+from flask_noderpc.backends.base.evidence import EvidencePool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.companion import lease
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.errors import NotReady
+from flask_noderpc.domain.block import Evidence
+from flask_noderpc.errors import InvalidEvidence, NotReady
 from flask_noderpc.extension import mounts
+from flask_noderpc.protocol.comet.hashes import evidence_hash_of
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import Node, app_for, run_node, serve
@@ -119,6 +122,8 @@ def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
                 "/unconfirmed_txs?limit=1",
                 "/num_unconfirmed_txs",
                 "/net_info",
+                "/consensus_state",
+                "/dump_consensus_state",
                 # Refused by the node's mempool.
                 '/broadcast_tx_sync?tx="waits=1"',
             ):
@@ -127,6 +132,43 @@ def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
             assert status["result"]["node_info"] == theirs["result"]["node_info"]
             assert status["result"]["validator_info"] == theirs["result"]["validator_info"]
             _sent_and_committed(own, node)
+
+
+class Pool(EvidencePool):
+    """Remembers the evidence that it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[Evidence] = []
+
+    def submit(self, piece: Evidence) -> bytes:
+        if piece in self.given:
+            raise InvalidEvidence("seen before")
+        self.given.append(piece)
+        return evidence_hash_of(piece)
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-1.0"])
+def test_evidence_is_forwarded_in_the_dialect_of_the_node(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+    dialect: str,
+) -> None:
+    """The same piece arrives, and the node's refusal comes back."""
+    pool = Pool()
+    monkeypatch.setattr(MemoryBackend, "evidence", pool)
+    followed = companion(serve_node(node_of(chain), dialect))
+    followed.follow()
+    reaches(followed, HEIGHTS - 1)
+    pieces = [piece for block in chain.blocks for piece in block.block.evidence]
+
+    hashes = [followed.evidence.submit(piece) for piece in pieces]
+
+    assert pool.given == pieces
+    assert hashes == [evidence_hash_of(piece) for piece in pieces]
+    with pytest.raises(InvalidEvidence, match=r"^seen before"):
+        followed.evidence.submit(pieces[0])
 
 
 def _sent_and_committed(own: str, node: Node) -> None:

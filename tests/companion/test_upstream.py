@@ -19,7 +19,7 @@ from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.throttle import Throttle
-from flask_noderpc.companion.upstream import Upstream, UpstreamLimits, call
+from flask_noderpc.companion.upstream import Param, Upstream, UpstreamLimits, call
 from flask_noderpc.errors import (
     Busy,
     ConfigurationError,
@@ -226,7 +226,7 @@ def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> Non
         fork = Upstream(node.url, limits=LIMITS)
         raw = fork.raw
 
-        def other_version(method: str, **params: int | bytes | str | bool):  # type: ignore[no-untyped-def]
+        def other_version(method: str, **params: Param):  # type: ignore[no-untyped-def]
             found = raw(method, **params)
             if method != "status":
                 return found

@@ -25,9 +25,7 @@ _AT_HEIGHT = (
 )  # fmt: skip
 
 # Where the process that is asked is the subject, and not the chain.
-_OF_THE_PROCESS = re.compile(
-    r"(uri|post) (status|(dump_)?consensus_state|broadcast_evidence|dial_|nosuch).*"
-)
+_OF_THE_PROCESS = re.compile(r"(uri|post) (status|dial_|nosuch).*")
 
 
 def compare(version: Version, binary: Path, scratch: Path) -> int:

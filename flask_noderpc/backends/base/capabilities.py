@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ... import jsoncodec
 from ...domain.abci import ExecTxResult
 from ...domain.ethereum import LogSearch
 from ...domain.evm import Overrides
@@ -140,6 +141,12 @@ class Network:
     def catching_up(self) -> bool:
         """Return true while blocks are fetched from peers."""
         return False
+
+    def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
+        """Return the state of the round that is going on, as a node of a dialect answers
+        ``consensus_state`` or, as a ``dump``, ``dump_consensus_state``; ``None`` where there
+        is none, or none in that dialect."""
+        return None
 
     def dial_seeds(self, addresses: Sequence[str]) -> None:
         """Begin to ask these nodes, each ``id@host:port``, for others."""
