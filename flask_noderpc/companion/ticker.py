@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import base64
 import logging
+import socket
 import ssl
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Sequence
 
-from simple_websocket import Client, ConnectionClosed, ConnectionError
+from wsproto import ConnectionType, WSConnection
+from wsproto import events as frames
+from wsproto.utilities import ProtocolError
 
 from .. import jsoncodec
 from .address import Address
@@ -28,8 +31,9 @@ _SUBSCRIBE = jsoncodec.encode(
     }
 ).decode()
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
-# A node pings each 27 s; a notification may be as large as a header.
-_PING_S, _MAX_BYTES = 20, 1 << 20
+_CONNECT_S, _RECEIVE_S = 5.0, 1.0
+# CometBFT: rpc/jsonrpc/server/ws_handler.go; a node pings each 27 s.
+_MAX_SILENCE_S = 60.0
 
 
 class Ticker:
@@ -38,7 +42,6 @@ class Ticker:
     def __init__(self, addresses: Sequence[Address], stopped: threading.Event) -> None:
         self._addresses, self._stopped = addresses, stopped
         self._changed = threading.Event()
-        self._client: Client | None = None
         self._thread = threading.Thread(target=self._run, name="noderpc-ticker", daemon=True)
 
     def start(self) -> None:
@@ -51,12 +54,8 @@ class Ticker:
         self._changed.clear()
 
     def close(self) -> None:
-        """Close the websocket and wait for the thread."""
+        """Wait for the thread, after ``stopped`` is set."""
         self._changed.set()
-        client = self._client
-        if client is not None:
-            with suppress(ConnectionClosed, OSError):
-                client.close()
         self._thread.join()
 
     def _run(self) -> None:
@@ -72,32 +71,66 @@ class Ticker:
         """Follow one node until its websocket ends; return true if it told a block."""
         has_told = False
         try:
-            client = self._client = _connected(address)
-            try:
-                client.send(_SUBSCRIBE)
-                while not self._stopped.is_set() and client.receive() is not None:
+            with _connected(address) as sock:
+                for _ in self._messages(sock, address):
                     # The first is the answer to the subscription.
                     self._changed.set()
                     has_told = True
-            finally:
-                self._client = None
-                client.close()
-        except (ConnectionClosed, ConnectionError, OSError, ValueError) as error:
+        except (OSError, ProtocolError) as error:
             log.info("the websocket of %s ended: %s", address.name, type(error).__name__)
         return has_told
 
+    def _messages(self, sock: socket.socket, address: Address) -> Iterator[None]:
+        """Subscribe, and yield at the end of each message; its text is not read."""
+        websocket = WSConnection(ConnectionType.CLIENT)
+        sock.sendall(websocket.send(_request(address)))
+        for data in self._received(sock):
+            websocket.receive_data(data or None)
+            for event in websocket.events():
+                if isinstance(event, frames.AcceptConnection):
+                    sock.sendall(websocket.send(frames.TextMessage(_SUBSCRIBE)))
+                elif isinstance(event, frames.Ping):
+                    sock.sendall(websocket.send(event.response()))
+                elif isinstance(event, frames.CloseConnection | frames.RejectConnection):
+                    return
+                elif isinstance(event, frames.Message) and event.message_finished:
+                    yield
 
-def _connected(address: Address) -> Client:
-    scheme = "wss" if address.scheme == "https" else "ws"
+    def _received(self, sock: socket.socket) -> Iterator[bytes]:
+        """Yield what the node sends; raise ``TimeoutError`` after a silence."""
+        last = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                data = sock.recv(65_536)
+            except TimeoutError:
+                if time.monotonic() - last > _MAX_SILENCE_S:
+                    raise
+                continue
+            last = time.monotonic()
+            yield data
+            if not data:
+                return
+
+
+def _connected(address: Address) -> socket.socket:
+    sock = socket.create_connection((address.host, address.port), _CONNECT_S)
+    try:
+        if address.scheme == "https":
+            context = ssl.create_default_context()
+            sock = context.wrap_socket(sock, server_hostname=address.host)
+        sock.settimeout(_RECEIVE_S)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _request(address: Address) -> frames.Request:
     host = f"[{address.host}]" if ":" in address.host else address.host
-    headers = {}
+    headers = []
     if address.user is not None:
-        token = base64.b64encode(address.user.encode()).decode()
-        headers["Authorization"] = f"Basic {token}"
-    return Client(
-        f"{scheme}://{host}:{address.port}{address.websocket_path}",
-        headers=headers,
-        ping_interval=_PING_S,
-        max_message_size=_MAX_BYTES,
-        ssl_context=ssl.create_default_context() if scheme == "wss" else None,
+        token = base64.b64encode(address.user.encode())
+        headers.append((b"Authorization", b"Basic " + token))
+    return frames.Request(
+        f"{host}:{address.port}", address.websocket_path, extra_headers=headers
     )

@@ -92,16 +92,16 @@ def grown(node: Node, count: int) -> Node:
 def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Companion) -> None:
     """Byte for byte, below the head at which it was found and above."""
     with run_node(dialect=dialect) as node:
-        followed = companion(grown(node, 50).url)
+        followed = companion(grown(node, 25).url)
         followed.follow()
-        reaches(followed, 49)
-        grown(node, 30)
-        reaches(followed, 80)
+        reaches(followed, 24)
+        grown(node, 10)
+        reaches(followed, 35)
 
         with serve(app_for(followed, dialect=dialect)) as own:
             for path in paths(followed):
                 assert get(own + path) == get(node.url + path), path
-        assert followed.store.verify() == 80
+        assert followed.store.verify() == 35
         followed.check_ready()
 
 
