@@ -210,9 +210,10 @@ def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
 
 
 def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
+    from ..companion.http import UpstreamLimits
     from ..companion.pool import Upstreams
     from ..companion.reader import Reader
-    from ..companion.upstream import Upstream, UpstreamLimits
+    from ..companion.upstream import Upstream
 
     names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
     limits = UpstreamLimits(**{name: given[name] for name in names})

@@ -16,10 +16,11 @@ from ..wire.dialects import dialect_named
 from .backend import CompanionBackend
 from .beginning import FetchOptions
 from .follower import FollowOptions
+from .http import UpstreamLimits
 from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions
-from .upstream import Upstream, UpstreamLimits
+from .upstream import Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
 

@@ -11,11 +11,12 @@ import pytest
 from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.trust import TrustOptions
-from flask_noderpc.companion.upstream import Upstream, UpstreamLimits
+from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import app_for, serve
 

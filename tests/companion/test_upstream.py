@@ -16,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.companion.address import Address
+from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.throttle import Throttle
-from flask_noderpc.companion.upstream import Param, Upstream, UpstreamLimits, call
+from flask_noderpc.companion.upstream import Param, Upstream, call
 from flask_noderpc.errors import (
     Busy,
     ConfigurationError,
@@ -186,7 +187,7 @@ def test_credentials_are_sent_and_not_shown() -> None:
     with raw_node(sends(http(HTML))) as url:
         secret = url.replace("http://", "http://user:pa%20ss@") + "/key-123?token=abc"
         node = node_at(secret)
-        sent = node._headers["authorization"]
+        sent = node._http._headers["authorization"]
         with pytest.raises(UpstreamUnavailable) as caught:
             node.raw("status")
     assert b64decode(sent.split()[1]) == b"user:pa ss"

@@ -1,0 +1,211 @@
+"""JSON over HTTP to a node: bounded in time, bytes, requests in flight and rate.
+
+urllib3 keeps the connections: it works with threads and under gevent, checks a kept connection
+before it is used again, and reads a body in pieces, so that size and time can be limited.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from .. import jsoncodec
+from ..errors import UpstreamUnavailable
+from .address import Address
+from .throttle import Throttle
+
+_PIECE = 1 << 16
+_CONNECT_S = 5.0
+_OVERLOADED = (429, 503)
+_MAX_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamLimits:
+    """Limits of what one upstream is asked, and of what it may answer."""
+
+    timeout: float = 10.0
+    """Seconds of a request."""
+    concurrency: int = 8
+    """Requests in flight."""
+    rate: float = 0.0
+    """Calls per second; 0 for no limit."""
+    max_bytes: int = 256 << 20
+    """Bytes of a response, which may be that of a whole batch."""
+    patience: float = 60.0
+    """Seconds for which a request waits for its budget."""
+
+
+DEFAULT_LIMITS = UpstreamLimits()
+
+
+class _HeadDeadline:
+    """Connection that is shut down if the head of a response takes too long.
+
+    A timeout of the socket starts anew with each byte.
+    """
+
+    timeout: Any
+    sock: Any
+
+    def getresponse(self) -> Any:
+        expired = threading.Event()
+        timer = threading.Timer(float(self.timeout), _shut_down, (self.sock, expired))
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()  # type: ignore[misc]
+        finally:
+            timer.cancel()
+            if expired.is_set():
+                raise TimeoutError
+
+
+def _shut_down(sock: Any, expired: threading.Event) -> None:
+    expired.set()
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Connection(_HeadDeadline, HTTPConnection):
+    pass
+
+
+class _TlsConnection(_HeadDeadline, HTTPSConnection):
+    pass
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class HttpClient:
+    """Posts JSON to one address; safe to share among threads and greenlets.
+
+    Errors are :exc:`~flask_noderpc.errors.UpstreamUnavailable` without a usable response, and
+    :exc:`~flask_noderpc.errors.Busy` beyond its budget.
+    """
+
+    def __init__(self, url: str, limits: UpstreamLimits) -> None:
+        self.address = Address.parse(url)
+        self.name = self.address.name
+        self.limits = limits
+        self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
+        kind = _TlsPool if self.address.scheme == "https" else _Pool
+        self._pool = kind(self.address.host, self.address.port, maxsize=limits.concurrency)
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
+        if self.address.user is not None:
+            self._headers |= urllib3.make_headers(basic_auth=self.address.user)
+
+    def post(self, body: bytes, kind: Any, *, calls: int = 1, timeout: float = 0.0) -> Any:
+        """Return the response to a body, decoded as ``kind``, a struct or a list of structs.
+
+        The body has so many calls; without a ``timeout`` it is that of the limits.
+        """
+        with self._throttle.admitted(calls, self.limits.patience):
+            text = self._exchange(body, timeout or self.limits.timeout)
+        try:
+            return jsoncodec.decode(text, kind)
+        except jsoncodec.NotJSON as error:
+            raise self.unusable(f"no JSON-RPC response: {error}") from None
+
+    def _exchange(self, body: bytes, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        try:
+            response = self._pool.urlopen(
+                "POST",
+                self.address.path,
+                body,
+                self._headers,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=min(_CONNECT_S, timeout), read=timeout),
+            )
+            try:
+                text = b"".join(self._pieces(response, deadline, timeout))
+            except BaseException:
+                # Its connection can't be used again.
+                response.close()
+                raise
+            response.release_conn()
+        except (HTTPError, OSError) as error:
+            raise self.unusable(_reason(error, timeout)) from None
+        self._check(response, text)
+        return text
+
+    def _pieces(
+        self, response: urllib3.BaseHTTPResponse, deadline: float, timeout: float
+    ) -> Iterator[bytes]:
+        size = 0
+        while piece := response.read1(_PIECE):
+            size += len(piece)
+            if size > self.limits.max_bytes:
+                raise self.unusable(
+                    f"a response of more than {self.limits.max_bytes} bytes"
+                    " (--upstream-max-bytes raises that)"
+                )
+            if time.monotonic() > deadline:
+                raise self.unusable(f"a response of more than {timeout:g} s")
+            yield piece
+
+    def _check(self, response: urllib3.BaseHTTPResponse, text: bytes) -> None:
+        """Raise ``UpstreamUnavailable`` unless the body may be JSON-RPC."""
+        retry_after = _seconds(response.headers.get("Retry-After"))
+        if response.status in _OVERLOADED:
+            self._throttle.overloaded(retry_after)
+            raise self.unusable(f"HTTP status {response.status}", retry_after)
+        if not text.lstrip().startswith((b"{", b"[")):
+            self._throttle.overloaded(retry_after)
+            kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
+            raise self.unusable(f"HTTP status {response.status} with {kind}, not JSON")
+        self._throttle.succeeded()
+
+    def unusable(self, reason: str, retry_after: float | None = None) -> UpstreamUnavailable:
+        """Return the error for a response that can't be used."""
+        return UpstreamUnavailable(self.name, reason[:_MAX_TEXT], retry_after)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return the seconds of a ``Retry-After``; a date counts as none."""
+    return float(text) if text and text.isdecimal() and len(text) < 6 else None
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    """Return what happened, without the URL that urllib3's own texts have."""
+    # Each is a kind of the one after it.
+    if isinstance(error, NameResolutionError):
+        return "its host name is not known"
+    if isinstance(error, NewConnectionError):
+        return "it can't be reached"
+    if isinstance(error, ConnectTimeoutError):
+        return "no connection in time"
+    if isinstance(error, ReadTimeoutError | TimeoutError):
+        return f"no response within {timeout:g} s"
+    if isinstance(error, SSLError):
+        return "TLS failed: its certificate is not accepted, or it speaks no TLS"
+    return f"the connection broke ({type(error).__name__})"
