@@ -35,6 +35,7 @@
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys hold too little voting power
     │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
+    │   ├── EvmCallFailed(error)    error object of another node's EVM JSON-RPC
     │   ├── UpstreamError           another node can't be used
     │   │   ├── UpstreamUnavailable(name, reason)   it gave no usable response
     │   │   ├── UpstreamRefused(name, code, message, data)  its JSON-RPC error
@@ -52,6 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from reprlib import Repr
+from typing import Any
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
@@ -398,6 +400,14 @@ class UpstreamRefused(UpstreamError):
     def __init__(self, name: str, code: int, message: str, data: str = "") -> None:
         self.code, self.message, self.data = code, message, data
         super().__init__(name, data or message)
+
+
+class EvmCallFailed(BackendError):
+    """Another node answered a call of Ethereum's JSON-RPC with an error object."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        self.error = error
+        super().__init__(str(error.get("message", "")))
 
 
 class UpstreamMismatch(UpstreamError):

@@ -248,6 +248,11 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
     """The chain of a mount without a backend: that of other nodes, or an embedded one."""
+    if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
+        raise ConfigurationError(
+            "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
+            " and NODERPC_JSON_RPC_ENABLE"
+        )
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
         return companion_from_settings(settings, path)

@@ -14,6 +14,7 @@ from ..backends.base.evidence import EvidencePool
 from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..errors import NotReady
+from .evm import ForwardedEvm
 from .follower import Follower, FollowOptions
 from .forward import (
     ForwardedApplication,
@@ -33,7 +34,8 @@ class CompanionBackend(StoreBackend):
 
     Blocks, results and searches are read from ``store``; mempool, application and network are
     asked of the nodes. ``connect`` makes the upstreams, from the seconds for which reads are
-    tried again. A process of its own calls :meth:`follow`: one that serves only reads.
+    tried again, and ``connect_evm`` what asks their EVM JSON-RPC. A process of its own calls
+    :meth:`follow`: one that serves only reads.
     """
 
     def __init__(
@@ -41,9 +43,11 @@ class CompanionBackend(StoreBackend):
         store: ChainStore,
         connect: Callable[[float], Upstreams],
         options: FollowOptions,
+        connect_evm: Callable[[], ForwardedEvm] | None = None,
     ) -> None:
         super().__init__(store)
         self._connect, self._options = connect, options
+        self._connect_evm = connect_evm
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._follower: Follower | None = None
@@ -75,6 +79,10 @@ class CompanionBackend(StoreBackend):
     @cached_property
     def network(self) -> ForwardedNetwork:
         return ForwardedNetwork(self.chain_id, self._forward, self.latest_height)
+
+    @cached_property
+    def evm_forward(self) -> ForwardedEvm | None:
+        return None if self._connect_evm is None else self._connect_evm()
 
     # Lifecycle.
 
@@ -117,4 +125,7 @@ class CompanionBackend(StoreBackend):
             if forward is not None:
                 forward.close()
             self.__dict__.pop("network", None)
+            evm_forward = self.__dict__.pop("evm_forward", None)
+            if evm_forward is not None:
+                evm_forward.close()
             super().close()

@@ -15,6 +15,7 @@ from ..settings import Settings
 from ..wire.dialects import dialect_named
 from .backend import CompanionBackend
 from .beginning import FetchOptions
+from .evm import ForwardedEvm
 from .follower import FollowOptions
 from .http import UpstreamLimits
 from .pool import Upstreams
@@ -36,13 +37,7 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     Reads are tried again for so many seconds. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
     """
-    limits = UpstreamLimits(
-        settings.upstream_timeout,
-        settings.upstream_concurrency,
-        settings.upstream_rate,
-        settings.upstream_max_bytes,
-        max(patience, settings.upstream_timeout),
-    )
+    limits = _limits(settings, patience)
     nodes = [
         Upstream(url, dialect=settings.upstream_dialect, limits=limits)
         for url in settings.upstream
@@ -50,6 +45,20 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     if len({node.name for node in nodes}) < len(nodes):
         raise ConfigurationError("NODERPC_UPSTREAM names a node twice")
     return Upstreams([Reader(node) for node in nodes], patience)
+
+
+def _limits(settings: Settings, patience: float) -> UpstreamLimits:
+    return UpstreamLimits(
+        settings.upstream_timeout,
+        settings.upstream_concurrency,
+        settings.upstream_rate,
+        settings.upstream_max_bytes,
+        max(patience, settings.upstream_timeout),
+    )
+
+
+def _evm_of(settings: Settings) -> ForwardedEvm:
+    return ForwardedEvm(settings.evm_upstream, _limits(settings, 0.0))
 
 
 def fetch_options(settings: Settings) -> FetchOptions:
@@ -80,7 +89,12 @@ def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
     )
     # An error in a URL is raised here, and not at a first call.
     upstreams_of(settings, 0.0).close()
-    return CompanionBackend(open_store(path), partial(upstreams_of, settings), options)
+    connect_evm = None
+    if settings.evm_upstream:
+        _evm_of(settings).close()
+        connect_evm = partial(_evm_of, settings)
+    connect = partial(upstreams_of, settings)
+    return CompanionBackend(open_store(path), connect, options, connect_evm)
 
 
 def dialect_of_upstream(settings: Settings, path: Path) -> str:

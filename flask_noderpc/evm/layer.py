@@ -15,6 +15,7 @@ from ..jsonrpc.route import Route
 from ..jsonrpc.session import Peer
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
+from .forward import with_forwarded
 from .routes import RESERVED, SESSION_METHODS, custom_routes, namespaces_of, routes_of
 from .subscriptions.session import EvmHub, EvmSession
 from .subscriptions.topics import Pending, Topic
@@ -48,6 +49,7 @@ class EvmLayer:
         self.methods = {*SESSION_METHODS, *(RESERVED + rows).by_name()}
         """The names of all methods that this layer can have, under any settings."""
         served = routes_of(settings.evm_api, rows, dev=settings.dev)
+        served = with_forwarded(served, ctx)
         self.dispatcher = Dispatcher(
             with_discover(served, dialect, guard.has),
             dialect,

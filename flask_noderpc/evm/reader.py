@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from ..backends.base.backend import ChainBackend
 from ..concurrency import next_turn
 from ..domain.ethereum import Block, Transaction
+from ..domain.genesis import Genesis
 from ..domain.search import SearchLimits
 from ..domain.time import SECOND
 from ..errors import (
@@ -25,6 +27,7 @@ from ..protocol.ethereum.execution import ethereum_transactions
 from ..settings import Settings
 from .codec.params import ByHash, Height, Tag
 from .errors import PrunedHistory
+from .node_blocks import NodeBlocks
 
 
 class SearchBudget:
@@ -81,6 +84,8 @@ class Reader:
             _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
         )
         self._genesis: Block | None = None
+        forward = backend.evm_forward
+        self._node = None if forward is None else NodeBlocks(forward)
 
     @property
     def latest(self) -> int:
@@ -95,7 +100,8 @@ class Reader:
     def genesis(self) -> Block | None:
         """Block 0; ``None`` where the genesis document is not known."""
         if self._genesis is None:
-            with suppress(GenesisNotAvailable):
+            # Of a chain that is filled downwards, neither may be there yet.
+            with suppress(GenesisNotAvailable, HeightNotAvailable):
                 self._genesis = self._made_genesis()
         return self._genesis
 
@@ -125,6 +131,13 @@ class Reader:
             return None
 
     def _keep(self, made: Block) -> Block:
+        if self._node is not None:
+            header = made.header
+            miner = self._node.account(header.miner or b"", header.number)
+            if miner is None:
+                # Not cached: the next reader asks again.
+                return made
+            made = replace(made, header=replace(header, miner=miner))
         return self._blocks.put(made.header.hash or b"", made)
 
     def by_hash(self, block_hash: bytes) -> Block | None:
@@ -176,14 +189,24 @@ class Reader:
         found = self._decoded.get(raw)
         return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
 
-    def _made_genesis(self) -> Block:
+    def _made_genesis(self) -> Block | None:
         genesis = self._backend.genesis()
+        if self._node is not None:
+            return self._node_genesis(genesis)
         try:
             evm = self._backend.evm_state
         except NotSupported:
             return genesis_block(genesis)
         params = self._backend.consensus_params(genesis.initial_height)
         return genesis_block(genesis, params, evm.root(0), evm.initial_base_fee)
+
+    def _node_genesis(self, genesis: Genesis) -> Block | None:
+        """Return block 0 of a followed chain, if its node has it."""
+        found = self._node.genesis() if self._node else None
+        if found is None:
+            return None
+        params = self._backend.consensus_params(genesis.initial_height)
+        return genesis_block(genesis, params, found.root, found.base_fee)
 
     def _made(self, height: int) -> Block:
         block_id, block = self._backend.block(height)
@@ -192,7 +215,7 @@ class Reader:
             block,
             self._backend.results(height),
             self._backend.consensus_params(height),
-            self._genesis_hash(),
+            self._genesis_hash() if height == self.first else b"",
         )
 
     def _genesis_hash(self) -> bytes:

@@ -141,6 +141,12 @@ class Settings:
         URLS,
         "URLs of nodes of one chain, which is followed and served instead of an embedded one.",
     )
+    evm_upstream: tuple[str, ...] = setting(
+        "companion",
+        (),
+        URLS,
+        "URLs of the nodes' EVM JSON-RPC, which is asked for what needs a state.",
+    )
     upstream_dialect: str = setting(
         "companion",
         "",

@@ -16,6 +16,7 @@ from ...errors import NotFound
 from .application import ApplicationAccess
 from .capabilities import (
     Control,
+    EvmForward,
     EvmIndex,
     EvmState,
     Mempool,
@@ -62,6 +63,11 @@ class ChainBackend(SearchedChain):
     def evm_state(self) -> EvmState:
         """The Ethereum state; raise :exc:`~flask_noderpc.errors.NotSupported` without one."""
         raise no_evm_state()
+
+    @property
+    def evm_forward(self) -> EvmForward | None:
+        """Another node's EVM JSON-RPC, for calls that need a state; by default none."""
+        return None
 
     @property
     def filters(self) -> Filters:

@@ -305,6 +305,17 @@ class EvmState(ABC):
         """
 
 
+class EvmForward(ABC):
+    """Ethereum's JSON-RPC of another node, for calls that need a state."""
+
+    @abstractmethod
+    def call(self, method: str, params: bytes) -> bytes:
+        """Return the JSON of a result, from the JSON of a list of parameters.
+
+        Raise :exc:`~flask_noderpc.errors.EvmCallFailed` with the node's error object.
+        """
+
+
 def no_evm_state() -> NotSupported:
     """Return the error of a backend without Ethereum state."""
     return NotSupported(

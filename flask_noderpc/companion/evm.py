@@ -1,0 +1,73 @@
+"""``ForwardedEvm``: calls of Ethereum's JSON-RPC that need a state, asked of the nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .. import jsoncodec
+from ..backends.base.capabilities import EvmForward
+from ..errors import Busy, EvmCallFailed, UpstreamUnavailable
+from .http import HttpClient, UpstreamLimits
+
+# Ethermint, cosmos/evm, geth: the node has no state of that block, or not yet; another one may.
+_NO_STATE = re.compile(
+    r"header not found|block not found|missing trie node|height .* is not available"
+    r"|in the future|version does not exist|failed to load state|version mismatch"
+)
+
+
+class _Request(jsoncodec.Struct):
+    method: str
+    params: jsoncodec.Raw
+    jsonrpc: str = "2.0"
+    id: int = 1
+
+
+class _Response(jsoncodec.Struct):
+    result: jsoncodec.Raw = jsoncodec.Raw()
+    error: dict[str, Any] | None = None
+
+
+class ForwardedEvm(EvmForward):
+    """The EVM JSON-RPC of several nodes; the next is asked where one fails.
+
+    ``urls`` are as :meth:`.address.Address.parse` takes them.
+    """
+
+    def __init__(self, urls: Sequence[str], limits: UpstreamLimits) -> None:
+        self._nodes = [HttpClient(url, limits) for url in urls]
+        self._first = 0
+
+    def call(self, method: str, params: bytes) -> bytes:
+        body = jsoncodec.encode(_Request(method, jsoncodec.Raw(params)))
+        failures: list[Exception] = []
+        for offset in range(len(self._nodes)):
+            place = (self._first + offset) % len(self._nodes)
+            try:
+                found = _result(self._nodes[place], body)
+            except (UpstreamUnavailable, Busy, EvmCallFailed) as error:
+                if isinstance(error, EvmCallFailed) and not _NO_STATE.search(error.text):
+                    raise
+                failures.append(error)
+                continue
+            # Until it fails: the next call may need what this one has done.
+            self._first = place
+            return found
+        # A node that answered knows more than one that did not.
+        raise next((e for e in failures if isinstance(e, EvmCallFailed)), failures[0])
+
+    def close(self) -> None:
+        """Close the connections."""
+        for node in self._nodes:
+            node.close()
+
+
+def _result(node: HttpClient, body: bytes) -> bytes:
+    response: _Response = node.post(body, _Response)
+    if response.error is not None:
+        raise EvmCallFailed(response.error)
+    if not bytes(response.result):
+        raise node.unusable("a response has neither result nor error")
+    return bytes(response.result)

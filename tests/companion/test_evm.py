@@ -1,0 +1,208 @@
+"""The EVM layer of a companion: blocks and logs are stored, what needs a state forwarded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from eth_account import Account
+from flask import Flask
+
+from flask_noderpc.companion.evm import ForwardedEvm
+from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.companion.http import UpstreamLimits
+from flask_noderpc.errors import ConfigurationError, EvmCallFailed, UpstreamUnavailable
+from flask_noderpc.extension import NodeRPC
+from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.settings import read_settings
+from flask_noderpc.testing.node import app_for, serve
+from tests.evm.dev.fixtures import FIRST, STRANGER, chain_of, dev_app
+from tests.helpers.until import PATIENCE, until
+
+from .raw_node import http, raw_node, sends
+from .test_follow import reaches
+
+API = ("eth", "net", "web3", "txpool", "debug")
+# Its first run logs a topic; what it leaves returns the number of the block.
+LOGS = "0x60015f5fa163435f5260205ff35f5260206000f3"
+REVERTS = "0x60aa5f5360015ffd"
+READS_NUMBER = "0x435f5260205ff3"
+HEIGHTS = 6
+
+Ask = Callable[..., bytes]
+
+
+def ask(url: str, method: str, *params: Any) -> bytes:
+    """Return the body of a response."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{url}/evm", json.dumps(call).encode(), headers)
+    with urlopen(request, timeout=PATIENCE) as response:
+        body: bytes = response.read()
+    return body
+
+
+def result(url: str, method: str, *params: Any) -> Any:
+    """Return the result of a call that has one."""
+    body = json.loads(ask(url, method, *params))
+    assert "error" not in body, body
+    return body["result"]
+
+
+class Pair:
+    """A node, and its companion."""
+
+    def __init__(self, node: str, companion: str, produce: Callable[[], int]) -> None:
+        self.node, self.companion, self.produce = node, companion, produce
+
+    def is_equal(self, method: str, *params: Any) -> bool:
+        """Return true if both answer the same."""
+        return ask(self.node, method, *params) == ask(self.companion, method, *params)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """A development chain with transactions and logs."""
+    with pair_in(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def pair_in(tmp_path: Path, **more: Any) -> Iterator[Pair]:
+    """Run both, the companion with further settings."""
+    app = dev_app(tmp_path / "node", dialect="comet-0.38", evm_api=API)
+    chain = chain_of(app)
+    with closing(chain), serve(app) as node:
+        for number in range(HEIGHTS):
+            tx = {"from": FIRST, "value": hex(number), "gas": "0x30000"}
+            result(
+                node,
+                "eth_sendTransaction",
+                tx | ({"data": LOGS} if number % 2 else {"to": STRANGER}),
+            )
+            chain.produce()
+        given = {
+            "upstream": (node,),
+            "evm_upstream": (f"{node}/evm",),
+            "trust_period": 10**9,
+            "upstream_timeout": PATIENCE,
+            **more,
+        }
+        settings = read_settings({}, given)
+        followed = companion_from_settings(settings, tmp_path / "companion.db")
+        own = app_for(followed, dialect="comet-0.38", json_rpc_enable=True, evm_api=API)
+        with closing(followed), serve(own) as companion:
+            followed.follow()
+            reaches(followed, chain.latest_height() - settings.head_delay)
+            yield Pair(node, companion, chain.produce)
+
+
+def test_blocks_and_state_are_those_of_the_node(pair: Pair) -> None:
+    """Byte for byte."""
+    height = int(result(pair.node, "eth_blockNumber"), 16)
+    blocks = [
+        result(pair.node, "eth_getBlockByNumber", hex(at), True) for at in range(1, height + 1)
+    ]
+    calls: list[tuple[str, *tuple[Any, ...]]] = [
+        ("eth_blockNumber",), ("eth_chainId",), ("net_version",), ("eth_gasPrice",),
+        ("eth_maxPriorityFeePerGas",), ("eth_feeHistory", "0x3", "latest", [20]),
+        ("eth_getLogs", {"fromBlock": "0x1", "toBlock": "latest"}),
+        ("eth_getBalance", FIRST, "latest"), ("eth_getBalance", FIRST, "0x2"),
+        ("eth_getBalance", FIRST, "pending"), ("eth_getBalance", FIRST, "0xffff"),
+        ("eth_getBalance", FIRST), ("eth_getBalance", FIRST, {"blockNumber": "safe"}),
+        ("eth_getBalance", "0x12", "latest"),
+        ("eth_getTransactionCount", FIRST, "finalized"),
+        ("eth_getProof", FIRST, ["0x0"], "latest"),
+        ("eth_call", {"data": READS_NUMBER, "from": FIRST}, "latest"),
+        ("eth_call", {"to": STRANGER, "value": hex(10**30), "from": FIRST}, "latest"),
+        ("eth_estimateGas", {"to": STRANGER, "value": "0x1", "from": FIRST}),
+        ("eth_createAccessList", {"to": STRANGER, "from": FIRST}, "latest"),
+        ("eth_sendRawTransaction", "0x1234"), ("eth_sendRawTransaction",),
+        ("eth_call", {"data": REVERTS, "from": FIRST}, "latest"),
+        ("txpool_status",),
+    ]  # fmt: skip
+    for block in blocks:
+        calls += [
+            ("eth_getBlockByHash", block["hash"], False),
+            ("eth_getBlockByNumber", block["number"], True),
+        ]
+        calls.append(("eth_getBlockReceipts", block["number"]))
+        calls.append(("eth_getBalance", FIRST, {"blockHash": block["hash"]}))
+        calls.append(("debug_traceBlockByNumber", block["number"], {"tracer": "callTracer"}))
+        for tx in block["transactions"]:
+            calls.append(("eth_getTransactionByHash", tx["hash"]))
+            calls.append(("eth_getTransactionReceipt", tx["hash"]))
+            calls.append(("debug_traceTransaction", tx["hash"], {"tracer": "callTracer"}))
+
+    assert [each for each in calls if not pair.is_equal(*each)] == []
+    assert any(block["transactions"] for block in blocks)
+
+
+def test_calls_are_of_the_block_that_is_shown_as_the_newest(tmp_path: Path) -> None:
+    """Though the node has newer ones."""
+    with pair_in(tmp_path, head_delay=2) as pair:
+        newest = result(pair.companion, "eth_blockNumber")
+        assert newest != result(pair.node, "eth_blockNumber")
+        for tag in ("latest", "safe", "finalized", {"blockNumber": "latest"}):
+            seen = result(pair.companion, "eth_call", {"data": READS_NUMBER}, tag)
+            assert int(seen, 16) == int(newest, 16)
+
+
+def test_a_transaction_is_sent_to_the_node_and_found(pair: Pair) -> None:
+    """In a block that is followed; the second time it is refused in the node's words."""
+    key = DEV_KEYS[1].secret
+    fields = {"to": STRANGER, "value": 7, "gas": 21_000, "gasPrice": 10**11, "nonce": 0}
+    raw = Account.sign_transaction({**fields, "chainId": 9000}, key).raw_transaction.to_0x_hex()
+
+    tx_hash = result(pair.companion, "eth_sendRawTransaction", raw)
+    assert pair.is_equal("eth_sendRawTransaction", raw)
+    pair.produce()
+
+    until(
+        lambda: result(pair.companion, "eth_getTransactionReceipt", tx_hash) is not None,
+        "the receipt",
+    )
+    assert pair.is_equal("eth_getTransactionReceipt", tx_hash)
+
+
+LIMITS = UpstreamLimits(timeout=PATIENCE)
+FOUND = http(b'{"jsonrpc":"2.0","id":1,"result":"0x1"}')
+
+
+def _error(text: bytes) -> bytes:
+    return http(
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"%s","data":"0xaa"}}' % text
+    )
+
+
+def test_another_node_is_asked_where_one_fails() -> None:
+    """Without an answer, and without the state; not where the call itself fails."""
+    pruned, reverted = _error(b"header not found"), _error(b"execution reverted")
+    with raw_node(sends(pruned)) as first, raw_node(sends(FOUND)) as second:
+        for urls in ((first, second), ("http://127.0.0.1:1", second)):
+            with closing(ForwardedEvm(urls, LIMITS)) as nodes:
+                assert nodes.call("eth_getBalance", b"[]") == b'"0x1"'
+    with raw_node(sends(reverted)) as first, raw_node(sends(FOUND)) as second:
+        with closing(ForwardedEvm((first, second), LIMITS)) as nodes:
+            with pytest.raises(EvmCallFailed, match="execution reverted") as caught:
+                nodes.call("eth_call", b"[]")
+    assert caught.value.error["data"] == "0xaa"
+    with raw_node(sends(pruned)) as first:
+        with closing(ForwardedEvm((first, "http://127.0.0.1:1"), LIMITS)) as nodes:
+            with pytest.raises(EvmCallFailed, match="header not found"):
+                nodes.call("eth_call", b"[]")
+    with closing(ForwardedEvm(("http://127.0.0.1:1",), LIMITS)) as nodes:
+        with pytest.raises(UpstreamUnavailable, match="can't be reached"):
+            nodes.call("eth_call", b"[]")
+
+
+def test_the_settings_name_what_they_need() -> None:
+    """Nodes to follow, and the layer itself."""
+    app = Flask("host")
+    with pytest.raises(ConfigurationError, match="needs NODERPC_UPSTREAM"):
+        NodeRPC(app, evm_upstream="http://127.0.0.1:8545", json_rpc_enable=True)
