@@ -180,25 +180,28 @@ def _error(text: bytes) -> bytes:
     )
 
 
+def _called(*urls: str) -> bytes:
+    with closing(ForwardedEvm(urls, LIMITS)) as nodes:
+        return nodes.call("eth_getBalance", b"[]")
+
+
 def test_another_node_is_asked_where_one_fails() -> None:
     """Without an answer, and without the state; not where the call itself fails."""
+    dead = "http://127.0.0.1:1"
     pruned, reverted = _error(b"header not found"), _error(b"execution reverted")
-    with raw_node(sends(pruned)) as first, raw_node(sends(FOUND)) as second:
-        for urls in ((first, second), ("http://127.0.0.1:1", second)):
-            with closing(ForwardedEvm(urls, LIMITS)) as nodes:
-                assert nodes.call("eth_getBalance", b"[]") == b'"0x1"'
-    with raw_node(sends(reverted)) as first, raw_node(sends(FOUND)) as second:
-        with closing(ForwardedEvm((first, second), LIMITS)) as nodes:
-            with pytest.raises(EvmCallFailed, match="execution reverted") as caught:
-                nodes.call("eth_call", b"[]")
+    with (
+        raw_node(sends(FOUND)) as good,
+        raw_node(sends(pruned)) as bad,
+        raw_node(sends(reverted)) as reverting,
+    ):
+        assert _called(bad, good) == _called(dead, good) == b'"0x1"'
+        with pytest.raises(EvmCallFailed, match="header not found"):
+            _called(bad, dead)
+        with pytest.raises(EvmCallFailed, match="execution reverted") as caught:
+            _called(reverting, good)
     assert caught.value.error["data"] == "0xaa"
-    with raw_node(sends(pruned)) as first:
-        with closing(ForwardedEvm((first, "http://127.0.0.1:1"), LIMITS)) as nodes:
-            with pytest.raises(EvmCallFailed, match="header not found"):
-                nodes.call("eth_call", b"[]")
-    with closing(ForwardedEvm(("http://127.0.0.1:1",), LIMITS)) as nodes:
-        with pytest.raises(UpstreamUnavailable, match="can't be reached"):
-            nodes.call("eth_call", b"[]")
+    with pytest.raises(UpstreamUnavailable, match="can't be reached"):
+        _called(dead)
 
 
 def test_the_settings_name_what_they_need() -> None:
