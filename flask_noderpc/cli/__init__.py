@@ -4,6 +4,7 @@ Each command imports only what it needs: ``noderpc start`` supervises the servin
 starts faster and uses less memory without the rest.
 """
 
+from . import conform as conform
 from . import importing as importing
 from . import store as store
 from .app import cli

@@ -158,11 +158,11 @@ class Growth:
             known = self._store.results(height)
         except NotFound:
             return
-        if _are_proven(known, header):
+        if are_proven(known, header):
             return
         reader = chunk.reader
         (found,) = reader.blocks([height])
-        if found.results is None or not _are_proven(found.results, header):
+        if found.results is None or not are_proven(found.results, header):
             raise UpstreamMismatch(reader.name, f"header {header.height} refutes its results")
         log.error(
             "header %d refutes the results of block %d: replaced by those of %s",
@@ -179,7 +179,7 @@ class Growth:
         )
 
 
-def _are_proven(results: BlockResults, above: Header) -> bool:
+def are_proven(results: BlockResults, above: Header) -> bool:
     """Return true if the next header has the hashes of these results."""
     if results.app_hash and results.app_hash != above.app_hash:
         return False

@@ -48,10 +48,11 @@ class Ticker:
         """Start the thread, which ends when ``stopped`` is set."""
         self._thread.start()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a node has told a new block, at most so long."""
-        self._changed.wait(seconds)
+    def wait(self, seconds: float) -> bool:
+        """Wait until a node has told a new block, at most so long; return true if one has."""
+        has_told = self._changed.wait(seconds)
         self._changed.clear()
+        return has_told
 
     def close(self) -> None:
         """Wait for the thread, after ``stopped`` is set."""

@@ -114,6 +114,21 @@ class Upstream:
             raise found
         return found
 
+    def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
+        """Return the JSON of the result of a call with parameters by their places."""
+        call = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
+        found = self._answer(self._http.post(jsoncodec.encode(call), _Response))
+        if isinstance(found, UpstreamError):
+            raise found
+        return found
+
+    def takes_batch(self, count: int) -> bool:
+        """Return true if the node answers so many calls in one body."""
+        calls = [Call("health", {}).encode(number) for number in range(count)]
+        kind = _Response | list[_Response]
+        response = self._http.post(jsoncodec.encode(calls), kind, calls=count)
+        return isinstance(response, list) and len(response) == count
+
     def load(self, result: type[T], method: str, found: jsoncodec.Raw) -> T:
         """Decode the JSON of a result."""
         try:

@@ -1,0 +1,66 @@
+"""``noderpc conform``: what a node really has and does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import jsoncodec
+from ..cometbft.routes import COMETBFT_ROUTES
+from .maintenance import run
+from .node import main
+
+if TYPE_CHECKING:
+    from ..companion.conform import Finding
+
+_SECONDS = 30.0
+# Those of a websocket's session, and Tendermint 0.36's, which no CometBFT has.
+_NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"})
+
+
+@main.command("conform")
+@click.argument("url", metavar="URL")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=_SECONDS,
+    show_default=True,
+    help="Time of all probes.",
+)
+@click.option("--upstream-dialect", "dialect", default="", help="Dialect of the node.")
+def conform_node(url: str, as_json: bool, seconds: float, dialect: str) -> None:
+    """Probe what a node has and does.
+
+    Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing is
+    written to it. The command fails if something is not as it should be.
+    """
+    findings = run(lambda: _findings(url, seconds, dialect))
+    if as_json:
+        shown = {each.probe: {"value": each.value, "note": each.note} for each in findings}
+        click.echo(jsoncodec.pretty(shown).decode())
+    else:
+        width = max(len(each.probe) for each in findings)
+        for each in findings:
+            value = "unknown" if each.value is None else each.value
+            note = f"  ({each.note})" if each.note else ""
+            click.echo(f"{each.probe:{width}}  {value}{note}")
+    if not all(each.is_good for each in findings):
+        raise SystemExit(1)
+
+
+def _findings(url: str, seconds: float, dialect: str) -> list[Finding]:
+    from ..companion.conform import Probed, conform
+    from ..companion.http import UpstreamLimits
+    from ..companion.reader import Reader
+    from ..companion.upstream import Upstream
+
+    limits = UpstreamLimits(timeout=seconds / 3, patience=seconds)
+    node = Upstream(url, dialect=dialect, limits=limits)
+    try:
+        omitted = node.dialect.omits_routes | _NOT_PROBED
+        methods = [row.name for row in COMETBFT_ROUTES if row.name not in omitted]
+        return conform(Probed(Reader(node), methods, seconds))
+    finally:
+        node.close()

@@ -1,0 +1,244 @@
+"""Probes of a node: which blocks it has, what it takes, and whether its blocks are proven.
+
+Each probe asks a few calls; the lowest heights are found by bisection. Nothing is written, and
+no probe runs a search that reads more than one height.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .. import jsoncodec
+from ..domain.responses import ResultStatus
+from ..domain.time import SECOND
+from ..errors import ConfigurationError, NodeRPCError, UpstreamMismatch, UpstreamRefused
+from ..protocol.comet import hashes
+from .growth import are_proven
+from .light import SignedBlock, check_signed
+from .reader import Reader
+from .ticker import Ticker
+from .trust import TrustOptions, prove
+
+_CHECKED_HEIGHTS = 10
+_BATCHES = (10, 100, 1000)
+_NO_METHOD = -32601
+# More than any method takes: refused before anything is done.
+_TOO_MANY = ["conform"] * 20
+_WEBSOCKET_S = 5.0
+
+Value = str | int | bool | None
+
+
+class OutOfTime(Exception):
+    """The time of all probes is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found, and whether the node is as it should be."""
+
+    probe: str
+    value: Value
+    note: str = ""
+    is_good: bool = True
+
+
+@dataclass(slots=True)
+class Probed:
+    """A node that is probed within ``seconds``; ``methods`` are those that it should have."""
+
+    reader: Reader
+    methods: Sequence[str]
+    seconds: float
+    _ends: float = 0.0
+    _status: ResultStatus | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + self.seconds
+
+    @property
+    def status(self) -> ResultStatus:
+        """The node's status, read once."""
+        if self._status is None:
+            self._status = self.reader.status()
+        return self._status
+
+    @property
+    def latest(self) -> int:
+        """The height that the node had first."""
+        return self.status.sync_info.latest_block_height
+
+    def check_time(self) -> None:
+        """Raise :exc:`OutOfTime` once the time is over."""
+        if time.monotonic() >= self._ends:
+            raise OutOfTime
+
+
+def conform(node: Probed) -> list[Finding]:
+    """Return what all probes found. Raise :exc:`~flask_noderpc.errors.UpstreamError` for a node
+    that does not answer at all."""
+    _ = node.status
+    return [_finding(name, probe, node) for name, probe in _PROBES.items()]
+
+
+def _finding(name: str, probe: Callable[[Probed], Finding | Value], node: Probed) -> Finding:
+    try:
+        node.check_time()
+        found = probe(node)
+    except OutOfTime:
+        return Finding(name, None, "not probed: the time was over", is_good=False)
+    except (NodeRPCError, ConfigurationError, ValueError) as error:
+        return Finding(name, None, str(error), is_good=False)
+    return found if isinstance(found, Finding) else Finding(name, found)
+
+
+# Probes.
+
+
+def _lowest_block(node: Probed) -> Finding:
+    found = _lowest(node, lambda height: bool(node.reader.headers(height, height)))
+    told = node.status.sync_info.earliest_block_height
+    note = "" if found == told else f"status says {told}"
+    return Finding("lowest block", found, note, is_good=not note)
+
+
+def _lowest_results(node: Probed) -> Value:
+    return _lowest(node, lambda height: _answers(node, "block_results", height=height))
+
+
+def _lowest_indexed(node: Probed) -> Finding:
+    name = "lowest indexed block"
+    shown = str(node.status.node_info.other.tx_index)
+    if shown != "on":
+        return Finding(name, None, f"the node's index is {shown or 'not named'}")
+    return Finding(name, _lowest(node, lambda height: _is_indexed(node, height)))
+
+
+def _is_indexed(node: Probed, height: int) -> bool:
+    query = f"block.height={height}"
+    found = jsoncodec.decode(bytes(node.reader.node.raw("block_search", query=query)))
+    return bool(found["blocks"])
+
+
+def _answers(node: Probed, method: str, **params: int) -> bool:
+    node.reader.node.raw(method, **params)
+    return True
+
+
+def _lowest(node: Probed, has: Callable[[int], bool]) -> int | None:
+    """Return the lowest height from which on the node has something; ``None`` without any."""
+
+    def is_there(height: int) -> bool:
+        node.check_time()
+        try:
+            return has(height)
+        except (UpstreamRefused, UpstreamMismatch):
+            return False
+
+    # What belongs to the head may come a little later.
+    high = max(1, node.latest - 1)
+    if not is_there(high):
+        return None
+    low = 1
+    while low < high:
+        middle = (low + high) // 2
+        if is_there(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _largest_batch(node: Probed) -> Finding:
+    taken = 1
+    for count in _BATCHES:
+        node.check_time()
+        if not node.reader.node.takes_batch(count):
+            break
+        taken = count
+    note = "or more" if taken == _BATCHES[-1] else ""
+    return Finding("calls in a batch", taken, note)
+
+
+def _websocket(node: Probed) -> Finding:
+    stopped = threading.Event()
+    ticker = Ticker([node.reader.node.address], stopped)
+    ticker.start()
+    try:
+        heard = ticker.wait(_WEBSOCKET_S)
+    finally:
+        stopped.set()
+        ticker.close()
+    note = "" if heard else "no answer to a subscription: a proxy may not pass websockets"
+    return Finding("websocket", heard, note, is_good=heard)
+
+
+def _missing_methods(node: Probed) -> Finding:
+    missing = []
+    for method in node.methods:
+        node.check_time()
+        try:
+            node.reader.node.raw_at(method, _TOO_MANY)
+        except UpstreamRefused as error:
+            if error.code == _NO_METHOD:
+                missing.append(method)
+    return Finding("missing methods", ", ".join(missing) or "none", is_good=not missing)
+
+
+def _proven_heights(node: Probed) -> Finding:
+    """Check headers, signatures, blocks and results of some heights, and that each proves the
+    next one as a light client would have it."""
+    trust = TrustOptions(period=10**6 * 24 * 3600 * SECOND)
+    known: SignedBlock | None = None
+    notes = set()
+    heights = _spread(_lowest_block(node).value, node.latest - 1)
+    for height in heights:
+        node.check_time()
+        block = node.reader.signed_block(height)
+        notes.add(check_signed(node.status.node_info.network, block))
+        _check_block(node, block)
+        if known is not None:
+            prove(node.reader, known, block, trust)
+        known = block
+    return Finding("proven heights", len(heights), "; ".join(sorted(notes - {""})))
+
+
+def _check_block(node: Probed, signed: SignedBlock) -> None:
+    """Raise ``ValueError`` unless a block and its results fit the headers."""
+    (found,) = node.reader.blocks([signed.height])
+    header = signed.signed_header.header
+    whole = hashes.block_hashes(found.block)
+    if whole.block_id != signed.signed_header.commit.block_id:
+        raise ValueError(f"block {signed.height} is not the one that is signed")
+    if whole.data_hash != header.data_hash:
+        raise ValueError(f"block {signed.height} has a data hash of its own kind")
+    above = node.reader.header(signed.height + 1)
+    if found.results is not None and not are_proven(found.results, above):
+        raise ValueError(f"header {above.height} refutes the results of block {signed.height}")
+
+
+def _spread(low: Value, high: int) -> list[int]:
+    """Return some heights from the lowest to the highest."""
+    first = low if isinstance(low, int) else high
+    step = max(1, (high - first) // (_CHECKED_HEIGHTS - 1))
+    return sorted({*range(first, high, step), high})[-_CHECKED_HEIGHTS:] if high > 0 else []
+
+
+_PROBES: dict[str, Callable[[Probed], Finding | Value]] = {
+    "chain": lambda node: node.status.node_info.network,
+    "moniker": lambda node: node.status.node_info.moniker,
+    "version": lambda node: node.status.node_info.version,
+    "dialect": lambda node: node.reader.node.dialect.name,
+    "catching up": lambda node: node.status.sync_info.catching_up,
+    "latest block": lambda node: node.latest,
+    "lowest block": _lowest_block,
+    "lowest results": _lowest_results,
+    "lowest indexed block": _lowest_indexed,
+    "calls in a batch": _largest_batch,
+    "websocket": _websocket,
+    "missing methods": _missing_methods,
+    "proven heights": _proven_heights,
+}

@@ -1,0 +1,81 @@
+"""``noderpc conform`` beside nodes whose bounds are known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from flask_noderpc.cli import main
+from flask_noderpc.companion.conform import Probed
+from flask_noderpc.companion.conform import conform as probe
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import run_node
+
+from .conftest import LIMITS, Serve, node_of
+from .raw_node import http, raw_node, sends
+from .test_follow import grown
+from .test_lies import Liar
+
+
+def conform(url: str, *words: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(main, ["conform", url, *words])
+
+
+def found(url: str, *words: str) -> dict[str, Any]:
+    """Return the values by the names of probes."""
+    shown = json.loads(conform(url, "--json", *words).output)
+    return {name: each["value"] for name, each in shown.items()}
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+def test_the_bounds_of_a_node(dialect: str) -> None:
+    """Whole, and pruned."""
+    with run_node(dialect=dialect) as node:
+        grown(node, 30)
+        whole = found(node.url)
+        node.chain.store.prune(12)
+        pruned = found(node.url)
+    expected = {"latest block": 30, "dialect": dialect, "websocket": True, "proven heights": 10}
+    bounds = ("lowest block", "lowest results", "lowest indexed block")
+    assert {name: whole[name] for name in expected} == expected
+    assert [whole[name] for name in bounds] == [1, 1, 1]
+    assert [pruned[name] for name in bounds] == [19, 19, 19]
+    assert whole["missing methods"] == "none"
+
+
+def test_the_table_and_the_exit_code() -> None:
+    """Of a node that is as it should be."""
+    with run_node(dialect="comet-0.38") as node:
+        done = conform(grown(node, 3).url)
+    assert done.exit_code == 0
+    assert "lowest block          1\n" in done.output
+
+
+def test_a_liar_is_found(chain: SampleChain, serve_node: Serve) -> None:
+    """With the reason, and a failure."""
+    node = Liar(node_of(chain, 30))
+    node.of_results = lambda results: results.__class__(results.height)
+    done = conform(serve_node(node))
+    assert done.exit_code == 1
+    assert "refutes the results of block" in done.output
+
+
+def test_a_node_that_is_none() -> None:
+    """One line, and no table."""
+    with raw_node(sends(http(b"<html>"))) as url:
+        done = conform(url)
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert "not JSON" in done.output
+
+
+def test_the_time_of_all_probes_is_bounded() -> None:
+    """What was not probed is said."""
+    with run_node(dialect="comet-0.38") as node:
+        findings = probe(Probed(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0))
+    assert {each.note for each in findings} == {"not probed: the time was over"}
