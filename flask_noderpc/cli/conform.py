@@ -33,8 +33,8 @@ _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"
 def conform_node(url: str, as_json: bool, seconds: float, dialect: str) -> None:
     """Probe what a node has and does.
 
-    Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing is
-    written to it. The command fails if something is not as it should be.
+    Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing
+    is written to it. The command fails if something is not as it should be.
     """
     findings = run(lambda: _findings(url, seconds, dialect))
     if as_json:
