@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..domain.time import SECOND
 from ..errors import ConfigurationError
 from ..server.flags import (
     GroupedCommand,
@@ -17,6 +17,7 @@ from ..server.flags import (
     given_settings,
     node_flags,
 )
+from ..settings.kinds import PERIOD
 from .maintenance import Interrupted, follow, run
 from .node import main
 
@@ -27,16 +28,14 @@ if TYPE_CHECKING:
 
 # Chunks that are fetched at a time, each some megabytes.
 _MAX_JOBS = 16
-_PERIOD = re.compile(r"(\d{1,6})(d|h|m|s)")
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
 def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     """Return nanoseconds."""
-    found = _PERIOD.fullmatch(value)
-    if found is None or int(found[1]) == 0:
-        raise click.BadParameter(f"{value!r}: days, hours, minutes or seconds, as 14d or 336h")
-    return int(found[1]) * _SECONDS[found[2]] * 1_000_000_000
+    try:
+        return int(PERIOD.read(value) * SECOND)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}: {error}") from None
 
 
 @main.command("import")
@@ -194,33 +193,24 @@ def _path(database: Path | None, home: Path | None) -> Path:
 
 
 def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
-    from ..backends.base.store import MAY_BE_UNCHECKED
     from ..companion.beginning import FetchOptions
     from ..companion.trust import TrustOptions
 
-    unchecked, period = frozenset(given["unchecked"]), given["period"]
-    if others := sorted(unchecked - MAY_BE_UNCHECKED):
-        raise ConfigurationError(
-            f"--unchecked {others[0]}: it may be {', '.join(sorted(MAY_BE_UNCHECKED))}"
-        )
+    period = given["period"]
     trust = TrustOptions(period=period)
     if given["trust"]:
         trust = TrustOptions.parse(given["trust"], period)
+    unchecked = frozenset(given["unchecked"])
     return FetchOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
 
 
 def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
     from ..companion.http import UpstreamLimits
     from ..companion.pool import Upstreams
-    from ..companion.reader import Reader
-    from ..companion.upstream import Upstream
 
     names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
     limits = UpstreamLimits(**{name: given[name] for name in names})
-    nodes = [Upstream(url, dialect=given["dialect"], limits=limits) for url in urls]
-    if len({node.name for node in nodes}) < len(nodes):
-        raise ConfigurationError("a node is named twice")
-    return Upstreams([Reader(node) for node in nodes], limits.patience)
+    return Upstreams.at(urls, given["dialect"], limits, limits.patience)
 
 
 def _import(

@@ -1,1 +1,1 @@
-"""The companion of a node: imports a chain from upstreams, and verifies it."""
+"""The companion of nodes: follows their chain into a store, verifies it, and serves it."""

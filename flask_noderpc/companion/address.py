@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -37,7 +38,8 @@ class Address:
             port = url.port or _PORTS[scheme]
         except (KeyError, ValueError):
             raise _invalid(found[1] if found else "") from None
-        if not url.hostname:
+        # A slash ends the host: the rest of a password would be a path, which is logged.
+        if not url.hostname or "@" in url.path:
             raise _invalid(scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url))
 
@@ -46,6 +48,13 @@ class Address:
         """The address as logs and errors show it: without credentials, path and query."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of HTTP's basic authentication, if there is any."""
+        if self.user is None:
+            return {}
+        return {"Authorization": "Basic " + b64encode(self.user.encode()).decode()}
 
     @property
     def websocket_path(self) -> str:
@@ -69,4 +78,5 @@ def _invalid(scheme: str) -> ConfigurationError:
     shown = f"{scheme}://…" if scheme else "it"
     return ConfigurationError(
         f"the URL of an upstream is http://host:port or https://host:port, and {shown} is not"
+        " (in a password, / is %2F and @ is %40)"
     )

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool
@@ -14,6 +14,7 @@ from ..backends.base.evidence import EvidencePool
 from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..errors import NotReady
+from .agreement import check_chain
 from .evm import ForwardedEvm
 from .follower import Follower, FollowOptions
 from .forward import (
@@ -57,12 +58,17 @@ class CompanionBackend(StoreBackend):
         """The store's file name or URI, as given."""
         return self.store.location.path
 
+    def provisional_height(self) -> int | None:
+        return None if self._options.head_delay else self.latest_height()
+
     # What the nodes answer.
 
     @cached_property
     def _forward(self) -> Upstreams:
         # A caller waits: each node is tried once.
-        return self._connect(0.0)
+        upstreams = self._connect(0.0)
+        upstreams.check = partial(check_chain, self.store, self._options.fetch.chain_id)
+        return upstreams
 
     @property
     def mempool(self) -> Mempool:
@@ -78,7 +84,9 @@ class CompanionBackend(StoreBackend):
 
     @cached_property
     def network(self) -> ForwardedNetwork:
-        return ForwardedNetwork(self.chain_id, self._forward, self.latest_height)
+        return ForwardedNetwork(
+            self.chain_id, self._forward, self.latest_height, self._options.head_delay
+        )
 
     @cached_property
     def evm_forward(self) -> ForwardedEvm | None:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..backends.base.store import ChainStore
+from ..backends.base.store import MAY_BE_UNCHECKED, ChainStore
 from ..domain.genesis import ConsensusParams, Genesis
-from ..domain.responses import ResultStatus
 from ..domain.validator import ValidatorSet
 from ..errors import (
-    Busy,
     ConfigurationError,
-    UpstreamError,
     UpstreamMismatch,
     UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.key_types import are_known
+from .agreement import Agreed
 from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows
 from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions, trusted_block
-
-log = logging.getLogger("flask_noderpc.companion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +33,14 @@ class FetchOptions:
     unchecked: frozenset[str] = frozenset()
     """Fields that the chain computes in its own way, such as ``data_hash``."""
     chain_id: str = ""
-    """The only chain to fetch; empty for that of the store, or of the first node."""
+    """The only chain to fetch; empty for that of the store, or of the nodes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Agreed:
-    """The chain of all nodes that are not refused."""
-
-    chain_id: str
-    latest: int
-    """The highest latest height."""
+    def __post_init__(self) -> None:
+        if others := sorted(self.unchecked - MAY_BE_UNCHECKED):
+            raise ConfigurationError(
+                f"--unchecked (NODERPC_UNCHECKED) {others[0]!r}: it may be"
+                f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,53 +51,6 @@ class _State:
     params: ConsensusParams
     initial_height: int
     genesis: Genesis | None
-
-
-def agree(store: ChainStore, upstreams: Upstreams, options: FetchOptions) -> Agreed:
-    """Refuse the nodes of other chains than the store's; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a store of another chain."""
-    wanted = _wanted_chain_id(store, options.chain_id)
-    first = upstreams.attempt(lambda reader: _status_of(reader, wanted))
-    chain_id = first.node_info.network
-    latest = [first.sync_info.latest_block_height]
-    for reader in upstreams.usable():
-        try:
-            found = _status_of(reader, chain_id)
-        except UpstreamMismatch as error:
-            upstreams.refuse(reader.name, error.reason)
-        except (UpstreamError, Busy) as error:
-            log.warning("%s", error)
-        else:
-            latest.append(found.sync_info.latest_block_height)
-    return Agreed(chain_id, max(latest))
-
-
-def _wanted_chain_id(store: ChainStore, wanted: str) -> str:
-    # A store is made when a chain is known to be there.
-    stored = store.identity() if store.location.file.exists() else None
-    if stored is None:
-        return wanted
-    if stored.application:
-        raise ConfigurationError(
-            f"{store.location.shown} holds the chain of the application"
-            f" {stored.application!r}, and not one of other nodes: name another file"
-        )
-    if wanted and wanted != stored.chain_id:
-        raise ConfigurationError(
-            f"{store.location.shown} holds chain {stored.chain_id!r}, and not {wanted!r}:"
-            " name another file"
-        )
-    return stored.chain_id
-
-
-def _status_of(reader: Reader, chain_id: str) -> ResultStatus:
-    found = reader.status()
-    told = found.node_info.network
-    if chain_id and told != chain_id:
-        raise UpstreamMismatch(
-            reader.name, f"it is a node of chain {told!r}, and not of {chain_id!r}"
-        )
-    return found
 
 
 def begin(

@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
-from ..errors import Busy, NodeRPCError, UpstreamError, UpstreamRefused
-from .beginning import FetchOptions, agree, begin
+from ..errors import Busy, NodeRPCError, StoreError, UpstreamError, UpstreamRefused
+from .agreement import agree, check_chain
+from .beginning import FetchOptions, begin
 from .growth import Growth
 from .history import History
 from .lease import LeaseTaken, held_lease
@@ -40,17 +42,25 @@ class FollowOptions:
 class Follower:
     """Follows the nodes of a chain in threads, while it holds the store's lease.
 
-    After an error it begins anew, as soon as the lease is free. :attr:`Upstreams.stopped` of
-    ``upstreams`` ends it.
+    After an error it begins anew, as soon as the lease is free.
     """
 
     def __init__(self, store: ChainStore, upstreams: Upstreams, options: FollowOptions) -> None:
         self._store, self._upstreams, self._options = store, upstreams, options
         self._stopped = upstreams.stopped
         self._refusals = 0
+        self._dialect = ""
         fetch = options.fetch
+        upstreams.check = partial(check_chain, store, fetch.chain_id)
         # One block at a time: the next is proven by the one before it.
-        self._growth = Growth(store, upstreams, fetch.trust, fetch.jobs, fetch.unchecked)
+        self._growth = Growth(
+            store,
+            upstreams,
+            fetch.trust,
+            fetch.jobs,
+            fetch.unchecked,
+            proven_only=options.head_delay > 0,
+        )
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
     def start(self) -> None:
@@ -59,23 +69,27 @@ class Follower:
 
     def stop(self) -> None:
         """End the thread and release the lease."""
-        self._stopped.set()
+        self._upstreams.stop()
         self._thread.join()
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE_S
         while not self._stopped.is_set():
+            began = time.monotonic()
             try:
                 self._follow()
-                pause = _FIRST_PAUSE_S
             except LeaseTaken as error:
+                # It has waited for the lease.
                 log.debug("%s", error)
+                continue
             except NodeRPCError as error:
                 if self._stopped.is_set():
                     return
                 log.error("the chain is not followed: %s", error)
             except Exception:
                 log.exception("the chain is not followed")
+            if time.monotonic() - began > _MAX_PAUSE_S:
+                pause = _FIRST_PAUSE_S
             self._stopped.wait(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
@@ -83,10 +97,9 @@ class Follower:
         """Follow the chain until an error, or the end."""
         fetch = self._options.fetch
         with held_lease(self._store, self._stopped) as lease:
-            agreed = agree(self._store, self._upstreams, fetch)
+            agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
-            self._store_dialect()
             ended = threading.Event()
             filling = threading.Thread(
                 target=self._fill, args=(ended,), name="noderpc-backfill", daemon=True
@@ -103,7 +116,12 @@ class Follower:
                 filling.join()
 
     def _store_dialect(self) -> None:
-        name = self._upstreams.attempt(lambda reader: reader.node.dialect.name)
+        """Store the dialect of the nodes, for processes that begin while none is there."""
+        names = {reader.node.known_dialect for reader in self._upstreams.usable()} - {""}
+        if self._dialect in names or not names:
+            # While they are upgraded one after the other they have two.
+            return
+        name = self._dialect = min(names)
         identity = self._store.identity()
         known = identity.dialect if identity else ""
         if known != name:
@@ -120,6 +138,7 @@ class Follower:
             latest = self._upstreams.attempt(
                 lambda reader: reader.status().sync_info.latest_block_height
             )
+            self._store_dialect()
             if latest - self._options.head_delay > self._store.latest_height():
                 self._extend(latest - self._options.head_delay, lease)
             else:
@@ -150,8 +169,9 @@ class Follower:
                 if reached > low and not ended.is_set():
                     log.info("the nodes have no blocks below %d: the backfill ends", reached)
                     return
-            except (UpstreamError, Busy) as error:
-                log.warning("the backfill pauses: %s", error)
+            except (UpstreamError, Busy, StoreError) as error:
+                if not ended.is_set() and not self._stopped.is_set():
+                    log.warning("the backfill pauses: %s", error)
             except NodeRPCError as error:
                 log.error("the backfill ends: %s", error)
                 return

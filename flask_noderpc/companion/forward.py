@@ -146,7 +146,8 @@ class ForwardedApplication(ApplicationAccess):
 
         try:
             return self._upstreams.attempt(ask)
-        except UpstreamRefused:
+        except (UpstreamError, Busy):
+            # Nodes that can't be reached may have the state, and this is an answer, too.
             if not lacking:
                 raise
             return lacking[0]
@@ -156,15 +157,22 @@ class ForwardedNetwork(Network):
     """The first node that answers, and its peers.
 
     Its status is read in the background at most once a second: what is stored is answered also
-    while no node is there. ``own_height`` returns the height of the store.
+    while no node is there. ``own_height`` returns the height of the store, which stays
+    ``head_delay`` blocks behind the nodes'.
     """
 
     def __init__(
-        self, chain_id: Callable[[], str], upstreams: Upstreams, own_height: Callable[[], int]
+        self,
+        chain_id: Callable[[], str],
+        upstreams: Upstreams,
+        own_height: Callable[[], int],
+        head_delay: int = 0,
     ) -> None:
         super().__init__(chain_id)
         self._status = CachedStatus(upstreams)
         self._upstreams, self._own_height = upstreams, own_height
+        # One more is on its way.
+        self._max_behind = head_delay + 1
 
     def node_info(self) -> NodeInfo:
         found = self._status.get()
@@ -186,15 +194,14 @@ class ForwardedNetwork(Network):
         return found.validator_info.pub_key if found else super().validator_key()
 
     def catching_up(self) -> bool:
-        """Return true while the store is behind the node, or the node behind its peers.
-
-        One block is on its way.
-        """
+        """Return true while the store is behind the node, or the node behind its peers."""
         found = self._status.get()
         if found is None:
             return False
         sync = found.sync_info
-        return sync.catching_up or self._own_height() < sync.latest_block_height - 1
+        return sync.catching_up or (
+            self._own_height() < sync.latest_block_height - self._max_behind
+        )
 
     def last_error(self) -> str:
         """Return why no node answers now; empty if one does."""
@@ -206,7 +213,7 @@ class CachedStatus:
     """The status of an upstream, at most a second old while one answers."""
 
     _FRESH_S = 1.0
-    # Of the first, for which there is no other.
+    # The first is waited for, as there is no other.
     _PATIENCE_S = 2.0
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -215,6 +222,7 @@ class CachedStatus:
         self._last: ResultStatus | None = None
         self._read_at = -self._FRESH_S
         self._reading: threading.Event | None = None
+        self._has_waited = False
         self.last_error = ""
 
     def get(self) -> ResultStatus | None:
@@ -226,8 +234,9 @@ class CachedStatus:
             if done is None:
                 done = self._reading = threading.Event()
                 threading.Thread(target=self._read, args=(done,), daemon=True).start()
-        if self._last is None:
+        if not self._has_waited:
             done.wait(self._PATIENCE_S)
+            self._has_waited = True
         return self._last
 
     def _read(self, done: threading.Event) -> None:

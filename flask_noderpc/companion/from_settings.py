@@ -8,20 +8,19 @@ from functools import partial
 from pathlib import Path
 
 from ..backends import open_store, stored_identity
-from ..backends.base.store import MAY_BE_UNCHECKED
+from ..backends.base.store import Location
 from ..domain.time import SECOND
 from ..errors import Busy, ConfigurationError, UpstreamError
 from ..settings import Settings
 from ..wire.dialects import dialect_named
+from .agreement import check_stored
 from .backend import CompanionBackend
 from .beginning import FetchOptions
 from .evm import ForwardedEvm
 from .follower import FollowOptions
 from .http import UpstreamLimits
 from .pool import Upstreams
-from .reader import Reader
 from .trust import TrustOptions
-from .upstream import Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -38,13 +37,7 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
     """
     limits = _limits(settings, patience)
-    nodes = [
-        Upstream(url, dialect=settings.upstream_dialect, limits=limits)
-        for url in settings.upstream
-    ]
-    if len({node.name for node in nodes}) < len(nodes):
-        raise ConfigurationError("NODERPC_UPSTREAM names a node twice")
-    return Upstreams([Reader(node) for node in nodes], patience)
+    return Upstreams.at(settings.upstream, settings.upstream_dialect, limits, patience)
 
 
 def _limits(settings: Settings, patience: float) -> UpstreamLimits:
@@ -63,36 +56,46 @@ def _evm_of(settings: Settings) -> ForwardedEvm:
 
 def fetch_options(settings: Settings) -> FetchOptions:
     """Return how the chain is fetched; raise ``ConfigurationError``."""
-    unchecked = frozenset(settings.unchecked)
-    if others := sorted(unchecked - MAY_BE_UNCHECKED):
-        raise ConfigurationError(
-            f"NODERPC_UNCHECKED = {others[0]!r}: it may be"
-            f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
-        )
     trust = TrustOptions.parse(settings.trust) if settings.trust else TrustOptions()
     jobs = min(_MAX_JOBS, max(1, settings.upstream_concurrency // 2) * len(settings.upstream))
     return FetchOptions(
         replace(trust, period=int(settings.trust_period * SECOND)),
         jobs,
-        unchecked,
+        frozenset(settings.unchecked),
         settings.chain_id or "",
     )
 
 
+def check_settings(settings: Settings, location: Location) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings of an embedded chain,
+    for URLs that are none, and for a store of another chain."""
+    of_own_chain = {
+        "NODERPC_DEV": settings.dev,
+        "NODERPC_APPLICATION": settings.application != Settings().application,
+        "NODERPC_RETAIN_BLOCKS": settings.retain_blocks is not None,
+    }
+    for key, is_set in of_own_chain.items():
+        if is_set:
+            raise ConfigurationError(
+                f"{key} is for an embedded chain, and NODERPC_UPSTREAM follows that of other"
+                " nodes: set one of them"
+            )
+    upstreams_of(settings, 0.0).close()
+    if settings.evm_upstream:
+        _evm_of(settings).close()
+    check_stored(stored_identity(location.path), location.shown, settings.chain_id or "")
+
+
 def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
     """Return a companion whose store is not yet opened; raise ``ConfigurationError``."""
+    check_settings(settings, Location(path))
     options = FollowOptions(
         fetch_options(settings),
         settings.upstream_poll,
         settings.head_delay,
         settings.backfill_from,
     )
-    # An error in a URL is raised here, and not at a first call.
-    upstreams_of(settings, 0.0).close()
-    connect_evm = None
-    if settings.evm_upstream:
-        _evm_of(settings).close()
-        connect_evm = partial(_evm_of, settings)
+    connect_evm = partial(_evm_of, settings) if settings.evm_upstream else None
     connect = partial(upstreams_of, settings)
     return CompanionBackend(open_store(path), connect, options, connect_evm)
 
@@ -100,7 +103,7 @@ def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
 def dialect_of_upstream(settings: Settings, path: Path) -> str:
     """Return the name of the nodes' own dialect; that of the last time while none answers."""
     if settings.upstream_dialect:
-        return dialect_named(settings.upstream_dialect).name
+        return dialect_named(settings.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name
     timeout = min(_DIALECT_S, settings.upstream_timeout)
     upstreams = upstreams_of(replace(settings, upstream_timeout=timeout), 0.0)
     try:

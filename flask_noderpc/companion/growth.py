@@ -13,12 +13,13 @@ from ..domain.responses import ResultABCIInfo
 from ..domain.validator import ValidatorSet
 from ..errors import (
     InvalidBlock,
-    NotFound,
+    LeaseLost,
     UpstreamMismatch,
     UpstreamRefused,
     UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
+from ..protocol.comet.chain_state import check_signatures
 from .chunks import Chunk, fetch_all, fetch_one, upwards
 from .history import Progress
 from .light import SignedBlock
@@ -51,9 +52,8 @@ def _newer(reader: Reader, low: int, high: int, members: ValidatorSet) -> Newer:
     app_hashes = [*(block.header.app_hash for block in above), b""]
     blocks = []
     for each, commit, app_hash in zip(found, commits, app_hashes, strict=True):
-        if each.results is None:
-            raise UpstreamUnavailable(reader.name, f"it has no results of {each.height}")
         results = each.results
+        assert results is not None, "blocks are asked for with their results"
         if not results.app_hash:
             # CometBFT before 0.38 does not show it.
             results = replace(results, app_hash=app_hash or _app_hash(reader, each.height))
@@ -75,7 +75,8 @@ def _app_hash(reader: Reader, height: int) -> bytes:
 class Growth:
     """Appends blocks to a store, each chunk after the head's validators proved it.
 
-    ``unchecked`` are fields that the chain computes in its own way.
+    ``unchecked`` are fields that the chain computes in its own way. With ``proven_only`` the
+    results of the highest block are proven, too, by the header above it.
     """
 
     def __init__(
@@ -85,9 +86,12 @@ class Growth:
         trust: TrustOptions,
         jobs: int = 4,
         unchecked: frozenset[str] = frozenset(),
+        *,
+        proven_only: bool = False,
     ) -> None:
         self._store, self._upstreams, self._trust = store, upstreams, trust
         self._jobs, self._unchecked = jobs, unchecked
+        self._proven_only = proven_only
 
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
@@ -96,40 +100,56 @@ class Growth:
         trusting period, and as :meth:`Upstreams.attempt` does.
         """
         first = self._store.latest_height() + 1
-        if first == last:
+        if first == last and not self._proven_only:
             # Its validators are known here.
             self._append(fetch_one(self._upstreams, self._fetch_next, (first, last)), lease)
             progress(1)
             return
-        chunks = fetch_all(self._upstreams, fetch_newer, upwards(first, last), self._jobs)
+        chunks = fetch_all(self._upstreams, self._fetch, upwards(first, last), self._jobs)
         with closing(chunks):
             for chunk in chunks:
                 self._append(chunk, lease)
                 low, high = chunk.range
                 progress(high - low + 1)
 
+    def _fetch(self, reader: Reader, low: int, high: int) -> Newer:
+        return fetch_newer(reader, low, high + 1 if self._proven_only else high)
+
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
         return _newer(reader, low, high, self._store.validators(high))
 
     def _append(self, chunk: Chunk[Newer], lease: Lease | None) -> None:
+        deadline = self._upstreams.deadline()
         while True:
+            self._check_not_overtaken(chunk)
+            low, high = chunk.range
             blocks = [replace(each, unchecked=self._unchecked) for each in chunk.content.blocks]
+            blocks, above = blocks[: high - low + 1], blocks[high - low + 1 :]
             try:
                 self._check_headers(chunk)
                 self._prove_results(chunk)
+                for each in above:
+                    self._check_next(blocks, each.block.header, chunk.reader.name)
                 self._store.append_block(*blocks, lease=lease)
             except (InvalidBlock, UpstreamMismatch) as error:
+                self._check_not_overtaken(chunk)
                 self._upstreams.refuse(chunk.reader.name, error.text)
             except UpstreamUnavailable as error:
-                log.warning("%s", error)
+                self._upstreams.wait(error, deadline)
             else:
                 return
-            chunk = fetch_one(self._upstreams, fetch_newer, chunk.range)
+            chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
+
+    def _check_not_overtaken(self, chunk: Chunk[Newer]) -> None:
+        if self._store.latest_height() + 1 != chunk.range[0]:
+            raise LeaseLost("another process has added blocks to the store")
 
     def _check_headers(self, chunk: Chunk[Newer]) -> None:
         """Raise ``UpstreamMismatch`` unless the head's validators prove the chunk's headers."""
         top, name = chunk.content.top, chunk.reader.name
         prove(chunk.reader, self._head(), top, self._trust)
+        # The proof needs two thirds of them; all are served while it is the latest block.
+        check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = [each.block.header for each in chunk.content.blocks]
         above = top.signed_header.header
         if highest != above:
@@ -153,14 +173,10 @@ class Growth:
         Those of the latest block are what one upstream said. Raise ``UpstreamMismatch`` if this
         one's are refuted, too.
         """
-        height, header = self._store.latest_height(), chunk.content.blocks[0].block.header
-        try:
-            known = self._store.results(height)
-        except NotFound:
+        header, reader = chunk.content.blocks[0].block.header, chunk.reader
+        if not self._refuted_by(header):
             return
-        if are_proven(known, header):
-            return
-        reader = chunk.reader
+        height = header.height - 1
         (found,) = reader.blocks([height])
         if found.results is None or not are_proven(found.results, header):
             raise UpstreamMismatch(reader.name, f"header {header.height} refutes its results")
@@ -177,6 +193,25 @@ class Growth:
                 found.block, commit, results, unchecked=self._unchecked, source=reader.name
             )
         )
+        if refuted := self._refuted_by(header):
+            raise UpstreamMismatch(
+                reader.name,
+                f"header {header.height} refutes the updates of its results: {refuted[0]}",
+            )
+
+    def _check_next(self, blocks: list[CommittedBlock], above: Header, name: str) -> None:
+        """Raise ``UpstreamMismatch`` if the header above blocks refutes their results."""
+        state = self._store.head()
+        for each in blocks:
+            time, block_id = each.block.header.time, each.commit.block_id
+            state = state.next_state(block_id, time, each.commit, each.results)
+        if refuted := sorted(set(state.refuted_by(above)) - self._unchecked):
+            raise UpstreamMismatch(
+                name, f"header {above.height} refutes its results: {refuted[0]}"
+            )
+
+    def _refuted_by(self, header: Header) -> list[str]:
+        return sorted(set(self._store.head().refuted_by(header)) - self._unchecked)
 
 
 def are_proven(results: BlockResults, above: Header) -> bool:

@@ -13,7 +13,7 @@ from ..domain.block import NO_BLOCK, Header
 from ..errors import InvalidBlock, NotFound, UpstreamRefused
 from .chunks import Chunk, downwards, fetch_all, fetch_one
 from .pool import Upstreams
-from .reader import ReadBlock, Reader, lowest_told
+from .reader import NoResults, ReadBlock, Reader
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -25,9 +25,13 @@ Progress = Callable[[int], None]
 """Called with each number of blocks that were stored."""
 
 
-def fetch_older(reader: Reader, low: int, high: int) -> list[OlderBlock]:
+def fetch_older(
+    reader: Reader, low: int, high: int, *, may_lack_results: bool = False
+) -> list[OlderBlock]:
     """Return the blocks of a range, highest first, with the state that proves them."""
-    items = [_older(reader, each) for each in reader.blocks(range(high, low - 1, -1))]
+    heights = range(high, low - 1, -1)
+    found = reader.blocks(heights, may_lack_results=may_lack_results)
+    items = [_older(reader, each) for each in found]
     # Priorities are computed upwards, from the lowest height of each set.
     for position, item in enumerate(items):
         header = item.block.header
@@ -93,6 +97,7 @@ class History:
         self._store, self._upstreams, self._jobs = store, upstreams, jobs
         self._unchecked = unchecked
         self._ended = ended or threading.Event()
+        self._may_lack_results = False
 
     def fill(self, top: int, low: int, progress: Progress) -> int:
         """Store the blocks from ``top`` down to ``low``; return the lowest that was stored.
@@ -100,7 +105,7 @@ class History:
         That is above ``low`` where no upstream has the blocks below it any more.
         """
         lowest = top + 1
-        chunks = fetch_all(self._upstreams, fetch_older, downwards(low, top), self._jobs)
+        chunks = fetch_all(self._upstreams, self._fetch, downwards(low, top), self._jobs)
         try:
             with closing(chunks):
                 for chunk in chunks:
@@ -113,17 +118,28 @@ class History:
             return self._fill_rest(lowest, low, error, progress)
         return lowest
 
+    def _fetch(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        return fetch_older(reader, low, high, may_lack_results=self._may_lack_results)
+
     def _fill_rest(
         self, lowest: int, low: int, error: UpstreamRefused, progress: Progress
     ) -> int:
-        """Store what is left above the height from which upstreams have pruned."""
-        told = lowest_told(error)
-        if told is None or told >= lowest:
-            if told is None:
-                raise error
+        """Store what some upstream still has: blocks without results, and those above the
+        height below which all have pruned."""
+        if isinstance(error, NoResults):
+            log.warning("%s; blocks below %d are stored without them", error, lowest)
+            self._may_lack_results = True
+            return self.fill(lowest - 1, low, progress)
+        there = min(
+            status.sync_info.earliest_block_height
+            for status in self._upstreams.ask_all(lambda reader: reader.status())
+        )
+        if there <= low:
+            raise error
+        if there >= lowest:
             return lowest
-        log.warning("%s: the blocks below height %d are pruned", error.name, told)
-        return self.fill(lowest - 1, max(told, low), progress)
+        log.warning("the nodes have pruned the blocks below %d", there)
+        return self.fill(lowest - 1, there, progress)
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
@@ -132,7 +148,7 @@ class History:
                 self._store.backfill(*self._completed(chunk, low))
             except InvalidBlock as error:
                 self._upstreams.refuse(chunk.reader.name, error.text)
-                chunk = fetch_one(self._upstreams, fetch_older, chunk.range)
+                chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
             else:
                 return
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -64,6 +65,10 @@ class _HeadDeadline:
     timeout: Any
     sock: Any
 
+    def __init__(self, *args: Any, opened: Callable[[Any], None], **given: Any) -> None:
+        super().__init__(*args, **given)
+        opened(self)
+
     def getresponse(self) -> Any:
         expired = threading.Event()
         timer = threading.Timer(float(self.timeout), _shut_down, (self.sock, expired))
@@ -112,10 +117,32 @@ class HttpClient:
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
         kind = _TlsPool if self.address.scheme == "https" else _Pool
-        self._pool = kind(self.address.host, self.address.port, maxsize=limits.concurrency)
-        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
-        if self.address.user is not None:
-            self._headers |= urllib3.make_headers(basic_auth=self.address.user)
+        self._lock = threading.Lock()
+        self._connections: WeakSet[Any] = WeakSet()
+        self._pool = kind(
+            self.address.host,
+            self.address.port,
+            maxsize=limits.concurrency,
+            opened=self._opened,
+        )
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "gzip",
+            **self.address.headers,
+        }
+
+    def _opened(self, connection: Any) -> None:
+        with self._lock:
+            self._connections.add(connection)
+
+    def interrupt(self) -> None:
+        """Let the requests in flight fail."""
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            if connection.sock is not None:
+                with suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
 
     def post(self, body: bytes, kind: Any, *, calls: int = 1, timeout: float = 0.0) -> Any:
         """Return the response to a body, decoded as ``kind``, a struct or a list of structs.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..backends.base.store import ChainStore
 from ..errors import ConfigurationError
-from .beginning import FetchOptions, agree, begin
+from .agreement import agree, check_chain
+from .beginning import FetchOptions, begin
 from .growth import Growth
 from .history import History, Progress
 from .lease import held_lease
@@ -22,6 +25,7 @@ class Importer:
     ) -> None:
         self._store, self._upstreams = store, upstreams
         self._options = options = options or FetchOptions()
+        upstreams.check = partial(check_chain, store, options.chain_id)
         self._growth = Growth(store, upstreams, options.trust, options.jobs, options.unchecked)
         self._history = History(store, upstreams, options.jobs, options.unchecked)
 
@@ -32,12 +36,14 @@ class Importer:
         :exc:`~flask_noderpc.errors.ConfigurationError` for a range that the chain does not
         have.
         """
-        agreed = agree(self._store, self._upstreams, self._options)
+        agreed = agree(
+            self._store, self._upstreams, self._options.chain_id, self._options.trust
+        )
         top = agreed.latest - 1 if last is None else last
-        if not 1 <= first <= top <= agreed.latest:
+        if not 1 <= first <= top <= agreed.highest:
             raise ConfigurationError(
                 f"blocks {first} to {top} can't be imported: the chain's latest is"
-                f" {agreed.latest}"
+                f" {agreed.highest}"
             )
         begin(self._store, self._upstreams, agreed, top, self._options)
         self._first, self._last = max(first, self._store.initial_height()), top

@@ -6,6 +6,7 @@ CometBFT: light/verifier.go. Texts name the rule; callers name the upstream.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from ..domain.block import SignedHeader
 from ..domain.time import SECOND
@@ -76,8 +77,7 @@ def check_age(block: SignedBlock, now: int, period: int) -> None:
     if block.signed_header.header.time + period <= now:
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
-            f" {period // (3600 * SECOND)} hours (--trust HEIGHT:HASH names a newer one,"
-            " --trust-period a longer time)"
+            f" {timedelta(microseconds=period // 1000)}: --trust-period may be longer"
         )
 
 
@@ -91,9 +91,6 @@ def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
     earlier, later = trusted.signed_header.header, block.signed_header.header
     if later.height <= earlier.height or later.time <= earlier.time:
         raise ValueError(f"header {later.height} is not later than header {earlier.height}")
-    if later.time >= now + CLOCK_DRIFT_NS:
-        ahead = (later.time - now) // SECOND
-        raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")
     if later.height == earlier.height + 1:
         if later.validators_hash != earlier.next_validators_hash:
             raise ValueError(f"header {later.height} has validators that were not announced")
@@ -105,3 +102,6 @@ def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
         except ValueError as error:
             raise NotTrusted(f"header {later.height}: {error}") from None
     check_signed(chain_id, block)
+    if later.time >= now + CLOCK_DRIFT_NS:
+        ahead = (later.time - now) // SECOND
+        raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")

@@ -6,16 +6,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ..errors import (
     Busy,
+    ConfigurationError,
     UpstreamError,
     UpstreamMismatch,
     UpstreamRefused,
     UpstreamUnavailable,
 )
-from .reader import Reader
+from .http import UpstreamLimits
+from .reader import NoResults, Reader
+from .upstream import Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -23,6 +27,13 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 15.0
+# A node that fails is tried again so often, beside the requests.
+_PROBE_S = 30.0
+# A node may be reset, or be replaced by that of another chain.
+_CHECK_S = 60.0
+
+Check = Callable[[Reader], None]
+"""Raises ``UpstreamMismatch`` for a node of another chain."""
 
 
 class NoUpstream(UpstreamError):
@@ -32,38 +43,61 @@ class NoUpstream(UpstreamError):
         super().__init__("", reason)
 
 
+@dataclass(slots=True)
+class _Health:
+    """What is known of one upstream."""
+
+    is_failing: bool = False
+    probed_at: float = 0.0
+    checked_at: float | None = None
+
+
 class Upstreams:
     """Readers of upstreams, asked by turns; safe to share among threads.
 
-    ``patience`` are the seconds for which a read is tried again while none can be reached;
-    ``stopped`` ends that earlier.
+    ``patience`` are the seconds for which a read is tried again while none can be reached.
     """
 
-    def __init__(
-        self,
-        readers: Sequence[Reader],
-        patience: float = 60.0,
-        stopped: threading.Event | None = None,
-    ) -> None:
+    def __init__(self, readers: Sequence[Reader], patience: float = 60.0) -> None:
         self._readers = list(readers)
         self._patience = patience
-        self.stopped = stopped or threading.Event()
+        self.check: Check | None = None
+        """Done before the first request to a node, after one that failed, and now and then."""
+        self.stopped = threading.Event()
         self._turn = 0
         self._lock = threading.Lock()
-        self._failing: dict[str, str] = {}
+        self._health = {reader.name: _Health() for reader in readers}
         self.refused: dict[str, str] = {}
         """The upstreams that are asked no more, with the reason."""
 
+    @classmethod
+    def at(
+        cls, urls: Sequence[str], dialect: str, limits: UpstreamLimits, patience: float
+    ) -> Upstreams:
+        """Return the upstreams of these URLs, which are not asked yet; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        nodes = [Upstream(url, dialect=dialect, limits=limits) for url in urls]
+        if len({node.name for node in nodes}) < len(nodes):
+            raise ConfigurationError("an upstream is named twice")
+        return cls([Reader(node) for node in nodes], patience)
+
     def usable(self) -> list[Reader]:
-        """Return the readers that are not refused, the one whose turn it is first."""
+        """Return the readers that are not refused; raise :exc:`NoUpstream` if all are."""
         with self._lock:
             readers = [each for each in self._readers if each.name not in self.refused]
-            self._turn += 1
-            start = self._turn % len(readers) if readers else 0
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
             raise NoUpstream(f"no upstream is left that can be believed: {reasons}")
-        return readers[start:] + readers[:start]
+        return readers
+
+    def _by_turns(self) -> list[Reader]:
+        """Return the usable readers: the one whose turn it is first, those that fail last."""
+        readers = self.usable()
+        with self._lock:
+            self._turn += 1
+            start = self._turn % len(readers)
+        turns = readers[start:] + readers[:start]
+        return sorted(turns, key=lambda reader: self._health[reader.name].is_failing)
 
     def refuse(self, name: str, reason: str) -> None:
         """Ask an upstream no more, as what it said is refuted."""
@@ -78,51 +112,120 @@ class Upstreams:
         A mismatch refuses the upstream. Where all refuse the call itself, the first one's error
         is raised; where none can be reached, it is tried again until the patience ends.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = self.deadline()
         pause = _FIRST_PAUSE_S
         while True:
-            failures: list[Exception] = []
-            for reader in self.usable():
-                try:
-                    return self._from(reader, action)
-                except UpstreamMismatch as error:
-                    self.refuse(reader.name, error.reason)
-                except (UpstreamError, Busy) as error:
-                    failures.append(error)
+            failures: list[UpstreamError | Busy] = []
+            readers = self._by_turns()
+            for reader in readers:
+                found = self._tried(reader, action, failures)
+                if found is not None:
+                    self._probe_others(readers)
+                    return found[0]
             refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
             if failures and len(refusals) == len(failures):
-                raise refusals[0]
+                # A node that lacks results alone has more than one that lacks the block, too.
+                raise min(refusals, key=lambda error: not isinstance(error, NoResults))
             if failures:
-                self._wait(failures[0], deadline, pause)
+                self.wait(failures[0], deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
-    def _from(self, reader: Reader, action: Callable[[Reader], T]) -> T:
-        """Return what an action has from one upstream; log when it fails, and when no more."""
-        try:
-            found = action(reader)
-        except (UpstreamUnavailable, Busy) as error:
-            self._note_failure(reader.name, str(error))
-            raise
-        self._note_success(reader.name)
-        return found
+    def ask_all(self, action: Callable[[Reader], T]) -> list[T]:
+        """Return what an action has from each upstream that can answer, at least one.
 
-    def _wait(self, failure: Exception, deadline: float, pause: float) -> None:
+        Raise as :meth:`attempt` does.
+        """
+        first = self.attempt(lambda reader: (reader, action(reader)))
+        others = [each for each in self.usable() if each is not first[0]]
+        found = (self._tried(reader, action, []) for reader in others)
+        return [first[1], *(each[0] for each in found if each is not None)]
+
+    def _tried(
+        self,
+        reader: Reader,
+        action: Callable[[Reader], T],
+        failures: list[UpstreamError | Busy],
+    ) -> tuple[T] | None:
+        """Return what an action has from one upstream; add to ``failures`` if it fails, and
+        refuse the upstream after a mismatch."""
+        try:
+            if self.stopped.is_set():
+                raise UpstreamUnavailable(reader.name, "it is asked no more, as all ends")
+            self._check_chain(reader)
+            found = action(reader)
+        except UpstreamMismatch as error:
+            self.refuse(reader.name, error.reason)
+            return None
+        except UpstreamUnavailable as error:
+            failures.append(error)
+            self._note_failure(reader, str(error))
+            return None
+        except UpstreamRefused as error:
+            failures.append(error)
+            self._note_success(reader)
+            return None
+        except (UpstreamError, Busy) as error:
+            failures.append(error)
+            return None
+        self._note_success(reader)
+        return (found,)
+
+    def _check_chain(self, reader: Reader) -> None:
+        """Check the node before the first request, and when it may be another one."""
+        health, now = self._health[reader.name], time.monotonic()
+        if self.check is not None and (
+            health.checked_at is None or now - health.checked_at > _CHECK_S
+        ):
+            self.check(reader)
+            health.checked_at = now
+
+    def deadline(self) -> float:
+        """Return the time at which the patience ends."""
+        return time.monotonic() + self._patience
+
+    def wait(self, failure: Exception, deadline: float, pause: float = 1.0) -> None:
+        """Wait before it is tried again; raise the failure after the deadline."""
         left = deadline - time.monotonic()
         if left <= 0 or self.stopped.wait(min(pause, left)):
             raise failure
 
-    def _note_failure(self, name: str, reason: str) -> None:
+    def _note_failure(self, reader: Reader, reason: str) -> None:
+        health = self._health[reader.name]
         with self._lock:
-            is_new = name not in self._failing
-            self._failing[name] = reason
-        if is_new:
+            is_new = not health.is_failing
+            health.is_failing, health.checked_at = True, None
+            if is_new:
+                health.probed_at = time.monotonic()
+        # It may come back as another version.
+        reader.node.reconnect()
+        if is_new and not self.stopped.is_set():
             log.warning("%s", reason)
 
-    def _note_success(self, name: str) -> None:
-        with self._lock:
-            known = self._failing.pop(name, None)
-        if known is not None:
-            log.warning("upstream %s: answers again", name)
+    def _note_success(self, reader: Reader) -> None:
+        health = self._health[reader.name]
+        if health.is_failing:
+            health.is_failing = False
+            log.warning("upstream %s: answers again", reader.name)
+
+    def _probe_others(self, readers: Sequence[Reader]) -> None:
+        """Try failing nodes again in the background: a request would wait for them."""
+        for reader in readers:
+            health, now = self._health[reader.name], time.monotonic()
+            if not health.is_failing or now - health.probed_at < _PROBE_S:
+                continue
+            health.probed_at = now
+            threading.Thread(
+                target=self._tried,
+                args=(reader, lambda reader: reader.status(), []),
+                name="noderpc-probe",
+                daemon=True,
+            ).start()
+
+    def stop(self) -> None:
+        """End the requests that are waiting, and begin no others."""
+        self.stopped.set()
+        for reader in self._readers:
+            reader.node.interrupt()
 
     def close(self) -> None:
         """Close the connections."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import jsoncodec
 from ..domain.abci import BlockResults
-from ..domain.block import Block, BlockID, Commit, Header
+from ..domain.block import Block, BlockID, Commit, Header, SignedHeader
 from ..domain.genesis import ConsensusParams, Genesis, GenesisChunk
 from ..domain.responses import (
     ResultBlock,
@@ -19,22 +20,24 @@ from ..domain.responses import (
     ResultValidators,
 )
 from ..domain.validator import Validator, ValidatorSet
-from ..errors import UpstreamMismatch, UpstreamRefused
+from ..errors import UpstreamMismatch, UpstreamRefused, UpstreamUnavailable
 from .light import SignedBlock
-from .upstream import Answer, Upstream, call
+from .upstream import Answer, Call, Upstream, call
 
 # CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
 _PER_PAGE, METAS = 100, 20
 _MAX_VALIDATORS = 10_000
 _MAX_GENESIS_CHUNKS = 4_096
 # cometbft#564: the results of an epoch's block of Osmosis take minutes.
-_RESULTS_S = 120.0
+_MAX_RESULTS_S = 120.0
 
-# CometBFT: rpc/core/env.go.
-_LOWEST = re.compile(r"lowest height is (\d+)")
 _INITIAL_HEIGHT = re.compile(rb'"initial_height"\s*:\s*"(\d{1,18})"')
 # CometBFT: state/store.go; forks have words of their own.
 _NO_RESULTS = re.compile(r"could not find results|not persist|not available|pruned|discard")
+
+
+class NoResults(UpstreamRefused):
+    """The upstream has a block without its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +64,48 @@ class Reader:
     def __init__(self, node: Upstream) -> None:
         self.node = node
         self.name = node.name
+        self._results_s = node.limits.timeout
 
     def status(self) -> ResultStatus:
         """Return version, chain id and heights of the node."""
         return self.node.get(ResultStatus, "status")
 
-    def blocks(self, heights: Sequence[int]) -> list[ReadBlock]:
-        """Return the blocks of these heights with their results, in this order."""
+    def blocks(
+        self, heights: Sequence[int], *, may_lack_results: bool = False
+    ) -> list[ReadBlock]:
+        """Return the blocks of these heights with their results, in this order.
+
+        Raise :exc:`NoResults` for a block without them, unless any may lack them.
+        """
         calls = [
             call(method, height=height)
             for height in heights
             for method in ("block", "block_results")
         ]
-        answers = self.node.ask(calls, _RESULTS_S)
+        answers = self._ask_patiently(calls)
         pairs = zip(heights, answers[::2], answers[1::2], strict=True)
-        return [self._block(*each) for each in pairs]
+        found = [self._block(*each) for each in pairs]
+        for each in found:
+            if each.results is None and not may_lack_results:
+                raise NoResults(
+                    self.name,
+                    0,
+                    f"the upstream {self.name} has no results of {each.height}: its"
+                    " discard_abci_responses must be false",
+                )
+        return found
+
+    def _ask_patiently(self, calls: Sequence[Call]) -> list[Answer]:
+        """Ask for results: each time that takes too long, the next may take twice as long."""
+        timeout, began = self._results_s, time.monotonic()
+        try:
+            answers = self.node.ask(calls, timeout)
+        except UpstreamUnavailable:
+            if time.monotonic() - began >= timeout:
+                self._results_s = min(2 * timeout, max(_MAX_RESULTS_S, timeout))
+            raise
+        self._results_s = self.node.limits.timeout
+        return answers
 
     def _block(self, height: int, block: Answer, results: Answer) -> ReadBlock:
         if isinstance(block, UpstreamRefused):
@@ -104,10 +134,7 @@ class Reader:
 
     def signed_block(self, height: int) -> SignedBlock:
         """Return a header with its commit and its validators."""
-        found = self.node.get(ResultCommit, "commit", height=height).signed_header
-        if found.header.height != height:
-            raise self._other("commit", height)
-        return SignedBlock(found, self.validators(height))
+        return SignedBlock(SignedHeader(*self.commit(height)), self.validators(height))
 
     def headers(self, low: int, high: int) -> list[Header]:
         """Return the headers of a range of at most ``METAS`` heights, highest first."""
@@ -175,9 +202,3 @@ class Reader:
 
     def _other(self, method: str, height: int) -> UpstreamMismatch:
         return UpstreamMismatch(self.name, f"{method} is not that of height {height}")
-
-
-def lowest_told(error: UpstreamRefused) -> int | None:
-    """Return the lowest height that a node names in its error for a pruned one."""
-    found = _LOWEST.search(error.text)
-    return int(found[1]) if found else None

@@ -5,7 +5,6 @@ Notifications are never read as data: nodes drop them, and end subscriptions tha
 
 from __future__ import annotations
 
-import base64
 import logging
 import socket
 import ssl
@@ -128,10 +127,7 @@ def _connected(address: Address) -> socket.socket:
 
 def _request(address: Address) -> frames.Request:
     host = f"[{address.host}]" if ":" in address.host else address.host
-    headers = []
-    if address.user is not None:
-        token = base64.b64encode(address.user.encode())
-        headers.append((b"Authorization", b"Basic " + token))
+    headers = [(name.encode(), value.encode()) for name, value in address.headers.items()]
     return frames.Request(
         f"{host}:{address.port}", address.websocket_path, extra_headers=headers
     )

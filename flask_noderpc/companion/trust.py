@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from ..domain.block import Header
 from ..errors import (
-    Busy,
     ConfigurationError,
-    UpstreamError,
     UpstreamMismatch,
     UpstreamUnavailable,
 )
@@ -69,20 +67,12 @@ def trusted_block(
     """
     if trust.height:
         return upstreams.attempt(lambda reader: _proven(reader, chain_id, height, trust))
-    found = upstreams.attempt(lambda reader: _signed(reader, chain_id, height))
-    for reader in upstreams.usable():
-        try:
-            other = _signed(reader, chain_id, height)
-        except UpstreamMismatch as error:
-            upstreams.refuse(reader.name, error.reason)
-            continue
-        except (UpstreamError, Busy):
-            continue
-        if other.hash != found.hash:
-            raise ConfigurationError(
-                f"the upstreams show different headers at height {height}: --trust"
-                " HEIGHT:HASH says which chain is meant"
-            )
+    found, *others = upstreams.ask_all(lambda reader: _signed(reader, chain_id, height))
+    if any(each.hash != found.hash for each in others):
+        raise ConfigurationError(
+            f"the upstreams show different headers at height {height}: --trust HEIGHT:HASH says"
+            " which chain is meant"
+        )
     log.warning(
         "no --trust HEIGHT:HASH is given: header %d of %s is trusted as it was seen, %s",
         height,

@@ -12,7 +12,6 @@ from .. import jsoncodec
 from ..errors import (
     DecodeError,
     UpstreamError,
-    UpstreamMismatch,
     UpstreamRefused,
     short_repr,
 )
@@ -76,9 +75,8 @@ class Upstream:
 
     ``url`` is as :meth:`Address.parse` takes it, ``dialect`` the name of the node's dialect,
     which is otherwise read from the node. Errors are :exc:`UpstreamUnavailable` without a
-    usable response, :exc:`UpstreamRefused` with the node's own error, :exc:`UpstreamMismatch`
-    for a response that does not decode, and :exc:`~flask_noderpc.errors.Busy` beyond its
-    budget.
+    usable response, which decodes, :exc:`UpstreamRefused` with the node's own error, and
+    :exc:`~flask_noderpc.errors.Busy` beyond its budget.
     """
 
     def __init__(
@@ -87,7 +85,7 @@ class Upstream:
         self._http = HttpClient(url, limits)
         self.address, self.name, self.limits = self._http.address, self._http.name, limits
         self._batch = MAX_BATCH
-        self._given = dialect_named(dialect) if dialect else None
+        self._given = dialect_named(dialect, "NODERPC_UPSTREAM_DIALECT") if dialect else None
         self._found: Dialect | None = None
 
     @property
@@ -98,6 +96,12 @@ class Upstream:
         if known is None:
             known = self._found = versions.dialect_of(self)
         return known
+
+    @property
+    def known_dialect(self) -> str:
+        """Name of the dialect; empty while it is not read."""
+        known = self._given or self._found
+        return known.name if known else ""
 
     def reconnect(self) -> None:
         """Read the dialect anew at its next use: the node may have been upgraded."""
@@ -134,7 +138,8 @@ class Upstream:
         try:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
-            raise UpstreamMismatch(self.name, f"{method} does not decode: {error}") from None
+            # Of a version that speaks another dialect than the one that it had before.
+            raise self._http.unusable(f"{method} does not decode: {error}") from None
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
         """Return the JSON of results, or the errors of calls, in the order of the calls.
@@ -156,7 +161,7 @@ class Upstream:
         response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
         if isinstance(response, _Response):
             return self._ask_fewer(calls, timeout)
-        found = {each.id: each for each in response}
+        found = {each.id: each for each in response if type(each.id) is int}
         if found.keys() != set(range(len(calls))):
             raise self._http.unusable("a batch lacks responses")
         return [self._answer(found[number]) for number in range(len(calls))]
@@ -180,6 +185,10 @@ class Upstream:
         if not bytes(response.result):
             raise self._http.unusable("a response has neither result nor error")
         return response.result
+
+    def interrupt(self) -> None:
+        """Let the requests in flight fail."""
+        self._http.interrupt()
 
     def close(self) -> None:
         """Close the connections."""

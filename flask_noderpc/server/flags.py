@@ -95,6 +95,7 @@ _SENTENCES = {
 _DEFAULTS = {
     "database": "default: data/noderpc.db in the home",
     "home": "default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm",
+    "trust_period": "default: 14d",
 }
 
 

@@ -74,10 +74,10 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
 def _with_dialect(settings: Settings, given: Mapping[str, Any], store: Location) -> Settings:
     """Return the settings with the dialect that is served: the nodes' own, unless it is
     given. All processes serve the same one."""
-    from ..companion.from_settings import dialect_of_upstream, upstreams_of
+    from ..companion.from_settings import check_settings, dialect_of_upstream
 
-    # An error in a URL is reported here, once.
-    upstreams_of(settings, 0.0).close()
+    # Its errors are reported here, once.
+    check_settings(settings, store)
     if "dialect" in given:
         return settings
     return replace(settings, dialect=dialect_of_upstream(settings, store.file))

@@ -126,6 +126,13 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _urls(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    if isinstance(value, str) and not names:
+        raise ValueError("a URL is needed, as http://localhost:26657")
+    return names
+
+
 _ORIGIN = re.compile(r"(\*|null|[a-z][a-z0-9+.-]*://[^/\s]+)", re.IGNORECASE)
 
 
@@ -165,5 +172,5 @@ SECONDS = Kind("SECONDS", _seconds)
 AMOUNT = Kind("NUMBER", _amount)
 PERIOD = Kind("PERIOD", _period)
 NAMES = Kind("NAME,...", _names)
-URLS = Kind("URL,...", _names)
+URLS = Kind("URL,...", _urls)
 ORIGINS = Kind("ORIGIN,...", _origins)

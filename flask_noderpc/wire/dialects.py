@@ -25,10 +25,11 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def dialect_named(name: str) -> Dialect:
-    """Return the dialect; raise :exc:`~flask_noderpc.errors.ConfigurationError` if unknown."""
+def dialect_named(name: str, setting: str = "NODERPC_DIALECT") -> Dialect:
+    """Return the dialect of a setting; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if it is not known."""
     try:
         return DIALECTS[name]
     except KeyError:
         known = ", ".join(DIALECTS)
-        raise ConfigurationError(f"NODERPC_DIALECT = {name!r}: known are {known}") from None
+        raise ConfigurationError(f"{setting} = {name!r}: known are {known}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,18 +23,25 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.companion import lease
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.companion.pool import NoUpstream
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Evidence
-from flask_noderpc.errors import InvalidEvidence, NotReady
+from flask_noderpc.errors import (
+    ConfigurationError,
+    InvalidEvidence,
+    NotReady,
+    UpstreamUnavailable,
+)
 from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.comet.hashes import evidence_hash_of
 from flask_noderpc.settings import read_settings
-from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import Node, app_for, run_node, serve
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Serve, node_of
+from .raw_node import raw_node
 from .test_import import get, paths
 from .test_lies import Liar
 
@@ -293,6 +301,80 @@ def test_one_process_follows_and_another_takes_over(
     reaches(second, HEIGHTS)
 
 
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def test_a_node_that_comes_back_as_another_version(
+    chain: SampleChain, companion: Companion, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is followed on, and its dialect is stored for the next start."""
+    inner = node_of(chain, 20)
+    with serve(app_for(inner, dialect="comet-0.38")) as url:
+        followed = companion(url)
+        followed.follow()
+        reaches(followed, 20)
+        until(lambda: "comet-0.38" in str(followed.store.identity()), "the dialect")
+    inner.append_block(*chain.blocks[20:40])
+    with serve(app_for(inner, dialect="comet-1.0"), _port(url)):
+        reaches(followed, 40)
+        until(lambda: "comet-1.0" in str(followed.store.identity()), "the new dialect")
+        for height in range(1, 41):
+            assert followed.results(height) == chain.blocks[height - 1].results
+    assert "it is served after a restart" in caplog.text
+
+
+def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None:
+    """Its new chain is not followed, and gets no transactions."""
+    fork = node_of(make_chain(HEIGHTS, txs_per_block=1), 10)
+    with serve(app_for(node_of(chain, 20), dialect="comet-0.38")) as url:
+        followed = companion(url)
+        followed.follow()
+        reaches(followed, 20)
+        forwarding = companion(url)
+        assert forwarding.network.net_info()
+    with pytest.raises(UpstreamUnavailable):
+        forwarding.mempool.submit(b"a=1")
+    with serve(app_for(fork, dialect="comet-0.38"), _port(url)):
+        until(lambda: "it is of a fork" in _reason(followed), "the reason")
+        with pytest.raises(NoUpstream, match="it is of a fork"):
+            forwarding.mempool.submit(b"a=1")
+
+
+def test_nothing_is_forwarded_to_another_chain(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Of a process that serves alone, also while the nodes are named in a wrong order."""
+    url, other = serve_node(node_of(chain)), Liar(node_of(chain))
+    other.chain = "another-chain"
+    followed = companion(url)
+    followed.follow()
+    reaches(followed, HEIGHTS)
+    forwarding = companion(serve_node(other), url)
+    for _ in range(4):
+        assert forwarding.network.node_info().network == "sample-chain"
+        forwarding.network.net_info()
+    with pytest.raises(NoUpstream, match="another-chain"):
+        companion(serve_node(other)).network.net_info()
+
+
+def test_a_companion_ends_while_a_node_hangs(chain: SampleChain, companion: Companion) -> None:
+    """Its requests are not waited for."""
+    asked, released = threading.Event(), threading.Event()
+
+    def hang(peer: socket.socket, body: bytes) -> None:
+        asked.set()
+        released.wait()
+
+    with raw_node(hang) as url:
+        # Longer than the test.
+        followed = companion(url, upstream_timeout=10**6)
+        followed.follow()
+        assert asked.wait(PATIENCE)
+        followed.close()
+        released.set()
+
+
 def test_the_head_may_stay_behind(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
@@ -304,6 +386,46 @@ def test_the_head_may_stay_behind(
     inner.append_block(*chain.blocks[40:45])
     reaches(followed, 44, 11)
     assert followed.latest_height() == 44
+
+
+def test_a_delayed_head_has_proven_results(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """A node whose results are refuted is refused before they are served."""
+    lying, honest = Liar(node_of(chain, 40)), node_of(chain, 40)
+    followed = companion(serve_node(lying), serve_node(honest), head_delay=1)
+    followed.follow()
+    reaches(followed, 39)
+    shown: list[bool] = []
+    lying.of_results = lambda results: replace(results, begin_block_events=(), app_hash=b"x")
+    for block in chain.blocks[40:60]:
+        for node in (lying.store, honest):
+            node.append_block(block)
+        height = block.block.header.height - 1
+        until(lambda height=height: followed.latest_height() >= height, "the block")  # type: ignore[misc]
+        shown.append(followed.results(height) == chain.blocks[height - 1].results)
+    assert all(shown)
+
+
+def test_answers_that_may_change_are_not_for_caches(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Results of the head, until the next header proves them."""
+    inner = node_of(chain, 20)
+    followed = companion(serve_node(inner))
+    followed.follow()
+    reaches(followed, 20)
+    client = app_for(followed, dialect="comet-0.38").test_client()
+
+    def is_cacheable(height: int) -> bool:
+        return "Cache-Control" in client.get(f"/block_results?height={height}").headers
+
+    assert is_cacheable(19)
+    assert not is_cacheable(20)
+    inner.append_block(chain.blocks[20])
+    reaches(followed, 21)
+    assert is_cacheable(20)
+    assert not is_cacheable(21)
 
 
 def test_an_app_serves_what_another_process_follows(
@@ -338,10 +460,15 @@ def test_a_store_of_an_own_chain_is_not_followed_into(
     own.start()
     own.produce()
     own.close()
-    followed = companion(serve_node(node_of(chain, 5)))
-    followed.follow()
-    until(lambda: "'kvstore', and not one of other nodes" in _reason(followed), "the reason")
-    assert followed.latest_height() == 1
+    with pytest.raises(ConfigurationError, match="'kvstore', and not one of other nodes"):
+        companion(serve_node(node_of(chain, 5)))
+
+
+@pytest.mark.parametrize("settings", [{"dev": True}, {"retain_blocks": 9}])
+def test_settings_of_an_embedded_chain(settings: dict[str, Any], companion: Companion) -> None:
+    """They would be without an effect."""
+    with pytest.raises(ConfigurationError, match=next(iter(settings)).upper()):
+        companion("http://127.0.0.1:1", **settings)
 
 
 def test_posts_with_parameters_by_position(companion: Companion) -> None:

@@ -23,7 +23,7 @@ from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.lease import held_lease
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.domain.block import Block, BlockID
+from flask_noderpc.domain.block import Block, BlockID, BlockMeta
 from flask_noderpc.errors import (
     ConfigurationError,
     HeightNotAvailable,
@@ -154,6 +154,9 @@ class Pruned(StoreBackend):
     def base_height(self) -> int:
         return self._base
 
+    def base_meta(self) -> BlockMeta:
+        return self.block_meta(self._base)
+
     def block(self, height: int) -> tuple[BlockID, Block]:
         if height < self._base:
             raise HeightNotAvailable(height, self._base, self.latest_height())
@@ -176,9 +179,23 @@ def test_a_pruned_node_gives_what_it_has(
     assert store.lowest_results() == 33
     with pytest.raises(ResultNotFound):
         store.results(32)
-    # Another node has the rest.
-    more = upstreams_at(url, serve_node(node_of(chain)))
+    # Others have the rest: one of them without results.
+    lacks = serve_node(Pruned(node_of(chain), 3, HEIGHTS))
+    more = upstreams_at(url, lacks, serve_node(node_of(chain)))
     assert import_all(store, more) == (1, HEIGHTS - 1)
+    assert store.results(5) == chain.blocks[4].results
+    store.verify()
+
+
+def test_nodes_that_lack_different_results(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Each gives those that it has."""
+    urls = [serve_node(Pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
+
+    assert import_all(store, upstreams_at(*urls)) == (20, HEIGHTS - 1)
+
+    assert store.lowest_results() == 20
     store.verify()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -13,14 +14,15 @@ from flask_noderpc.backends.base.capabilities import Network
 from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.growth import Growth
 from flask_noderpc.companion.pool import NoUpstream
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, CommitSig
-from flask_noderpc.domain.genesis import BlockParams, ConsensusParams
+from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, ConsensusParamsUpdate
 from flask_noderpc.domain.network import NodeInfo
-from flask_noderpc.domain.validator import Validator, ValidatorSet
-from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.domain.validator import PublicKey, Validator, ValidatorSet, ValidatorUpdate
+from flask_noderpc.errors import ConfigurationError, LeaseLost, UpstreamUnavailable
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing import SampleChain, make_chain
 
@@ -187,7 +189,6 @@ LIES: dict[str, Lie] = {
         lambda found: (replace(found[0], voting_power=99), *found[1:])
     ),
     "a validator is left out": _members(lambda found: found[1:]),
-    "the chain": _chain_id,
     "the block of another height": _other_height,
 }
 
@@ -242,6 +243,120 @@ def test_no_store_begins_with_a_lie(
     with pytest.raises(NoUpstream, match=lying):
         import_all(store, upstreams_at(lying))
     assert not store.has_chain()
+
+
+HEAD_LIES: dict[str, Lie] = {
+    "validator updates": _all_results(
+        validator_updates=(ValidatorUpdate(PublicKey("ed25519", bytes(32)), 55),)
+    ),
+    "no validator updates": _all_results(validator_updates=()),
+    "parameters": _all_results(
+        consensus_param_updates=ConsensusParamsUpdate(block=BlockParams(77_777, -1))
+    ),
+    "a code": LIES["a code"],
+    "events": _all_results(begin_block_events=()),
+}
+
+
+@pytest.mark.parametrize("lie", HEAD_LIES)
+def test_lies_about_the_head_are_replaced(
+    lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Its results are proven by the next header alone; who shows that is believed."""
+    lying = serve_node(_liar(chain, HEAD_LIES[lie]))
+    honest = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, honest, 3, 4)
+    members = node_of(chain)
+    for height in range(5, 60, 2):
+        # Nothing contradicts it yet, or an older head does.
+        with suppress(NoUpstream):
+            import_all(store, upstreams_at(lying), 3, height)
+        import_all(store, honest, 3, height + 1)
+
+    assert honest.refused == {}
+    assert store.verify() == 58
+    for height in range(3, 60):
+        assert store.validators(height).validators == members.validators(height).validators
+        assert store.consensus_params(height) == members.consensus_params(height)
+
+
+def test_a_signature_beyond_two_thirds(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The latest commit is served as it came, so all of its signatures are verified."""
+
+    def last(commit: Commit) -> Commit:
+        *rest, sig = commit.signatures
+        return replace(commit, signatures=(*rest, replace(sig, signature=bytes(64))))
+
+    urls = serve_node(_liar(chain, _commit(last))), serve_node(node_of(chain))
+    import_all(store, upstreams_at(urls[1]), 1, 30)
+    upstreams = upstreams_at(*urls)
+    for height in range(31, 35):
+        import_all(store, upstreams, 1, height)
+        assert store.commit(height) == chain.blocks[height - 1].commit
+    assert set(upstreams.refused) == {urls[0]}
+
+
+def test_nodes_of_two_chains(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """A chain id says which is meant, or a store that has one."""
+    other, own = serve_node(_liar(chain, _chain_id)), serve_node(node_of(chain))
+    with pytest.raises(ConfigurationError, match="--chain-id"):
+        import_all(store, upstreams_at(other, own))
+
+    upstreams = upstreams_at(other, own)
+    import_all(store, upstreams, 1, 30, FetchOptions(TRUST, chain_id=chain.genesis.chain_id))
+    assert set(upstreams.refused) == {other}
+    upstreams = upstreams_at(other, own)
+    import_all(store, upstreams, 1, HEIGHTS)
+    assert set(upstreams.refused) == {other}
+
+
+def test_a_trusted_header_that_the_store_does_not_have(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The store holds a fork, or the hash is wrong."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, upstreams, 1, 30)
+    options = FetchOptions(TrustOptions(20, bytes(32), TRUST.period))
+    with pytest.raises(ConfigurationError, match="not the trusted one"):
+        import_all(store, upstreams, 1, 40, options)
+
+
+def test_a_header_ahead_of_the_clock(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """It is waited for as long as for a node: this machine's clock may be wrong."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, upstreams, 1, 30)
+    early = chain.blocks[29].block.header.time
+    options = FetchOptions(replace(TRUST, clock=lambda: early))
+    with pytest.raises(UpstreamUnavailable, match="ahead of this machine's clock"):
+        import_all(store, upstreams, 1, HEIGHTS, options)
+    assert upstreams.refused == {}
+
+
+def test_an_overtaken_process_refuses_nobody(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Another one took its lease and went on."""
+    url = serve_node(node_of(chain))
+    import_all(store, upstreams_at(url), 1, 5)
+    own, lease = upstreams_at(url), store.acquire_lease("own", 10)
+    second = SQLiteBackend(store.location.path)
+
+    def overtake(count: int) -> None:
+        if second.latest_height() < HEIGHTS and lease is not None:
+            store.release_lease(lease)
+            other = second.acquire_lease("other", 10)
+            Growth(second, upstreams_at(url), TRUST).extend(HEIGHTS, lambda count: None, other)
+
+    with pytest.raises(LeaseLost):
+        Growth(store, own, TRUST).extend(HEIGHTS - 5, overtake, lease)
+    assert own.refused == {}
+    second.close()
 
 
 def test_nodes_that_show_two_chains_need_a_trusted_header(

@@ -74,6 +74,11 @@ class ChainReads(ABC):
         """Height from which on all blocks can be searched."""
         return self.base_height()
 
+    def provisional_height(self) -> int | None:
+        """The latest height if the results of its block may be replaced, as one node alone has
+        told them; ``None`` if they are final."""
+        return None
+
     def hash_at(self, height: int) -> bytes:
         """The hash of the block at a height; raise ``HeightNotAvailable``."""
         return self.block_meta(height).block_id.hash

@@ -18,6 +18,7 @@ from ...domain.block import (
     BlockIDFlag,
     Commit,
     Evidence,
+    Header,
     Version,
 )
 from ...domain.genesis import BlockParams, ConsensusParams, Genesis
@@ -261,15 +262,9 @@ class ChainState:
             "data_hash": (header.data_hash, found.data_hash),
             "validators_hash": (
                 header.validators_hash,
-                self._set_hash("validators_hash", self.validators, block),
+                self._set_hash("validators_hash", self.validators, header),
             ),
-            "next_validators_hash": (
-                header.next_validators_hash,
-                self._set_hash("next_validators_hash", self.next_validators, block),
-            ),
-            "consensus_hash": (header.consensus_hash, hashes.consensus_hash(self.params)),
-            "app_hash": (header.app_hash, self.app_hash),
-            "last_results_hash": (header.last_results_hash, self.results_hash),
+            **self._fields_of_results(block.header),
             "evidence_hash": (header.evidence_hash, found.evidence_hash),
             "proposer in the set": (
                 header.proposer_address in self.validators.by_address,
@@ -277,11 +272,34 @@ class ChainState:
             ),
         }
 
-    def _set_hash(self, name: str, members: ValidatorSet, block: Block) -> bytes:
+    def refuted_by(self, header: Header) -> list[str]:
+        """Return the fields of the next header that the last block's results contradict."""
+        unknown = self.unchecked | self.of_unknown_keys
+        fields = replace(self, unchecked=unknown)._fields_of_results(header)
+        return [
+            name
+            for name, (actual, expected) in fields.items()
+            if actual != expected and name not in unknown
+        ]
+
+    def _fields_of_results(self, header: Header) -> Expected:
+        """Return actual and expected values of what follows from the last block's results."""
+        name = "next_validators_hash"
+        return {
+            name: (
+                header.next_validators_hash,
+                self._set_hash(name, self.next_validators, header),
+            ),
+            "consensus_hash": (header.consensus_hash, hashes.consensus_hash(self.params)),
+            "app_hash": (header.app_hash, self.app_hash),
+            "last_results_hash": (header.last_results_hash, self.results_hash),
+        }
+
+    def _set_hash(self, name: str, members: ValidatorSet, header: Header) -> bytes:
         if name in self.unchecked:
             # No encoding of some keys is known, it may be.
             return b""
-        with _as_invalid_block(f"block {block.header.height}: {name}"):
+        with _as_invalid_block(f"block {header.height}: {name}"):
             return hashes.validators_hash(members)
 
     def _expected_time(self, block: Block) -> int:

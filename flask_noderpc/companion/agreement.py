@@ -1,0 +1,114 @@
+"""Nodes of one chain: that of the store, or the one that all of them tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..backends.base.store import ChainStore, Identity
+from ..errors import ConfigurationError, UpstreamMismatch, UpstreamRefused
+from ..protocol.comet import hashes
+from .pool import Upstreams
+from .reader import Reader
+from .trust import TrustOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The chain of all nodes that are not refused."""
+
+    chain_id: str
+    latest: int
+    """The latest height that all nodes have which are not catching up."""
+    highest: int
+    """The highest latest height."""
+
+
+def agree(
+    store: ChainStore, upstreams: Upstreams, chain_id: str, trust: TrustOptions
+) -> Agreed:
+    """Return the chain of the nodes, of which those of other chains than the store's are
+    refused.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, and for a
+    store of another chain or without the trusted header; and as :meth:`Upstreams.attempt` does.
+    """
+    stored = _identity(store)
+    check_stored(stored, store.location.shown, chain_id)
+    found = upstreams.ask_all(lambda reader: reader.status())
+    chains = sorted({each.node_info.network for each in found})
+    if len(chains) > 1:
+        raise ConfigurationError(
+            f"the nodes are of different chains, {' and '.join(map(repr, chains))}: --chain-id"
+            " (NODERPC_CHAIN_ID) says which is meant"
+        )
+    if stored is not None:
+        _check_trusted(store, trust)
+    heights = [each.sync_info.latest_block_height for each in found]
+    synced = [
+        each.sync_info.latest_block_height for each in found if not each.sync_info.catching_up
+    ]
+    return Agreed(chains[0], min(synced or heights), max(heights))
+
+
+def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:
+    if not max(1, store.base_height()) <= trust.height <= store.latest_height():
+        return
+    stored = store.hash_at(trust.height)
+    if stored != trust.hash:
+        raise ConfigurationError(
+            f"{store.location.shown} has block {trust.height} {stored.hex().upper()}, which is"
+            " not the trusted one: name another file"
+        )
+
+
+def check_stored(stored: Identity | None, shown: str, wanted: str) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a store whose chain can't be
+    followed, or is not the wanted one, if that is given."""
+    if stored is None:
+        return
+    if stored.application:
+        raise ConfigurationError(
+            f"{shown} holds the chain of the application {stored.application!r}, and not one of"
+            " other nodes: name another file"
+        )
+    if wanted and wanted != stored.chain_id:
+        raise ConfigurationError(
+            f"{shown} holds chain {stored.chain_id!r}, and not {wanted!r}: name another file"
+        )
+
+
+def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
+    """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork.
+
+    ``chain_id`` is that of a store that is not begun; empty for any.
+    """
+    status, stored = reader.status(), _identity(store)
+    wanted, told = stored.chain_id if stored else chain_id, status.node_info.network
+    if wanted and told != wanted:
+        raise UpstreamMismatch(
+            reader.name, f"it is a node of chain {told!r}, and not of {wanted!r}"
+        )
+    if stored is not None:
+        height = min(status.sync_info.latest_block_height, store.latest_height())
+        if height >= max(1, store.base_height()):
+            _check_block(store, reader, height)
+
+
+def _identity(store: ChainStore) -> Identity | None:
+    # A store is made when a chain is known to be there.
+    return store.identity() if store.location.file.exists() else None
+
+
+def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
+    try:
+        told = hashes.header_hash(reader.header(height))
+    except UpstreamRefused:
+        # It has pruned that height.
+        return
+    stored = store.hash_at(height)
+    if told != stored:
+        raise UpstreamMismatch(
+            reader.name,
+            f"its block {height} is {told.hex().upper()}, and that of the store"
+            f" {stored.hex().upper()}: it is of a fork, or was reset",
+        )
