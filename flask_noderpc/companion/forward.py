@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from .. import jsoncodec
@@ -202,6 +202,13 @@ class ForwardedNetwork(Network):
         return sync.catching_up or (
             self._own_height() < sync.latest_block_height - self._max_behind
         )
+
+    def upstream_height(self) -> int | None:
+        found = self._status.get()
+        return found.sync_info.latest_block_height if found else None
+
+    def upstreams(self) -> Mapping[str, str]:
+        return self._upstreams.states()
 
     def last_error(self) -> str:
         """Return why no node answers now; empty if one does."""

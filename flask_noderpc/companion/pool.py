@@ -99,6 +99,15 @@ class Upstreams:
         turns = readers[start:] + readers[:start]
         return sorted(turns, key=lambda reader: self._health[reader.name].is_failing)
 
+    def states(self) -> dict[str, str]:
+        """Return the state of each upstream: ``up``, ``failing`` or ``refused``."""
+        return {reader.name: self._state(reader.name) for reader in self._readers}
+
+    def _state(self, name: str) -> str:
+        if name in self.refused:
+            return "refused"
+        return "failing" if self._health[name].is_failing else "up"
+
     def refuse(self, name: str, reason: str) -> None:
         """Ask an upstream no more, as what it said is refuted."""
         with self._lock:

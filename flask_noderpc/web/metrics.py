@@ -55,6 +55,19 @@ _LOWEST = Gauge(
     ["chain", "of"],
     multiprocess_mode="mostrecent",
 )
+_UPSTREAM_HEIGHT = Gauge(
+    "noderpc_upstream_height",
+    "The latest height of the nodes that are followed.",
+    ["chain"],
+    multiprocess_mode="mostrecent",
+)
+_UPSTREAMS = Gauge(
+    "noderpc_upstreams",
+    "1 for the state of each node that is asked.",
+    ["upstream", "state"],
+    multiprocess_mode="mostrecent",
+)
+_STATES = ("up", "failing", "refused")
 _CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
 _CACHE_LIMIT = Gauge(
     "noderpc_cache_limit_bytes",
@@ -152,6 +165,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     with suppress(NodeRPCError):
         backend.start()
         _show_heights(backend)
+        _show_upstreams(backend)
     _show_cache(memory)
     registry = REGISTRY
     if _MULTIPROCESS in os.environ:
@@ -168,6 +182,15 @@ def _show_heights(backend: ChainBackend) -> None:
     _LOWEST.labels(chain_id, "blocks").set(backend.base_height())
     _LOWEST.labels(chain_id, "results").set(backend.lowest_results())
     _LOWEST.labels(chain_id, "index").set(backend.lowest_indexed())
+
+
+def _show_upstreams(backend: ChainBackend) -> None:
+    height = backend.network.upstream_height()
+    if height is not None:
+        _UPSTREAM_HEIGHT.labels(backend.chain_id()).set(height)
+    for name, state in backend.network.upstreams().items():
+        for each in _STATES:
+            _UPSTREAMS.labels(name, each).set(each == state)
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

@@ -428,6 +428,26 @@ def test_answers_that_may_change_are_not_for_caches(
     assert not is_cacheable(21)
 
 
+def test_metrics_of_the_nodes(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Their height, and which of them are asked."""
+    pytest.importorskip("prometheus_client")
+    other = Liar(node_of(chain))
+    other.chain = "another-chain"
+    urls = serve_node(node_of(chain)), serve_node(other), "http://127.0.0.1:1"
+    followed = companion(urls[0])
+    followed.follow()
+    reaches(followed, HEIGHTS)
+    client = app_for(companion(*urls), dialect="comet-0.38", metrics=True).test_client()
+    for _ in urls:
+        client.get("/net_info")
+    lines = client.get("/metrics").text.splitlines()
+    assert f'noderpc_upstream_height{{chain="sample-chain"}} {HEIGHTS}.0' in lines
+    for url, state in zip(urls, ("up", "refused", "failing"), strict=True):
+        assert f'noderpc_upstreams{{state="{state}",upstream="{url}"}} 1.0' in lines
+
+
 def test_an_app_serves_what_another_process_follows(
     chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
 ) -> None:

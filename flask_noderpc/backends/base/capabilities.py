@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -141,6 +141,15 @@ class Network:
     def catching_up(self) -> bool:
         """Return true while blocks are fetched from peers."""
         return False
+
+    def upstream_height(self) -> int | None:
+        """Return the latest height of the nodes that a chain is followed from, or ``None``."""
+        return None
+
+    def upstreams(self) -> Mapping[str, str]:
+        """Return the state of each node that is asked, by its address: ``up``, ``failing`` or
+        ``refused``."""
+        return {}
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
         """Return the state of the round that is going on, as a node of a dialect answers
