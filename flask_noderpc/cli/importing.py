@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,9 @@ def import_blocks(
     """
     from ..backends import open_store
 
+    # Blocks have no cycles, and to look for some takes a fifth of the time.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
     options = run(lambda: _options(given, given["concurrency"] * len(urls)))
     upstreams = run(lambda: _upstreams(urls, given))
     path = run(lambda: _path(database, home))

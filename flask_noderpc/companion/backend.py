@@ -78,9 +78,9 @@ class CompanionBackend(StoreBackend):
     def evidence(self) -> EvidencePool:
         return ForwardedEvidence(self._forward)
 
-    @property
+    @cached_property
     def application(self) -> ApplicationAccess:
-        return ForwardedApplication(self._forward)
+        return ForwardedApplication(self._forward, self.latest_height)
 
     @cached_property
     def network(self) -> ForwardedNetwork:
@@ -132,7 +132,8 @@ class CompanionBackend(StoreBackend):
             forward = self.__dict__.pop("_forward", None)
             if forward is not None:
                 forward.close()
-            self.__dict__.pop("network", None)
+            for name in ("network", "application"):
+                self.__dict__.pop(name, None)
             evm_forward = self.__dict__.pop("evm_forward", None)
             if evm_forward is not None:
                 evm_forward.close()

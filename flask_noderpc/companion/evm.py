@@ -10,11 +10,18 @@ from .. import jsoncodec
 from ..backends.base.capabilities import EvmForward
 from ..errors import Busy, EvmCallFailed, UpstreamUnavailable
 from .http import HttpClient, UpstreamLimits
+from .in_flight import ReadsInFlight
 
 # Ethermint, cosmos/evm, geth: the node has no state of that block, or not yet; another one may.
 _NO_STATE = re.compile(
     r"header not found|block not found|missing trie node|height .* is not available"
     r"|in the future|version does not exist|failed to load state|version mismatch"
+)
+
+
+# With a height as their block, which takes the place of a tag, they have one answer.
+_SHARED = re.compile(
+    r"eth_(call|createAccessList|estimateGas|feeHistory|get\w+)|debug_trace\w+"
 )
 
 
@@ -39,8 +46,14 @@ class ForwardedEvm(EvmForward):
     def __init__(self, urls: Sequence[str], limits: UpstreamLimits) -> None:
         self._nodes = [HttpClient(url, limits) for url in urls]
         self._first = 0
+        self._reads = ReadsInFlight()
 
     def call(self, method: str, params: bytes) -> bytes:
+        if not _SHARED.fullmatch(method) or b'"pending"' in params:
+            return self._call(method, params)
+        return self._reads.get((method, params), lambda: self._call(method, params))
+
+    def _call(self, method: str, params: bytes) -> bytes:
         body = jsoncodec.encode(_Request(method, jsoncodec.Raw(params)))
         failures: list[Exception] = []
         for offset in range(len(self._nodes)):

@@ -29,6 +29,7 @@ from ..domain.responses import (
 )
 from ..domain.validator import PublicKey
 from ..errors import Busy, InvalidEvidence, TxRejected, UpstreamError, UpstreamRefused
+from .in_flight import ReadsInFlight
 from .pool import Upstreams
 from .reader import Reader
 
@@ -111,12 +112,20 @@ class ForwardedEvidence(EvidencePool):
 
 
 class ForwardedApplication(ApplicationAccess):
-    """The application of the nodes, with the states that each has."""
+    """The application of the nodes, with the states that each has.
 
-    def __init__(self, upstreams: Upstreams) -> None:
-        self._upstreams = upstreams
+    Equal reads in flight are one, of callers that know the same height: who has seen a block
+    sees its state. ``own_height`` returns the height of the store.
+    """
+
+    def __init__(self, upstreams: Upstreams, own_height: Callable[[], int]) -> None:
+        self._upstreams, self._own_height = upstreams, own_height
+        self._reads = ReadsInFlight()
 
     def info(self) -> AppInfo:
+        return self._reads.get(("abci_info", self._own_height()), self._info)
+
+    def _info(self) -> AppInfo:
         return self._upstreams.attempt(
             lambda reader: reader.node.get(ResultABCIInfo, "abci_info").response
         )
@@ -127,6 +136,10 @@ class ForwardedApplication(ApplicationAccess):
         )
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        key = ("abci_query", path, data, height, prove, self._own_height())
+        return self._reads.get(key, lambda: self._query(path, data, height, prove))
+
+    def _query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """Ask one node after another, as some may have pruned the state of a height."""
         lacking: list[QueryResult] = []
 
@@ -170,6 +183,7 @@ class ForwardedNetwork(Network):
     ) -> None:
         super().__init__(chain_id)
         self._status = CachedStatus(upstreams)
+        self._reads = ReadsInFlight()
         self._upstreams, self._own_height = upstreams, own_height
         # One more is on its way.
         self._max_behind = head_delay + 1
@@ -179,6 +193,9 @@ class ForwardedNetwork(Network):
         return found.node_info if found else super().node_info()
 
     def net_info(self) -> NetInfo:
+        return self._reads.get("net_info", self._net_info)
+
+    def _net_info(self) -> NetInfo:
         return self._upstreams.attempt(lambda reader: reader.node.get(NetInfo, "net_info"))
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:

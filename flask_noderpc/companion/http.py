@@ -67,7 +67,11 @@ class _HeadDeadline:
 
     def __init__(self, *args: Any, opened: Callable[[Any], None], **given: Any) -> None:
         super().__init__(*args, **given)
-        opened(self)
+        self._opened = opened
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]
+        self._opened(self)
 
     def getresponse(self) -> Any:
         expired = threading.Event()
@@ -117,6 +121,8 @@ class HttpClient:
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
         kind = _TlsPool if self.address.scheme == "https" else _Pool
+        self.connected = 0
+        """How often a connection was opened."""
         self._lock = threading.Lock()
         self._connections: WeakSet[Any] = WeakSet()
         self._pool = kind(
@@ -134,6 +140,7 @@ class HttpClient:
     def _opened(self, connection: Any) -> None:
         with self._lock:
             self._connections.add(connection)
+            self.connected += 1
 
     def interrupt(self) -> None:
         """Let the requests in flight fail."""

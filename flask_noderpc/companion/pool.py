@@ -29,8 +29,9 @@ _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 15.0
 # A node that fails is tried again so often, beside the requests.
 _PROBE_S = 30.0
-# A node may be reset, or be replaced by that of another chain.
-_CHECK_S = 60.0
+# A node may be reset, upgraded, or replaced by that of another chain: after it was connected to
+# anew, and now and then, as another machine may be behind the same proxy.
+_CHECK_S, _CHECK_CONNECTED_S = 60.0, 1.0
 
 Check = Callable[[Reader], None]
 """Raises ``UpstreamMismatch`` for a node of another chain."""
@@ -50,6 +51,15 @@ class _Health:
     is_failing: bool = False
     probed_at: float = 0.0
     checked_at: float | None = None
+    connected: int = 0
+    """Connections that had been opened at the check."""
+
+    def is_due(self, connected: int) -> bool:
+        """Return true if the node is to be checked before the next request."""
+        if self.checked_at is None:
+            return True
+        pause = _CHECK_S if connected == self.connected else _CHECK_CONNECTED_S
+        return time.monotonic() - self.checked_at > pause
 
 
 class Upstreams:
@@ -181,12 +191,11 @@ class Upstreams:
 
     def _check_chain(self, reader: Reader) -> None:
         """Check the node before the first request, and when it may be another one."""
-        health, now = self._health[reader.name], time.monotonic()
-        if self.check is not None and (
-            health.checked_at is None or now - health.checked_at > _CHECK_S
-        ):
+        health = self._health[reader.name]
+        if self.check is not None and health.is_due(reader.node.connected):
+            reader.node.reconnect()
             self.check(reader)
-            health.checked_at = now
+            health.checked_at, health.connected = time.monotonic(), reader.node.connected
 
     def deadline(self) -> float:
         """Return the time at which the patience ends."""
@@ -205,8 +214,6 @@ class Upstreams:
             health.is_failing, health.checked_at = True, None
             if is_new:
                 health.probed_at = time.monotonic()
-        # It may come back as another version.
-        reader.node.reconnect()
         if is_new and not self.stopped.is_set():
             log.warning("%s", reason)
 

@@ -186,6 +186,11 @@ class Upstream:
             raise self._http.unusable("a response has neither result nor error")
         return response.result
 
+    @property
+    def connected(self) -> int:
+        """How often a connection was opened."""
+        return self._http.connected
+
     def interrupt(self) -> None:
         """Let the requests in flight fail."""
         self._http.interrupt()

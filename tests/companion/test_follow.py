@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,11 @@ from flask_noderpc.backends.base.evidence import EvidencePool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.companion import lease
 from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.companion.forward import ForwardedApplication
 from flask_noderpc.companion.from_settings import companion_from_settings
-from flask_noderpc.companion.pool import NoUpstream
+from flask_noderpc.companion.pool import NoUpstream, Upstreams
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.errors import (
@@ -41,7 +45,7 @@ from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Serve, node_of
-from .raw_node import raw_node
+from .raw_node import raw_node, results
 from .test_import import get, paths
 from .test_lies import Liar
 
@@ -426,6 +430,34 @@ def test_answers_that_may_change_are_not_for_caches(
     reaches(followed, 21)
     assert is_cacheable(20)
     assert not is_cacheable(21)
+
+
+def test_equal_reads_in_flight_are_one() -> None:
+    """Of clients that know the same height; each gets the answer."""
+    members = dict.fromkeys(("log", "info", "key", "codespace"), "")
+    answer = {
+        "response": members
+        | {"code": 0, "index": "0", "height": "5", "value": "dmFsdWU=", "proofOps": None}
+    }
+    asked, heights, released = list[bytes](), list[int](), threading.Event()
+
+    def own_height() -> int:
+        heights.append(5)
+        return 5
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        asked.append(body)
+        released.wait()
+        results(answer)(peer, body)
+
+    with raw_node(respond) as url, ThreadPoolExecutor(20) as clients:
+        upstreams = Upstreams([Reader(Upstream(url, dialect="comet-0.38"))], PATIENCE)
+        application = ForwardedApplication(upstreams, own_height)
+        found = [clients.submit(application.query, "", b"key", 0, False) for _ in range(20)]
+        until(lambda: len(heights) == 20 and bool(asked), "all clients")
+        released.set()
+        assert {each.result(PATIENCE).value for each in found} == {b"value"}
+    assert len(asked) < 20
 
 
 def test_metrics_of_the_nodes(

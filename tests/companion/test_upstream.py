@@ -185,15 +185,22 @@ def test_parameters_as_a_node_takes_them() -> None:
 def test_credentials_are_sent_and_not_shown() -> None:
     """Those before the host, and those in path and query."""
     with raw_node(sends(http(HTML))) as url:
-        secret = url.replace("http://", "http://user:pa%20ss@") + "/key-123?token=abc"
+        secret = url.replace("http://", "http://usér:pa%20ss@") + "/key-123?token=abc"
         node = node_at(secret)
-        sent = node._http._headers["authorization"]
+        sent = node.address.headers["Authorization"]
         with pytest.raises(UpstreamUnavailable) as caught:
             node.raw("status")
-    assert b64decode(sent.split()[1]) == b"user:pa ss"
+    assert b64decode(sent.split()[1]).decode() == "usér:pa ss"
     for text in (str(caught.value), repr(node.address), node.name, repr(caught.value)):
         for hidden in ("pa%20ss", "pa ss", "key-123", "abc"):
             assert hidden not in text
+
+
+def test_a_slash_in_a_password_is_no_path() -> None:
+    """It would be shown in logs; the error says how it is written."""
+    with pytest.raises(ConfigurationError, match="%2F") as caught:
+        node_at("http://user:12/34@node:26657")
+    assert "34" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
