@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..domain import abci, genesis, network, responses
 from ..jsonrpc.params import NoParams
-from ..jsonrpc.route import ALWAYS, AT_HEIGHT, Cache, Route, RouteTable
+from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable
 from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
@@ -44,7 +44,7 @@ COMETBFT_ROUTES = RouteTable(
             blocks.block_results,
             AtHeight,
             abci.BlockResults,
-            AT_HEIGHT,
+            OF_RESULTS,
             chain_only=True,
         ),
         Route(
@@ -84,7 +84,7 @@ COMETBFT_ROUTES = RouteTable(
             consensus.consensus_params,
             AtHeight,
             responses.ResultConsensusParams,
-            AT_HEIGHT,
+            OF_RESULTS,
             chain_only=True,
         ),
         Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, responses.PendingTxs),

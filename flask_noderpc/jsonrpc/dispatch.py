@@ -414,15 +414,11 @@ class Dispatcher:
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         answer = route.call(self._context_of(caller), params)
-        cacheable = route.cache.allows(params, answer) and not self._is_provisional(params)
+        cacheable = route.cache.allows(params, answer)
+        if cacheable and route.cache.of_results:
+            provisional = self._context.backend.provisional_height()
+            cacheable = provisional is None or route.cache.is_below(params, provisional)
         return CachedResult(self._dialect.encode(answer), cacheable)
-
-    def _is_provisional(self, params: Params) -> bool:
-        height = getattr(params, "height", None)
-        if not isinstance(height, int):
-            return False
-        provisional = self._context.backend.provisional_height()
-        return provisional is not None and height >= provisional
 
     def _context_of(self, caller: _Caller) -> Context:
         return replace(self._context, client=caller.permissions.client)

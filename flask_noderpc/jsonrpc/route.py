@@ -24,6 +24,8 @@ class Cache:
     """Name of the parameter that makes the answer immutable when it is given."""
     final: Callable[[Any], bool] | None = None
     """Returns true if an answer is final."""
+    of_results: bool = False
+    """True for what follows from the results of a height, which may be provisional."""
 
     def may_allow(self, params: Params) -> bool:
         """Return true if some answers to these parameters may be cached."""
@@ -35,10 +37,15 @@ class Cache:
         """Return true if this answer may be cached."""
         return self.may_allow(params) and (self.final is None or self.final(answer))
 
+    def is_below(self, params: Params, height: int) -> bool:
+        """Return true if the given height is below another one."""
+        return self.given is not None and getattr(params, self.given) < height
+
 
 NEVER = Cache()
 ALWAYS = Cache(always=True)
 AT_HEIGHT = Cache(given="height")
+OF_RESULTS = Cache(given="height", of_results=True)
 WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 
