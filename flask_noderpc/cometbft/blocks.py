@@ -51,7 +51,7 @@ def state_height(backend: ChainBackend, height: int | None) -> int:
     known = next_height(backend) - (1 if backend.network.catching_up() else 0)
     if height is None:
         return known
-    base = backend.base_height()
+    base = backend.lowest_readable()
     if not base <= _positive(height) <= known:
         raise HeightNotAvailable(height, base, known)
     return height

@@ -16,7 +16,7 @@ from ..domain.responses import (
     SyncInfo,
     ValidatorInfo,
 )
-from ..errors import GenesisTooLarge, NotFound, ValueNotAllowed
+from ..errors import GenesisNotAvailable, GenesisTooLarge, NotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.key_types import address
@@ -76,7 +76,14 @@ def net_info(ctx: Context, params: NoParams) -> NetInfo:
 
 def genesis(ctx: Context, params: NoParams) -> ResultGenesis:
     """The genesis document, if it fits one chunk."""
-    size = len(_encoded_genesis(ctx))
+    try:
+        size = len(_encoded_genesis(ctx))
+    except GenesisNotAvailable:
+        # One that is not stored has several chunks.
+        first = ctx.backend.network.genesis_chunk(0)
+        if first is None:
+            raise
+        size = first.total * GENESIS_CHUNK_BYTES
     if size > GENESIS_CHUNK_BYTES:
         raise GenesisTooLarge(size, GENESIS_CHUNK_BYTES)
     return ResultGenesis(ctx.backend.genesis())
@@ -91,7 +98,13 @@ class ChunkParams(Params):
 
 def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
     """One chunk of the genesis document."""
-    document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
+    try:
+        document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
+    except GenesisNotAvailable:
+        chunk = ctx.backend.network.genesis_chunk(params.chunk)
+        if chunk is None:
+            raise
+        return chunk
     total = -(-len(document) // size)
     if params.chunk >= total:
         # CometBFT: its error names one chunk less.

@@ -7,13 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import TypeVar
 
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool
 from ..backends.base.evidence import EvidencePool
 from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
-from ..errors import NotReady
+from ..domain.abci import BlockResults
+from ..domain.block import Block, BlockID, BlockMeta, Commit
+from ..domain.genesis import ConsensusParams
+from ..domain.search import TxResult
+from ..domain.validator import ValidatorSet
+from ..errors import NotFound, NotReady, TxNotFound
 from .agreement import check_chain
 from .evm import ForwardedEvm
 from .follower import Follower, FollowOptions
@@ -23,7 +29,10 @@ from .forward import (
     ForwardedMempool,
     ForwardedNetwork,
 )
+from .older import OlderReads
 from .pool import Upstreams
+
+T = TypeVar("T")
 
 _FOLLOW_PATIENCE_S = 10.0
 # Longer than a lease that is renewed, and than a follower that begins anew.
@@ -58,8 +67,55 @@ class CompanionBackend(StoreBackend):
         """The store's file name or URI, as given."""
         return self.store.location.path
 
-    def provisional_height(self) -> int | None:
-        return None if self._options.head_delay else self.latest_height()
+    def is_final(self, height: int, *, results: bool) -> bool:
+        if height < self.base_height():
+            return False
+        return not results or self._options.head_delay > 0 or height < self.latest_height()
+
+    # What the store does not have yet.
+
+    @cached_property
+    def _older(self) -> OlderReads:
+        return OlderReads(self._forward)
+
+    def lowest_readable(self) -> int:
+        return self.initial_height()
+
+    def _read(
+        self, height: int, stored: Callable[[int], T], asked: Callable[[int, NotFound], T]
+    ) -> T:
+        try:
+            return stored(height)
+        except NotFound as missing:
+            if not self.initial_height() <= height < self.base_height():
+                raise
+            return asked(height, missing)
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        return self._read(height, super().block, self._older.block)
+
+    def block_meta(self, height: int) -> BlockMeta:
+        return self._read(height, super().block_meta, self._older.meta)
+
+    def results(self, height: int) -> BlockResults:
+        return self._read(height, super().results, self._older.results)
+
+    def commit(self, height: int) -> Commit:
+        return self._read(height, super().commit, self._older.commit)
+
+    def validators(self, height: int) -> ValidatorSet:
+        return self._read(height, super().validators, self._older.validators)
+
+    def consensus_params(self, height: int) -> ConsensusParams:
+        return self._read(height, super().consensus_params, self._older.params)
+
+    def tx(self, tx_hash: bytes) -> TxResult:
+        try:
+            return super().tx(tx_hash)
+        except TxNotFound as missing:
+            if self.lowest_indexed() <= self.initial_height():
+                raise
+            return self._older.tx(tx_hash, missing)
 
     # What the nodes answer.
 
@@ -132,7 +188,7 @@ class CompanionBackend(StoreBackend):
             forward = self.__dict__.pop("_forward", None)
             if forward is not None:
                 forward.close()
-            for name in ("network", "application"):
+            for name in ("network", "application", "_older"):
                 self.__dict__.pop(name, None)
             evm_forward = self.__dict__.pop("evm_forward", None)
             if evm_forward is not None:

@@ -17,6 +17,7 @@ from ..backends.base.capabilities import Mempool, Network
 from ..backends.base.evidence import EvidencePool
 from ..domain.abci import AppInfo, ExecTxResult, QueryResult
 from ..domain.block import Evidence
+from ..domain.genesis import GenesisChunk
 from ..domain.network import NetInfo, NodeInfo
 from ..domain.responses import (
     PendingCount,
@@ -197,6 +198,12 @@ class ForwardedNetwork(Network):
 
     def _net_info(self) -> NetInfo:
         return self._upstreams.attempt(lambda reader: reader.node.get(NetInfo, "net_info"))
+
+    def genesis_chunk(self, number: int) -> GenesisChunk | None:
+        return self._reads.get(
+            ("genesis_chunked", number),
+            lambda: self._upstreams.attempt(lambda reader: reader.genesis_chunk(number)),
+        )
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
         method = "dump_consensus_state" if dump else "consensus_state"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .. import jsoncodec
 from ..domain.abci import BlockResults
-from ..domain.block import Block, BlockID, Commit, Header, SignedHeader
+from ..domain.block import Block, BlockID, BlockMeta, Commit, Header, SignedHeader
 from ..domain.genesis import ConsensusParams, Genesis, GenesisChunk
 from ..domain.responses import (
     ResultBlock,
@@ -125,6 +125,20 @@ class Reader:
             raise self._other("block_results", height)
         return found
 
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        """Return one block without its results."""
+        found = self.node.get(ResultBlock, "block", height=height)
+        if found.block is None or found.block.header.height != height:
+            raise self._other("block", height)
+        return found.block_id, found.block
+
+    def results(self, height: int) -> BlockResults:
+        """Return the results of one block."""
+        found = self.node.get(BlockResults, "block_results", height=height)
+        if found.height != height:
+            raise self._other("block_results", height)
+        return found
+
     def commit(self, height: int) -> tuple[Header, Commit]:
         """Return the header of a height with the commit that the node has for it."""
         found = self.node.get(ResultCommit, "commit", height=height).signed_header
@@ -138,12 +152,16 @@ class Reader:
 
     def headers(self, low: int, high: int) -> list[Header]:
         """Return the headers of a range of at most ``METAS`` heights, highest first."""
+        return [meta.header for meta in self.metas(low, high)]
+
+    def metas(self, low: int, high: int) -> Sequence[BlockMeta]:
+        """Return the metas of a range of at most ``METAS`` heights, highest first."""
         found = self.node.get(
             ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
         ).block_metas
         if [meta.header.height for meta in found] != list(range(high, low - 1, -1)):
             raise self._other("blockchain", low)
-        return [meta.header for meta in found]
+        return found
 
     def header(self, height: int) -> Header:
         """Return one header."""
@@ -178,14 +196,14 @@ class Reader:
 
     def genesis(self) -> Genesis:
         """Return the genesis document, from all its chunks."""
-        first = self._genesis_chunk(0)
-        rest = (self._genesis_chunk(number).content for number in range(1, first.total))
+        first = self.genesis_chunk(0)
+        rest = (self.genesis_chunk(number).content for number in range(1, first.total))
         return self._genesis_of(b"".join((first.content, *rest)))
 
     def genesis_or_height(self) -> Genesis | int:
         """Return the genesis document if it is one chunk, else the initial height that it
         begins with; neither is proven by anything."""
-        first = self._genesis_chunk(0)
+        first = self.genesis_chunk(0)
         if first.total == 1:
             return self._genesis_of(first.content)
         found = _INITIAL_HEIGHT.search(first.content)
@@ -194,7 +212,8 @@ class Reader:
     def _genesis_of(self, document: bytes) -> Genesis:
         return self.node.load(Genesis, "genesis_chunked", jsoncodec.Raw(document))
 
-    def _genesis_chunk(self, number: int) -> GenesisChunk:
+    def genesis_chunk(self, number: int) -> GenesisChunk:
+        """Return a chunk of the genesis document."""
         found = self.node.get(GenesisChunk, "genesis_chunked", chunk=number)
         if found.chunk != number or not 0 < found.total <= _MAX_GENESIS_CHUNKS:
             raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")

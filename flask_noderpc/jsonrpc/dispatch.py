@@ -415,9 +415,10 @@ class Dispatcher:
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         answer = route.call(self._context_of(caller), params)
         cacheable = route.cache.allows(params, answer)
-        if cacheable and route.cache.of_results:
-            provisional = self._context.backend.provisional_height()
-            cacheable = provisional is None or route.cache.is_below(params, provisional)
+        height = route.cache.height_of(params)
+        if cacheable and height is not None:
+            results = route.cache.of_results
+            cacheable = self._context.backend.is_final(height, results=results)
         return CachedResult(self._dialect.encode(answer), cacheable)
 
     def _context_of(self, caller: _Caller) -> Context:

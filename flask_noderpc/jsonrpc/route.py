@@ -37,9 +37,10 @@ class Cache:
         """Return true if this answer may be cached."""
         return self.may_allow(params) and (self.final is None or self.final(answer))
 
-    def is_below(self, params: Params, height: int) -> bool:
-        """Return true if the given height is below another one."""
-        return self.given is not None and getattr(params, self.given) < height
+    def height_of(self, params: Params) -> int | None:
+        """Return the height that is given, if it is what makes the answer immutable."""
+        found: int | None = getattr(params, self.given) if self.given == "height" else None
+        return found
 
 
 NEVER = Cache()

@@ -12,6 +12,7 @@ from ... import jsoncodec
 from ...domain.abci import ExecTxResult
 from ...domain.ethereum import LogSearch
 from ...domain.evm import Overrides
+from ...domain.genesis import GenesisChunk
 from ...domain.network import NetInfo, NodeInfo
 from ...domain.responses import PendingCount, PendingTxs
 from ...domain.search import Page, Search, SearchLimits, Term
@@ -141,6 +142,11 @@ class Network:
     def catching_up(self) -> bool:
         """Return true while blocks are fetched from peers."""
         return False
+
+    def genesis_chunk(self, number: int) -> GenesisChunk | None:
+        """Return a chunk of a genesis document that is too large to be stored; ``None`` if
+        there is none."""
+        return None
 
     def upstream_height(self) -> int | None:
         """Return the latest height of the nodes that a chain is followed from, or ``None``."""

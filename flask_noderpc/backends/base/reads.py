@@ -74,10 +74,15 @@ class ChainReads(ABC):
         """Height from which on all blocks can be searched."""
         return self.base_height()
 
-    def provisional_height(self) -> int | None:
-        """The latest height if the results of its block may be replaced, as one node alone has
-        told them; ``None`` if they are final."""
-        return None
+    def lowest_readable(self) -> int:
+        """The lowest height that may be read: that of the lowest block, unless others are read
+        from elsewhere."""
+        return self.base_height()
+
+    def is_final(self, height: int, *, results: bool) -> bool:
+        """Return false if what is read of a height may change, or its ``results`` and what
+        follows from them: where one node alone has told it."""
+        return True
 
     def hash_at(self, height: int) -> bytes:
         """The hash of the block at a height; raise ``HeightNotAvailable``."""
