@@ -1,0 +1,72 @@
+"""kill -9 of a process that follows a growing chain: the next one goes on from there."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.testing.node import Node, run_node
+from tests.helpers.until import until
+
+from .processes import ROOT, is_long
+
+pytestmark = pytest.mark.integration
+
+MOMENTS = 100 if is_long() else 2
+# Begins at once, although the lease of a killed process has not lapsed.
+FOLLOW = """
+import sys
+from flask_noderpc.cli import main
+from flask_noderpc.companion import lease
+
+lease._SECONDS, lease._WAIT_S = 0.5, 5.0
+main(sys.argv[1:])
+"""
+
+
+def _grow(node: Node, count: int) -> int:
+    for _ in range(count):
+        node.chain.mempool.submit(b"key%d=value" % node.chain.latest_height())
+        node.produce()
+    return node.chain.latest_height()
+
+
+def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
+    """While it fills the store downwards, and while it follows the head."""
+    path = tmp_path / "copy.db"
+    with run_node(dialect="comet-0.38") as node:
+        _grow(node, 300)
+        command = [sys.executable, "-c", FOLLOW, "follow", "--upstream", node.url]
+        command += ["--database", str(path), "--upstream-poll", "0.05"]
+        command += ["--trust-period", "99999d"]
+
+        def begin() -> subprocess.Popen[bytes]:
+            with (tmp_path / "log").open("ab") as log:
+                return subprocess.Popen(command, cwd=ROOT, stderr=log)
+
+        for moment in range(MOMENTS):
+            follower = begin()
+            until(path.exists, "the store")
+            # At any moment: while it starts, fills the store, or waits for a block.
+            time.sleep(random.Random(moment).uniform(0, 2))
+            _grow(node, 2)
+            follower.kill()
+            follower.wait()
+        follower = begin()
+        with closing(SQLiteBackend(path)) as store:
+            height = _grow(node, 3)
+            until(lambda: store.has_chain() and store.latest_height() == height, "the head")
+            until(lambda: store.base_height() == 1, "the first block")
+            follower.terminate()
+            assert follower.wait() == 0
+            assert store.verify() == height
+            for at in range(1, height + 1):
+                assert store.block(at) == node.chain.block(at)
+                assert store.results(at) == node.chain.results(at)
