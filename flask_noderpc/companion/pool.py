@@ -19,7 +19,7 @@ from ..errors import (
 )
 from .http import UpstreamLimits
 from .reader import NoResults, Reader
-from .upstream import Upstream
+from .upstream import NotDecoded, Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -175,6 +175,10 @@ class Upstreams:
         except UpstreamMismatch as error:
             self.refuse(reader.name, error.reason)
             return None
+        except NotDecoded as error:
+            failures.append(error)
+            self._note_change(reader)
+            return None
         except UpstreamUnavailable as error:
             failures.append(error)
             self._note_failure(reader, str(error))
@@ -193,6 +197,9 @@ class Upstreams:
         """Check the node before the first request, and when it may be another one."""
         health = self._health[reader.name]
         if self.check is not None and health.is_due(reader.node.connected):
+            if health.checked_at is not None:
+                # Others need not do it again meanwhile.
+                health.checked_at = time.monotonic()
             reader.node.reconnect()
             self.check(reader)
             health.checked_at, health.connected = time.monotonic(), reader.node.connected
@@ -206,6 +213,10 @@ class Upstreams:
         left = deadline - time.monotonic()
         if left <= 0 or self.stopped.wait(min(pause, left)):
             raise failure
+
+    def _note_change(self, reader: Reader) -> None:
+        """Let the node be checked soon: it answers, but not as its version did."""
+        self._health[reader.name].connected = -1
 
     def _note_failure(self, reader: Reader, reason: str) -> None:
         health = self._health[reader.name]

@@ -13,6 +13,7 @@ from ..errors import (
     DecodeError,
     UpstreamError,
     UpstreamRefused,
+    UpstreamUnavailable,
     short_repr,
 )
 from ..wire.dialect import Dialect
@@ -56,6 +57,10 @@ def _param(value: Param) -> Any:
 
 Answer = jsoncodec.Raw | UpstreamRefused
 """The JSON of a result, or the error of its call."""
+
+
+class NotDecoded(UpstreamUnavailable):
+    """A result is not as the upstream's dialect has it: it may speak another one now."""
 
 
 class _Error(jsoncodec.Struct):
@@ -138,8 +143,7 @@ class Upstream:
         try:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
-            # Of a version that speaks another dialect than the one that it had before.
-            raise self._http.unusable(f"{method} does not decode: {error}") from None
+            raise NotDecoded(self.name, f"{method} does not decode: {error}") from None
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
         """Return the JSON of results, or the errors of calls, in the order of the calls.

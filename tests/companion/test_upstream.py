@@ -256,6 +256,16 @@ def test_another_upstream_is_asked_where_one_fails() -> None:
         assert upstreams.refused == {}
 
 
+def test_a_method_that_does_not_decode_is_no_failing_node() -> None:
+    """Forks have results of their own; the node is asked for others."""
+    with raw_node(results({"n": 1})) as url:
+        reader = Reader(node_at(url))
+        upstreams = Upstreams([reader], 0.0)
+        with pytest.raises(UpstreamUnavailable, match="does not decode"):
+            upstreams.attempt(lambda reader: reader.status())
+        assert upstreams.states() == {reader.name: "up"}
+
+
 def test_all_are_tried_again_until_the_patience_ends() -> None:
     """A node that restarts answers within it."""
     count = 0
