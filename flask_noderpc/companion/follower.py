@@ -12,6 +12,7 @@ from ..backends.base.store import ChainStore, Lease
 from ..errors import Busy, NodeRPCError, StoreError, UpstreamError, UpstreamRefused
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
+from .comparison import Comparison
 from .growth import Growth
 from .history import History
 from .lease import LeaseTaken, held_lease
@@ -108,11 +109,14 @@ class Follower:
             addresses = [reader.node.address for reader in self._upstreams.usable()]
             ticker = Ticker(addresses, ended)
             ticker.start()
+            comparison = Comparison(self._store, self._upstreams, ended)
+            comparison.start()
             try:
-                self._follow_head(lease, ticker)
+                self._follow_head(lease, ticker, comparison)
             finally:
                 ended.set()
                 ticker.close()
+                comparison.close()
                 filling.join()
 
     def _store_dialect(self) -> None:
@@ -133,7 +137,7 @@ class Follower:
                 )
             self._store.set_dialect(name)
 
-    def _follow_head(self, lease: Lease, ticker: Ticker) -> None:
+    def _follow_head(self, lease: Lease, ticker: Ticker, comparison: Comparison) -> None:
         while not self._stopped.is_set():
             latest = self._upstreams.attempt(
                 lambda reader: reader.status().sync_info.latest_block_height
@@ -141,6 +145,8 @@ class Follower:
             self._store_dialect()
             if latest - self._options.head_delay > self._store.latest_height():
                 self._extend(latest - self._options.head_delay, lease)
+                # Nodes that are a block behind have this one.
+                comparison.add(self._store.latest_height() - 1)
             else:
                 ticker.wait(self._options.poll_s)
 

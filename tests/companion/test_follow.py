@@ -29,7 +29,7 @@ from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import Upstream
-from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.abci import BlockResults, Event
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.errors import (
     ConfigurationError,
@@ -471,6 +471,27 @@ def test_a_large_genesis_is_asked_of_the_nodes(
                 assert get(own + path) == get(node.url + path), path
             assert b'"total":"' in get(own + paths[0])
             assert b"error" in get(own + "/genesis_chunked?chunk=99")
+
+
+def test_events_are_compared_with_those_of_another_node(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing proves them, so that a difference is told and nobody is refused."""
+    lying, honest = Liar(node_of(chain, 40)), node_of(chain, 40)
+    lying.of_results = lambda results: replace(results, end_block_events=(Event("no"),))
+    urls = serve_node(lying), serve_node(honest)
+    followed = companion(*urls)
+    followed.follow()
+    reaches(followed, 40)
+    for block in chain.blocks[40:44]:
+        for node in (lying.store, honest):
+            node.append_block(block)
+    until(lambda: "are not those that are stored" in caplog.text, "the difference")
+    assert any(url in caplog.text for url in urls)
+    assert set(followed.network.upstreams().values()) == {"up"}
 
 
 def test_equal_reads_in_flight_are_one() -> None:
