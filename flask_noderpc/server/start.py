@@ -152,16 +152,26 @@ def _serve(
         ).run()
 
 
+def _with_budget(serving: WorkerSpec, settings: Settings, share: int) -> WorkerSpec:
+    """Return a process with its share of what the nodes are asked: half of it to follow."""
+    budget = {
+        "upstream_rate": settings.upstream_rate / share,
+        "upstream_concurrency": max(1, settings.upstream_concurrency // share),
+    }
+    return replace(serving, settings={**serving.settings, **budget})
+
+
 def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
     """Yield one process that serves and produces, or several that divide this.
 
     One that follows other nodes serves nothing: its work would delay answers.
     """
     if settings.upstream:
-        if settings.produce:
-            yield replace(serving, listeners=())
+        following = int(settings.produce)
+        if following:
+            yield replace(_with_budget(serving, settings, 2), listeners=())
         for _ in range(settings.workers):
-            yield serving
+            yield _with_budget(serving, settings, settings.workers * (1 + following))
         return
     if settings.workers == 1 or serving.app:
         yield serving

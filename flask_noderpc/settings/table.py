@@ -157,13 +157,17 @@ class Settings:
         "companion", 10.0, SECONDS, "Seconds of a request to a node."
     )
     upstream_concurrency: int = setting(
-        "companion", 8, COUNT, "Maximum requests in flight to each node, of each process."
+        "companion",
+        8,
+        COUNT,
+        "Maximum requests in flight to each node: of the processes of ``noderpc start``"
+        " together, of each process of another server.",
     )
     upstream_rate: float = setting(
         "companion",
         0.0,
         AMOUNT,
-        "Maximum calls per second to each node, of each process; 0 is no limit.",
+        "Maximum calls per second to each node, of the same processes; 0 is no limit.",
     )
     upstream_max_bytes: int = setting(
         "companion", 256 << 20, BYTES, "Maximum bytes of a response of a node."
