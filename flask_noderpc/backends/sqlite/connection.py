@@ -197,7 +197,11 @@ class Store(Location):
 
     def check_log(self) -> None:
         """Raise :exc:`StoreError` if the WAL that this process writes to was removed."""
-        if self._log_in_use not in (None, _inode(self._log)):
+        expected = self._log_in_use
+        if expected in (None, _inode(self._log)):
+            return
+        # Unless another thread has closed the store meanwhile, which forgets it first.
+        if self._log_in_use == expected != _inode(self._log):
             raise StoreError(
                 f"{self._log.name} was removed or replaced while in use: stop all processes of"
                 " the store, of which the last writes what is missing into the file",

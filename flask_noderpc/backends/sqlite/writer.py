@@ -233,6 +233,8 @@ class Writer:
         if self._waiting:
             self._thread.run(self._drain)
         connection, self._connection = self._connection, None
+        # The last connection removes it, and reads that have begun may open one more.
+        self._store.forget_log()
         if connection is not None:
             self._thread.run(connection.close)
         self._thread.stop()
