@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..backends.base.store import ChainStore, Identity
+from ..domain.time import SECOND
 from ..errors import ConfigurationError, UpstreamMismatch, UpstreamRefused
 from ..protocol.comet import hashes
 from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions
+
+# The age of its latest block from which on a node counts as halted.
+_CURRENT_NS = 600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class Agreed:
 
     chain_id: str
     latest: int
-    """The latest height that all nodes have which are not catching up."""
+    """The latest height that all nodes have which are neither catching up nor halted."""
     highest: int
     """The highest latest height."""
 
@@ -44,10 +48,11 @@ def agree(
     if stored is not None:
         _check_trusted(store, trust)
     heights = [each.sync_info.latest_block_height for each in found]
-    synced = [
-        each.sync_info.latest_block_height for each in found if not each.sync_info.catching_up
-    ]
-    return Agreed(chains[0], min(synced or heights), max(heights))
+    synced = [each.sync_info for each in found if not each.sync_info.catching_up]
+    now = trust.clock()
+    current = [each for each in synced if now - each.latest_block_time < _CURRENT_NS]
+    reached = [each.latest_block_height for each in current or synced]
+    return Agreed(chains[0], min(reached or heights), max(heights))
 
 
 def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:

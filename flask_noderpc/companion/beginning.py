@@ -1,4 +1,4 @@
-"""The beginning of a store: nodes that agree on a chain, and a trusted header of it."""
+"""The beginning of a store: a trusted header, and the state after its block."""
 
 from __future__ import annotations
 

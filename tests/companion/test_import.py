@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from urllib.error import HTTPError
@@ -18,12 +19,14 @@ from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion import lease
+from flask_noderpc.companion.agreement import agree
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.lease import held_lease
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta
+from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import (
     ConfigurationError,
     HeightNotAvailable,
@@ -267,6 +270,20 @@ def test_two_importers_do_not_share_a_store(
     with held_lease(store), pytest.raises(StoreError, match="another process"):
         import_all(store, upstreams)
     import_all(store, upstreams)
+
+
+def test_a_halted_node_does_not_hold_the_others(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Its latest block is too old; without a recent one all nodes count."""
+    urls = serve_node(node_of(chain, 20)), serve_node(node_of(chain))
+    assert agree(store, upstreams_at(*urls), "", TRUST).latest == 20
+    time = chain.blocks[-1].block.header.time + 595 * SECOND
+    recent = replace(TRUST, clock=lambda: time)
+    assert agree(store, upstreams_at(*urls), "", recent).latest == HEIGHTS
+    importer = Importer(store, upstreams_at(*urls), FetchOptions(recent))
+    importer.plan()
+    assert importer.run(lambda count: None) == (1, HEIGHTS - 1)
 
 
 def test_ranges_that_the_chain_does_not_have(
