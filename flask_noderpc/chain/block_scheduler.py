@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ class BlockScheduler:
         self._store = store
         # The lease is checked at this interval, and a stop need not wait longer.
         self._max_wait_s = min(schedule.lease_s / 3, _MAX_WAIT_S)
-        self._last_block_at = 0.0
+        # A monotonic clock may begin with the machine.
+        self._last_block_at = -math.inf
         self.last_error = ""
         """Reason why the thread produces no block; empty if it does, or if none is due."""
         self._failed = False
