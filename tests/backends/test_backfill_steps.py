@@ -13,9 +13,9 @@ import pytest
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.store import OlderBlock
-from flask_noderpc.backends.sqlite import backfill
-from flask_noderpc.backends.sqlite.ledger import Ledger
-from flask_noderpc.backends.sqlite.prepared import Prepared
+from flask_noderpc.backends.sql import backfill
+from flask_noderpc.backends.sql.ledger import Ledger
+from flask_noderpc.backends.sql.prepared import Prepared
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.store import OlderBlock
-from flask_noderpc.backends.sqlite import state
+from flask_noderpc.backends.sql import state
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.validator import ValidatorUpdate

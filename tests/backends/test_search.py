@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
-from flask_noderpc.backends.sqlite import search as index_search
-from flask_noderpc.backends.sqlite.index import sortable
+from flask_noderpc.backends.sql import search as index_search
+from flask_noderpc.backends.sql.index import sortable
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import (
     HIGHEST,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.store import OlderBlock
-from flask_noderpc.backends.sqlite import backfill, index, index_steps, search
+from flask_noderpc.backends.sql import backfill, index, index_steps, search
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import HIGHEST, Bound, Page, Search, SearchLimits, Term

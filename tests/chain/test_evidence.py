@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
-from flask_noderpc.backends.sqlite import evidence as pool
+from flask_noderpc.backends.sql import evidence as pool
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.domain.genesis import ConsensusParams, EvidenceParams

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
-from flask_noderpc.backends.sqlite import evm_index
+from flask_noderpc.backends.sql import evm_index
 from flask_noderpc.domain.ethereum import LogSearch
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly

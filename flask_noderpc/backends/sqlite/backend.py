@@ -31,12 +31,13 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
-from . import backup, chain, compact, evidence, ledger, lookups, mempool, prune
-from . import lease as leases
+from ..sql import chain, evidence, ledger, lookups, mempool, prune
+from ..sql import lease as leases
+from ..sql.prepared import prepare
+from . import backup, compact
 from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
 from .exclusive import held_alone
-from .prepared import prepare
 from .reads import SQLiteReads
 from .tx_pool import SQLiteMempool
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreError
-from . import lease as leases
+from ..sql import lease as leases
 from . import wal
 from .compact import flush
 from .connection import Reader, Store, make_private, sqlite_errors

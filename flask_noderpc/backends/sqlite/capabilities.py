@@ -17,8 +17,8 @@ from ..base.capabilities import EvmIndex
 from ..base.evidence import EvidencePool, check_evidence
 from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
 from ..base.reads import ChainReads, SearchedChain
-from . import evidence
-from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
+from ..sql import evidence
+from ..sql.evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .opened_store import ProcessHandles
 
 

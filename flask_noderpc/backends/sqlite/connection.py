@@ -17,8 +17,9 @@ from urllib.parse import urlencode
 from ...errors import ConfigurationError, StoreError
 from ..base.reads import ChainVersion
 from ..base.store import FULL, Location
+from ..sql import evm_index
 from ..sql.packed.row import DamagedRow
-from . import evm_index, schema, wal
+from . import schema, wal
 
 Connection = sqlite3.Connection
 C = TypeVar("C", bound=Connection)

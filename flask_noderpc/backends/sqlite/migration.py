@@ -14,7 +14,8 @@ from functools import cache, partial
 from ...domain.block import Block, BlockMeta
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.validators import is_rescaled_next
-from . import block_writes, chain, evidence, index, state, v1
+from ..sql import block_writes, chain, evidence, index, state
+from . import v1
 
 Connection = sqlite3.Connection
 

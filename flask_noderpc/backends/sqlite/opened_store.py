@@ -17,11 +17,11 @@ from weakref import WeakSet
 from ...domain.genesis import Genesis
 from ...errors import StoreError
 from ..base.store import ChainStore, Location
-from . import ledger
-from .chain import Beginning
+from ..sql import ledger
+from ..sql.chain import Beginning
+from ..sql.mempool import Incoming
 from .change_watcher import ChangeWatcher
 from .connection import Readers, Store
-from .mempool import Incoming
 from .search_pool import SearchPool
 from .writer import Writer
 

@@ -18,9 +18,9 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
+from ..sql import blocks, chain, state
+from ..sql import search as index_search
 from ..sql.packed.row import DamagedRow
-from . import blocks, chain, state
-from . import search as index_search
 from .identity import read_identity
 from .opened_store import OpenedStore
 

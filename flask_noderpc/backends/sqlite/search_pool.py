@@ -17,8 +17,8 @@ from typing import TypeVar
 from ...concurrency import NativeThread
 from ...domain.search import SearchLimits
 from ...errors import SearchTooCostly
+from ..sql.search import bounded
 from .connection import Store, sqlite_errors
-from .search import bounded
 
 T = TypeVar("T")
 Connection = sqlite3.Connection

@@ -11,7 +11,7 @@ from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
 from ..base.capabilities import Mempool, MempoolLimits, Submission
-from . import mempool
+from ..sql import mempool
 from .opened_store import ProcessHandles
 
 

@@ -9,8 +9,8 @@ from ...domain.block import Block, Evidence
 from ...errors import EvidencePoolFull
 from ...protocol.comet.chain_state import evidence_bytes
 from ...protocol.comet.hashes import evidence_hash_of
-from ..sql.packed import blocks as packed
 from . import state
+from .packed import blocks as packed
 
 Connection = sqlite3.Connection
 

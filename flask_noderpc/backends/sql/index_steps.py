@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 
 from ...domain.abci import BlockResults
-from ..sql.packed.results import LAST_POSITION, place
 from . import blocks, index
+from .packed.results import LAST_POSITION, place
 
 Connection = sqlite3.Connection
 

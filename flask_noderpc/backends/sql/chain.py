@@ -15,10 +15,10 @@ from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.key_types import are_known
 from ..base.application import InitChain
-from ..sql.packed import blocks as packed_blocks
-from ..sql.packed import state as packed
 from . import block_writes, blocks, state
 from .app_state import write_changes
+from .packed import blocks as packed_blocks
+from .packed import state as packed
 
 T = TypeVar("T")
 Connection = sqlite3.Connection

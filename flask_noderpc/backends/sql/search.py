@@ -26,8 +26,8 @@ from ...domain.search import (
 from ...errors import SearchTooCostly
 from ...protocol.comet import merkle
 from ...protocol.comet.hashes import tx_hash
-from ..sql.packed.results import POSITION_BITS
 from . import blocks, index
+from .packed.results import POSITION_BITS
 
 Connection = sqlite3.Connection
 

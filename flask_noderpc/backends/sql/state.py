@@ -16,7 +16,7 @@ from ...domain.validator import Validator, ValidatorSet
 from ...errors import StoreError
 from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
-from ..sql.packed import state as packed
+from .packed import state as packed
 
 Connection = sqlite3.Connection
 

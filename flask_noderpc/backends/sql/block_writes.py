@@ -10,12 +10,12 @@ from typing import NamedTuple
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockMeta, Commit
 from ...errors import InvalidBlock
-from ..sql.packed import blocks as packed
-from ..sql.packed import results as packed_results
-from ..sql.packed.results import LAST_POSITION, place
 from . import state, votes
 from .blocks import LAST_HEIGHT
 from .blocks import results as stored_results
+from .packed import blocks as packed
+from .packed import results as packed_results
+from .packed.results import LAST_POSITION, place
 
 Connection = sqlite3.Connection
 

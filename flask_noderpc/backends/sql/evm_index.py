@@ -19,8 +19,8 @@ from hashlib import blake2b
 from types import ModuleType
 
 from ...domain.abci import ExecTxResult
-from ..sql.packed.results import LAST_POSITION, POSITION_BITS
 from . import blocks
+from .packed.results import LAST_POSITION, POSITION_BITS
 
 log = logging.getLogger("flask_noderpc.store")
 

@@ -12,8 +12,8 @@ from ...domain.search import indexed
 from ...errors import InvalidBlock
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
 from ...protocol.ethereum.aliases import searchable
-from ..sql.packed.results import POSITION_BITS, place
 from . import blocks, evidence, evm_index, index, mempool, state, votes
+from .packed.results import POSITION_BITS, place
 
 Connection = sqlite3.Connection
 

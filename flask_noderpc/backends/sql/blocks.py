@@ -12,11 +12,11 @@ from ...domain.validator import ValidatorSet
 from ...protocol.comet.hashes import tx_hash as hash_of
 from ...protocol.comet.hashes import validators_hash
 from ...protocol.comet.merkle import EMPTY_HASH
-from ..sql.packed import blocks as packed
-from ..sql.packed import results as packed_results
-from ..sql.packed.results import LAST_POSITION, POSITION_BITS, Slice, place
-from ..sql.packed.row import DamagedRow
 from . import evidence, state
+from .packed import blocks as packed
+from .packed import results as packed_results
+from .packed.results import LAST_POSITION, POSITION_BITS, Slice, place
+from .packed.row import DamagedRow
 
 # Tendermint before 0.34 left the hash of nothing out.
 _NO_EVIDENCE = (EMPTY_HASH, b"")

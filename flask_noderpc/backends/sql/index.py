@@ -20,9 +20,9 @@ from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.search import indexed, number_of
 from ...protocol.ethereum.aliases import searchable
-from ..sql.packed.results import POSITION_BITS, place
-from ..sql.packed.row import DamagedRow
 from .blocks import places
+from .packed.results import POSITION_BITS, place
+from .packed.row import DamagedRow
 
 Connection = sqlite3.Connection
 
