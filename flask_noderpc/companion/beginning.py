@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..backends.base.store import MAY_BE_UNCHECKED, ChainStore
 from ..domain.genesis import ConsensusParams, Genesis
@@ -14,10 +13,10 @@ from ..errors import (
     UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
-from ..protocol.comet.key_types import are_known
+from ..protocol.comet.validators import is_rescaled_next, rotated
 from .agreement import Agreed
 from .history import History
-from .light import FromTheFuture, SignedBlock, check_follows
+from .light import FromTheFuture, SignedBlock, check_follows, check_set
 from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions, trusted_block
@@ -41,6 +40,9 @@ class FetchOptions:
                 f"--unchecked (NODERPC_UNCHECKED) {others[0]!r}: it may be"
                 f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
             )
+        if "validators_hash" in self.unchecked:
+            trust = replace(self.trust, takes_unknown_keys=True)
+            object.__setattr__(self, "trust", trust)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def _init(
     store: ChainStore, upstreams: Upstreams, chain_id: str, height: int, trust: TrustOptions
 ) -> None:
     trusted = trusted_block(upstreams, chain_id, height, trust)
-    state = upstreams.attempt(lambda reader: _state_after(reader, trusted, trust.clock))
+    state = upstreams.attempt(lambda reader: _state_after(reader, trusted, trust))
     signed = trusted.signed_header
     store.init_at(
         chain_id,
@@ -93,25 +95,40 @@ def _init(
         store.set_genesis(state.genesis)
 
 
-def _state_after(reader: Reader, trusted: SignedBlock, clock: Callable[[], int]) -> _State:
+def _state_after(reader: Reader, trusted: SignedBlock, trust: TrustOptions) -> _State:
     """Read the state after a trusted block, which the next header proves."""
-    height = trusted.height
+    height, takes = trusted.height, trust.takes_unknown_keys
+    # All of one node: another one may have shown other priorities, which nothing proves.
+    own, last = reader.validators(height), reader.validators(height + 2)
     following = reader.signed_block(height + 1)
+    header = following.signed_header.header
     try:
         # However old they are: the first was chosen to be trusted just now.
-        check_follows(trusted, following, clock())
+        check_follows(trusted, following, trust.clock(), takes_unknown_keys=takes)
+        check_set(own, trusted.signed_header.header.validators_hash, height, takes)
+        check_set(last, header.next_validators_hash, height + 2, takes)
+        check_rotation(own, following.validators, height + 1)
+        check_rotation(following.validators, last, height + 2)
     except FromTheFuture as error:
         raise UpstreamUnavailable(reader.name, str(error)) from None
     except ValueError as error:
         raise UpstreamMismatch(reader.name, str(error)) from None
-    header = following.signed_header.header
-    last, params = reader.validators(height + 2), reader.params(height + 1)
-    if are_known(last) and hashes.validators_hash(last) != header.next_validators_hash:
-        raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the next validators")
+    params = reader.params(height + 1)
     if hashes.consensus_hash(params) != header.consensus_hash:
         raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the parameters")
-    sets = trusted.validators, following.validators, last
+    sets = own, following.validators, last
     found = reader.genesis_or_height()
     if isinstance(found, int):
         return _State(sets, params, found, None)
     return _State(sets, params, found.initial_height, found)
+
+
+def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:
+    """Raise :exc:`ValueError` if the proposer priorities of a set contradict those of the same
+    members one height before."""
+    keys = [[(v.pub_key, v.voting_power) for v in each.validators] for each in (before, after)]
+    if keys[0] != keys[1] or is_rescaled_next(before):
+        # CometBFT: a node rotates from the last change in one go, and rescales once for that.
+        return
+    if rotated(before).validators != after.validators:
+        raise ValueError(f"the priorities at {height} do not follow those of the height before")

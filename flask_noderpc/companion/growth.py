@@ -25,7 +25,7 @@ from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .trust import TrustOptions, links, prove
+from .trust import TrustOptions, check_trusted, links, prove
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -150,7 +150,7 @@ class Growth:
         prove(chunk.reader, self._head(), top, self._trust)
         # The proof needs two thirds of them; all are served while it is the latest block.
         check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
-        *below, highest = [each.block.header for each in chunk.content.blocks]
+        *below, highest = headers = [each.block.header for each in chunk.content.blocks]
         above = top.signed_header.header
         if highest != above:
             raise UpstreamMismatch(name, f"it shows two blocks at height {top.height}")
@@ -160,6 +160,9 @@ class Growth:
                     name, f"block {above.height} does not follow block {header.height}"
                 )
             above = header
+        for header in headers:
+            if header.height == self._trust.height:
+                check_trusted(name, header, self._trust)
 
     def _head(self) -> SignedBlock:
         height = self._store.latest_height()

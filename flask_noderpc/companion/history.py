@@ -10,8 +10,15 @@ from dataclasses import replace
 
 from ..backends.base.store import ChainStore, OlderBlock
 from ..domain.block import NO_BLOCK, Header
-from ..errors import InvalidBlock, NotFound, UpstreamRefused
+from ..errors import (
+    InvalidBlock,
+    NotFound,
+    UpstreamMismatch,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
 from .chunks import Chunk, downwards, fetch_all, fetch_one
+from .light import check_set
 from .pool import Upstreams
 from .reader import NoResults, ReadBlock, Reader
 
@@ -26,19 +33,25 @@ Progress = Callable[[int], None]
 
 
 def fetch_older(
-    reader: Reader, low: int, high: int, *, may_lack_results: bool = False
+    reader: Reader,
+    low: int,
+    high: int,
+    *,
+    unchecked: frozenset[str] = frozenset(),
+    may_lack_results: bool = False,
 ) -> list[OlderBlock]:
     """Return the blocks of a range, highest first, with the state that proves them."""
     heights = range(high, low - 1, -1)
     found = reader.blocks(heights, may_lack_results=may_lack_results)
-    items = [_older(reader, each) for each in found]
+    items = [_older(reader, each, unchecked) for each in found]
     # Priorities are computed upwards, from the lowest height of each set.
     for position, item in enumerate(items):
         header = item.block.header
         neighbours = [each.block.header for each in items[max(0, position - 1) : position + 2]]
         if position == len(items) - 1:
             neighbours += _below(reader, header)
-        if any(_has_other_set(header, each) for each in neighbours) and not item.validators:
+        is_checkpoint = header.height % _CHECKPOINT == 0
+        if is_checkpoint or any(_has_other_set(header, each) for each in neighbours):
             items[position] = with_validators(reader, item)
     return items
 
@@ -53,26 +66,33 @@ def _below(reader: Reader, header: Header) -> list[Header]:
         return []
 
 
-def _older(reader: Reader, found: ReadBlock) -> OlderBlock:
+def _older(reader: Reader, found: ReadBlock, unchecked: frozenset[str]) -> OlderBlock:
     results, height = found.results, found.height
-    is_checkpoint = height % _CHECKPOINT == 0
     return OlderBlock(
         found.block,
         results,
-        validators=reader.validators(height) if is_checkpoint else None,
         # What changed them is known from results alone.
         params=(
             reader.params(height)
             if results is None or results.consensus_param_updates is not None
             else None
         ),
+        unchecked=unchecked,
         source=reader.name,
     )
 
 
 def with_validators(reader: Reader, item: OlderBlock) -> OlderBlock:
-    """Return the block with the set that signed it."""
-    return replace(item, validators=reader.validators(item.block.header.height))
+    """Return a block of this upstream with the set that signed it; raise ``UpstreamMismatch``
+    for a set that is not that of its header."""
+    header = item.block.header
+    found = reader.validators(header.height)
+    try:
+        if "validators_hash" not in item.unchecked:
+            check_set(found, header.validators_hash, header.height)
+    except ValueError as error:
+        raise UpstreamMismatch(reader.name, str(error)) from None
+    return replace(item, validators=found)
 
 
 def _has_other_set(header: Header, above: Header) -> bool:
@@ -104,6 +124,19 @@ class History:
 
         That is above ``low`` where no upstream has the blocks below it any more.
         """
+        lowest, refusal = self._fill(top, low, progress)
+        while refusal is not None:
+            low = self._lowest_there(low, lowest, refusal)
+            if low == lowest:
+                break
+            lowest, refusal = self._fill(lowest - 1, low, progress)
+        return lowest
+
+    def _fill(
+        self, top: int, low: int, progress: Progress
+    ) -> tuple[int, UpstreamRefused | None]:
+        """Store a range as far as the upstreams have it; return the lowest height, and the
+        refusal of the next one."""
         lowest = top + 1
         chunks = fetch_all(self._upstreams, self._fetch, downwards(low, top), self._jobs)
         try:
@@ -115,51 +148,59 @@ class History:
                     if self._ended.is_set():
                         break
         except UpstreamRefused as error:
-            return self._fill_rest(lowest, low, error, progress)
-        return lowest
+            return lowest, error
+        return lowest, None
+
+    def _lowest_there(self, low: int, high: int, refusal: UpstreamRefused) -> int:
+        """Return the lowest height that can be filled, or ``high`` if none below it can.
+
+        By bisection: what ``status`` says of it is wrong on some nodes.
+        """
+        if isinstance(refusal, NoResults) and not self._may_lack_results:
+            log.warning("%s; blocks below %d are stored without them", refusal, high)
+            self._may_lack_results = True
+            return low
+        there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
+        if there == low:
+            # They have it, and answer otherwise when they are asked for more.
+            raise refusal
+        if there < high:
+            log.warning("the nodes have pruned the blocks below %d", there)
+        return there
 
     def _fetch(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        return fetch_older(reader, low, high, may_lack_results=self._may_lack_results)
-
-    def _fill_rest(
-        self, lowest: int, low: int, error: UpstreamRefused, progress: Progress
-    ) -> int:
-        """Store what some upstream still has: blocks without results, and those above the
-        height below which all have pruned."""
-        if isinstance(error, NoResults):
-            log.warning("%s; blocks below %d are stored without them", error, lowest)
-            self._may_lack_results = True
-            return self.fill(lowest - 1, low, progress)
-        there = min(
-            status.sync_info.earliest_block_height
-            for status in self._upstreams.ask_all(lambda reader: reader.status())
+        return fetch_older(
+            reader,
+            low,
+            high,
+            unchecked=self._unchecked,
+            may_lack_results=self._may_lack_results,
         )
-        if there <= low:
-            raise error
-        if there >= lowest:
-            return lowest
-        log.warning("the nodes have pruned the blocks below %d", there)
-        return self.fill(lowest - 1, there, progress)
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
+        deadline = self._upstreams.deadline()
         while True:
             try:
                 self._store.backfill(*self._completed(chunk, low))
-            except InvalidBlock as error:
+            except (InvalidBlock, UpstreamMismatch) as error:
                 self._upstreams.refuse(chunk.reader.name, error.text)
-                chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
+            except UpstreamUnavailable as error:
+                self._upstreams.wait(error, deadline)
             else:
                 return
+            chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
     def _completed(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
-        """Return the blocks with the sets that depend on what is stored and wanted."""
-        items = [replace(item, unchecked=self._unchecked) for item in chunk.content]
-        first, last = items[0], items[-1]
-        if not first.validators and self._differs_from_above(first):
-            items[0] = self._upstreams.attempt(lambda reader: with_validators(reader, first))
-        if last.block.header.height == low and not items[-1].validators:
-            items[-1] = self._upstreams.attempt(lambda reader: with_validators(reader, last))
+        """Return the blocks with the sets that depend on what is stored and wanted.
+
+        Only the node that a block is from is asked: its header is not proven yet.
+        """
+        items = list(chunk.content)
+        if not items[0].validators and self._differs_from_above(items[0]):
+            items[0] = with_validators(chunk.reader, items[0])
+        if items[-1].block.header.height == low and not items[-1].validators:
+            items[-1] = with_validators(chunk.reader, items[-1])
         return items
 
     def _differs_from_above(self, item: OlderBlock) -> bool:
@@ -170,3 +211,17 @@ class History:
             # Below a trusted block alone, whose sets are known.
             return False
         return _has_other_set(header, above)
+
+
+def lowest_block(reader: Reader, low: int, high: int) -> int:
+    """Return the lowest height from ``low`` on that an upstream has, at most ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            reader.block(middle)
+        except (UpstreamRefused, UpstreamMismatch):
+            # Some answer with the blocks that they have.
+            low = middle + 1
+        else:
+            high = middle
+    return high

@@ -12,7 +12,7 @@ from ..domain.block import SignedHeader
 from ..domain.time import SECOND
 from ..domain.validator import ValidatorSet
 from ..protocol.comet import hashes
-from ..protocol.comet.key_types import UnsupportedKey, are_known
+from ..protocol.comet.key_types import KEY_TYPES, UnsupportedKey, are_known
 from ..protocol.comet.validators import check_commit, check_trusted_third
 
 CLOCK_DRIFT_NS = 10 * SECOND
@@ -49,11 +49,12 @@ class NotTrusted(ValueError):
     """Too few of the trusted validators signed: a header between the two is needed."""
 
 
-def check_signed(chain_id: str, block: SignedBlock) -> str:
+def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool = False) -> str:
     """Raise :exc:`ValueError` unless a header, its commit and its validators fit each other,
     and more than two thirds of the voting power signed.
 
-    Return the reason if signatures can't be verified here, else an empty text. CometBFT:
+    With ``takes_unknown_keys`` validators whose signatures can't be verified here are taken as
+    they are; the reason is returned then, else an empty text. CometBFT:
     SignedHeader.ValidateBasic, ValidatorSet.VerifyCommitLight.
     """
     header, commit = block.signed_header.header, block.signed_header.commit
@@ -62,14 +63,34 @@ def check_signed(chain_id: str, block: SignedBlock) -> str:
     if commit.height != header.height or commit.block_id.hash != block.hash:
         raise ValueError(f"the commit of header {header.height} is for another block")
     members = block.validators
-    if are_known(members) and hashes.validators_hash(members) != header.validators_hash:
-        raise ValueError(f"header {header.height} has other validators")
+    check_set(members, header.validators_hash, header.height, takes_unknown_keys)
     try:
         check_commit(chain_id, members.validators, header.height, commit, is_light=True)
     except UnsupportedKey as error:
-        # Such a chain is served all the same; its own mark says what is not verified.
+        if not takes_unknown_keys:
+            raise
         return str(error)
     return ""
+
+
+def check_set(
+    members: ValidatorSet, expected: bytes, height: int, takes_unknown_keys: bool = False
+) -> None:
+    """Raise :exc:`ValueError` unless a set has the hash of a header.
+
+    A set with keys of a type that nobody here knows has no hash: whoever could choose such a
+    key would be believed without a signature, so it is taken only if the operator says so.
+    """
+    if not are_known(members):
+        if takes_unknown_keys:
+            return
+        unknown = sorted({v.pub_key.type for v in members.validators} - KEY_TYPES.keys())
+        raise ValueError(
+            f"validators at {height} have {unknown[0][:40]!r} keys, which can't be verified:"
+            " --unchecked validators_hash (NODERPC_UNCHECKED) takes them as they are"
+        )
+    if hashes.validators_hash(members) != expected:
+        raise ValueError(f"header {height} has other validators")
 
 
 def check_age(block: SignedBlock, now: int, period: int) -> None:
@@ -81,7 +102,9 @@ def check_age(block: SignedBlock, now: int, period: int) -> None:
         )
 
 
-def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
+def check_follows(
+    trusted: SignedBlock, block: SignedBlock, now: int, *, takes_unknown_keys: bool = False
+) -> None:
     """Raise :exc:`ValueError` unless a trusted header proves a later one.
 
     Raise :exc:`NotTrusted` if it might, by way of a header between them, and
@@ -98,10 +121,11 @@ def check_follows(trusted: SignedBlock, block: SignedBlock, now: int) -> None:
         try:
             check_trusted_third(chain_id, trusted.validators, block.signed_header.commit)
         except UnsupportedKey:
-            pass
+            if not takes_unknown_keys:
+                raise
         except ValueError as error:
             raise NotTrusted(f"header {later.height}: {error}") from None
-    check_signed(chain_id, block)
+    check_signed(chain_id, block, takes_unknown_keys=takes_unknown_keys)
     if later.time >= now + CLOCK_DRIFT_NS:
         ahead = (later.time - now) // SECOND
         raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")

@@ -43,6 +43,8 @@ class TrustOptions:
     hash: bytes = b""
     period: int = TRUST_PERIOD_NS
     """Nanoseconds."""
+    takes_unknown_keys: bool = False
+    """True to take validators whose keys nobody here can verify."""
     clock: Callable[[], int] = time.time_ns
 
     @classmethod
@@ -67,7 +69,7 @@ def trusted_block(
     """
     if trust.height:
         return upstreams.attempt(lambda reader: _proven(reader, chain_id, height, trust))
-    found, *others = upstreams.ask_all(lambda reader: _signed(reader, chain_id, height))
+    found, *others = upstreams.ask_all(lambda reader: _signed(reader, chain_id, height, trust))
     if any(each.hash != found.hash for each in others):
         raise ConfigurationError(
             f"the upstreams show different headers at height {height}: --trust HEIGHT:HASH says"
@@ -82,26 +84,33 @@ def trusted_block(
     return found
 
 
-def _signed(reader: Reader, chain_id: str, height: int) -> SignedBlock:
+def _signed(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> SignedBlock:
     found = reader.signed_block(height)
-    _check(reader, lambda: check_signed(chain_id, found))
+    takes = trust.takes_unknown_keys
+    _check(reader, lambda: check_signed(chain_id, found, takes_unknown_keys=takes))
     return found
 
 
 def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> SignedBlock:
-    root = _signed(reader, chain_id, trust.height)
-    if root.hash != trust.hash:
-        raise UpstreamMismatch(
-            reader.name,
-            f"its header {trust.height} is {root.hash.hex().upper()}, and not the trusted one",
-        )
+    root = _signed(reader, chain_id, trust.height, trust)
+    check_trusted(reader.name, root.signed_header.header, trust)
     if height < trust.height:
-        return _backwards(reader, chain_id, root, height)
+        return _backwards(reader, chain_id, root, height, trust)
     if height == trust.height:
         return root
     found = reader.signed_block(height)
     prove(reader, root, found, trust)
     return found
+
+
+def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
+    """Raise ``UpstreamMismatch`` for another header at the height of the trusted one."""
+    found = hashes.header_hash(header)
+    if found != trust.hash:
+        raise UpstreamMismatch(
+            name,
+            f"its header {header.height} is {found.hex().upper()}, and not the trusted one",
+        )
 
 
 def prove(
@@ -122,7 +131,9 @@ def prove(
     waiting = [block]
     while waiting:
         try:
-            check_follows(trusted, waiting[-1], now)
+            check_follows(
+                trusted, waiting[-1], now, takes_unknown_keys=trust.takes_unknown_keys
+            )
         except NotTrusted as error:
             pivot = (trusted.height + waiting[-1].height) // 2
             if len(waiting) > _MAX_PIVOTS or pivot == trusted.height:
@@ -137,7 +148,9 @@ def prove(
             trusted = waiting.pop()
 
 
-def _backwards(reader: Reader, chain_id: str, root: SignedBlock, height: int) -> SignedBlock:
+def _backwards(
+    reader: Reader, chain_id: str, root: SignedBlock, height: int, trust: TrustOptions
+) -> SignedBlock:
     """Return a header below the trusted one, linked to it by the hashes between them."""
     above = root.signed_header.header
     while above.height > height:
@@ -150,7 +163,7 @@ def _backwards(reader: Reader, chain_id: str, root: SignedBlock, height: int) ->
                     " names",
                 )
             above = header
-    found = _signed(reader, chain_id, height)
+    found = _signed(reader, chain_id, height, trust)
     if found.hash != hashes.header_hash(above):
         raise UpstreamMismatch(reader.name, f"it shows two headers at height {height}")
     return found

@@ -190,6 +190,24 @@ def test_a_pruned_node_gives_what_it_has(
     store.verify()
 
 
+class Boastful(Pruned):
+    """A pruned node whose status names a lower height than it has."""
+
+    def base_height(self) -> int:
+        return 1
+
+
+def test_a_pruned_node_whose_status_names_another_height(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Its lowest block is found by asking for blocks."""
+    url = serve_node(Boastful(node_of(chain), 33, 33))
+
+    assert import_all(store, upstreams_at(url)) == (33, HEIGHTS - 1)
+
+    store.verify()
+
+
 def test_nodes_that_lack_different_results(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import cast
 
@@ -137,6 +137,16 @@ def _members(change: Callable[[tuple[Validator, ...]], tuple[Validator, ...]]) -
     return tell
 
 
+def _of_unknown_keys(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
+    """Nobody could verify a signature of theirs."""
+    return tuple(replace(each, pub_key=PublicKey("sr25519", bytes(32))) for each in found)
+
+
+def _priorities(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
+    """Those of one height that are not followed by those of the next."""
+    return tuple(replace(each, proposer_priority=0) for each in found)
+
+
 def _parameters(node: Liar) -> None:
     node.of_params = lambda params: replace(params, block=BlockParams(77, -1))
 
@@ -189,6 +199,7 @@ LIES: dict[str, Lie] = {
         lambda found: (replace(found[0], voting_power=99), *found[1:])
     ),
     "a validator is left out": _members(lambda found: found[1:]),
+    "keys of a type that nobody knows": _members(_of_unknown_keys),
     "the block of another height": _other_height,
 }
 
@@ -233,7 +244,13 @@ def test_a_liar_alone_ends_the_import(
 
 
 @pytest.mark.parametrize(
-    "lie", [_parameters, LIES["a validator's power"], LIES["too few signatures"]]
+    "lie",
+    [
+        _parameters,
+        LIES["a validator's power"],
+        LIES["too few signatures"],
+        LIES["keys of a type that nobody knows"],
+    ],
 )
 def test_no_store_begins_with_a_lie(
     lie: Lie, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
@@ -243,6 +260,61 @@ def test_no_store_begins_with_a_lie(
     with pytest.raises(NoUpstream, match=lying):
         import_all(store, upstreams_at(lying))
     assert not store.has_chain()
+
+
+def test_no_store_begins_with_priorities_that_do_not_follow(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """No hash covers them, and those of the next height follow from them."""
+    urls = serve_node(_liar(chain, _members(_priorities))), serve_node(node_of(chain))
+    upstreams = upstreams_at(*urls)
+    import_all(store, upstreams, 20, 30)
+    assert set(upstreams.refused) <= {urls[0]}
+    assert store.validators(25) == node_of(chain).validators(25)
+    with (
+        closing(SQLiteBackend(f"{store.path}-alone")) as alone,
+        pytest.raises(NoUpstream, match="priorities at 31"),
+    ):
+        import_all(alone, upstreams_at(urls[0]), 20, 30)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("low", range(5, 9))
+def test_a_lie_about_old_validators_alone(
+    low: int, is_first: bool, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The node that shows them is refused, and not one that a block is from."""
+
+    def old(found: ValidatorSet, height: int) -> ValidatorSet:
+        first, *rest = found.validators
+        changed = replace(first, voting_power=99) if height < 20 else first
+        return ValidatorSet((changed, *rest))
+
+    liar = Liar(node_of(chain))
+    shown = liar.store.validators
+    liar.validators = lambda height: old(shown(height), height)  # type: ignore[method-assign]
+    honest, lying = serve_node(node_of(chain)), serve_node(liar)
+    import_all(store, upstreams_at(honest), 25, 30)
+    upstreams = upstreams_at(*((lying, honest) if is_first else (honest, lying)))
+
+    assert import_all(store, upstreams, low, 30) == (low, 30)
+    assert honest not in upstreams.refused
+    assert store.validators(low).validators == node_of(chain).validators(low).validators
+
+
+def test_unknown_keys_are_taken_if_the_operator_says_so(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """And marked: a chain may have keys of its own."""
+    upstreams = upstreams_at(serve_node(_liar(chain, _members(_of_unknown_keys))))
+    with pytest.raises(NoUpstream, match="--unchecked validators_hash"):
+        import_all(store, upstreams, 20, 30)
+
+    own = frozenset({"validators_hash", "next_validators_hash"})
+    upstreams = upstreams_at(serve_node(_liar(chain, _members(_of_unknown_keys))))
+    import_all(store, upstreams, 20, 30, FetchOptions(TRUST, unchecked=own))
+    assert store.validators(25).validators[0].pub_key.type == "sr25519"
+    assert set(store.all_unchecked()) >= {"validators_hash"}
 
 
 HEAD_LIES: dict[str, Lie] = {
@@ -323,6 +395,18 @@ def test_a_trusted_header_that_the_store_does_not_have(
     options = FetchOptions(TrustOptions(20, bytes(32), TRUST.period))
     with pytest.raises(ConfigurationError, match="not the trusted one"):
         import_all(store, upstreams, 1, 40, options)
+
+
+def test_a_trusted_header_above_the_store(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """It is compared when the store comes to its height."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, upstreams, 1, 30)
+    options = FetchOptions(TrustOptions(40, bytes(32), TRUST.period))
+    with pytest.raises(NoUpstream, match="not the trusted one"):
+        import_all(store, upstreams, 1, 50, options)
+    assert store.latest_height() < 40
 
 
 def test_a_header_ahead_of_the_clock(

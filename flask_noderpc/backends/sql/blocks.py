@@ -11,6 +11,7 @@ from ...domain.search import TxResult
 from ...domain.validator import ValidatorSet
 from ...protocol.comet.hashes import tx_hash as hash_of
 from ...protocol.comet.hashes import validators_hash
+from ...protocol.comet.key_types import are_known
 from ...protocol.comet.merkle import EMPTY_HASH
 from . import evidence, state
 from .packed import blocks as packed
@@ -216,7 +217,7 @@ def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:
     row = at.execute(
         "SELECT header, unchecked || unverified FROM blocks WHERE height = ?", (height,)
     ).fetchone()
-    if row is None or "validators_hash" in row[1]:
+    if row is None or "validators_hash" in row[1] or not are_known(found):
         return
     header = packed.unpack_meta(row[0], height, "").header
     if validators_hash(found) != header.validators_hash:
