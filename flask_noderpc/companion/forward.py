@@ -36,14 +36,16 @@ from .reader import Reader
 
 T = TypeVar("T")
 
-# cosmos-sdk: baseapp/abci.go; iavl: a version that was pruned.
+# A state that was pruned. cosmos-sdk: baseapp/abci.go, store/rootmulti/store.go,
+# store/iavl/store.go; iavl: nodedb.go.
 _NO_STATE = re.compile(
     r"version does not exist|failed to load state at height|version mismatch"
+    r"|ensure height has not been pruned|height not found|height \d+ is not available"
 )
 
 # CometBFT 1.0: mempool/errors.go, ErrInvalidTx.
 _INVALID_TX = re.compile(
-    r"is invalid: code=(\d+), data=([0-9A-Fa-f]*), log='(.*)', codespace='([^']*)'$", re.DOTALL
+    r"is invalid: code=(\d+), data=((?:[0-9A-Fa-f]{2})*), log='(.*)', codespace='([^']*)'$", re.DOTALL
 )
 
 
@@ -153,7 +155,7 @@ class ForwardedApplication(ApplicationAccess):
                 height=height,
                 prove=prove,
             ).response
-            if found.code and _NO_STATE.search(found.log):
+            if _lacks_state(found):
                 lacking.append(found)
                 raise UpstreamRefused(reader.name, found.code, found.log)
             return found
@@ -165,6 +167,12 @@ class ForwardedApplication(ApplicationAccess):
             if not lacking:
                 raise
             return lacking[0]
+
+
+def _lacks_state(found: QueryResult) -> bool:
+    # cosmos-sdk: a query of a store answers so with code 0, and no value.
+    is_empty = found.code != 0 or not found.value
+    return is_empty and _NO_STATE.search(found.log) is not None
 
 
 class ForwardedNetwork(Network):

@@ -1,0 +1,100 @@
+"""What only the nodes know: which of them is asked, and what is made of their answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from flask_noderpc.companion.forward import ForwardedApplication, ForwardedMempool
+from flask_noderpc.companion.pool import Upstreams
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.errors import TxRejected
+
+from .conftest import LIMITS
+from .raw_node import Respond, http, raw_node, results
+
+
+def of_038(*urls: str) -> Upstreams:
+    """Return nodes of CometBFT 0.38; the second is asked first."""
+    nodes = [Upstream(url, dialect="comet-0.38", limits=LIMITS) for url in urls]
+    return Upstreams([Reader(node) for node in nodes], 0.0)
+
+
+def query_result(code: int, log: str, value: bytes = b"") -> Respond:
+    """Answer each query with this."""
+    texts = dict.fromkeys(("info", "key", "codespace"), "")
+    members = {"code": code, "log": log, "index": "0", "height": "5", "proofOps": None}
+    shown = base64.b64encode(value).decode() if value else None
+    return results({"response": {**texts, **members, "value": shown}})
+
+
+def refuses(text: str) -> Respond:
+    """Answer each call with an error."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        error = {"code": -32603, "message": "Internal error", "data": text}
+        answer = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "error": error}
+        peer.sendall(http(json.dumps(answer).encode(), Content_Type="application/json"))
+
+    return respond
+
+
+PRUNED = [
+    (0, "version does not exist"),
+    (1, "height not found"),
+    (18, "proof is unexpectedly empty; ensure height has not been pruned: invalid request"),
+    (18, "failed to load state at height 5; version does not exist (latest height: 9)"),
+    (26, "height 5 is not available, lowest height is 8"),
+]
+
+
+@pytest.mark.parametrize(("code", "log"), PRUNED)
+def test_a_query_is_answered_by_a_node_that_has_the_state(code: int, log: str) -> None:
+    """Though one that has pruned it is asked first, whose words are answered if no other has."""
+
+    def query(*urls: str) -> Any:
+        with closing(of_038(*urls)) as nodes:
+            return ForwardedApplication(nodes, lambda: 9).query("/store/a/key", b"k", 5, False)
+
+    with (
+        raw_node(query_result(0, "", b"value")) as whole,
+        raw_node(query_result(code, log)) as pruned,
+    ):
+        assert query(whole, pruned).value == query(pruned, whole).value == b"value"
+        assert query(pruned).log == log
+
+
+def test_an_empty_value_is_an_answer() -> None:
+    """Of a key that is not there."""
+    with (
+        raw_node(query_result(0, "", b"value")) as other,
+        raw_node(query_result(0, "does not exist")) as first,
+        closing(of_038(other, first)) as nodes,
+    ):
+        assert ForwardedApplication(nodes, lambda: 9).query("", b"k", 5, False).value == b""
+
+
+def sent(respond: Respond) -> Callable[[], Any]:
+    """Return what sends a transaction to a node."""
+
+    def send() -> Any:
+        with raw_node(respond) as url, closing(of_038(url)) as nodes:
+            return ForwardedMempool(nodes).submit(b"a=1")
+
+    return send
+
+
+def test_a_failed_check_of_1_0_is_a_result() -> None:
+    """An error that only looks like one is the node's refusal."""
+    text = "tx AB is invalid: code=7, data=0A0B, log='it''s', codespace='sdk'"
+    check = sent(refuses(f"broadcast error on transaction validation: {text}"))()
+    assert (check.code, check.data, check.log, check.codespace) == (7, b"\n\v", "it''s", "sdk")
+    with pytest.raises(TxRejected, match="data=ABC"):
+        sent(refuses("tx AB is invalid: code=1, data=ABC, log='x', codespace=''"))()
