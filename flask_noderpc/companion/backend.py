@@ -126,7 +126,7 @@ class CompanionBackend(StoreBackend):
         upstreams.check = partial(check_chain, self.store, self._options.fetch.chain_id)
         return upstreams
 
-    @property
+    @cached_property
     def mempool(self) -> Mempool:
         return ForwardedMempool(self._forward)
 
@@ -188,7 +188,7 @@ class CompanionBackend(StoreBackend):
             forward = self.__dict__.pop("_forward", None)
             if forward is not None:
                 forward.close()
-            for name in ("network", "application", "_older"):
+            for name in ("network", "application", "mempool", "_older"):
                 self.__dict__.pop(name, None)
             evm_forward = self.__dict__.pop("evm_forward", None)
             if evm_forward is not None:

@@ -6,8 +6,6 @@ CometBFT ADR-102: the routes of group 3, and abci_query.
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -26,13 +24,14 @@ from ..domain.responses import (
     ResultABCIQuery,
     ResultBroadcastEvidence,
     ResultBroadcastTx,
-    ResultStatus,
 )
 from ..domain.validator import PublicKey
 from ..errors import Busy, InvalidEvidence, TxRejected, UpstreamError, UpstreamRefused
+from .cached_status import CachedStatus
 from .in_flight import ReadsInFlight
 from .pool import Upstreams
 from .reader import Reader
+from .rounds import has_rounds, translated
 
 T = TypeVar("T")
 
@@ -45,7 +44,8 @@ _NO_STATE = re.compile(
 
 # CometBFT 1.0: mempool/errors.go, ErrInvalidTx.
 _INVALID_TX = re.compile(
-    r"is invalid: code=(\d+), data=((?:[0-9A-Fa-f]{2})*), log='(.*)', codespace='([^']*)'$", re.DOTALL
+    r"is invalid: code=(\d+), data=((?:[0-9A-Fa-f]{2})*), log='(.*)', codespace='([^']*)'$",
+    re.DOTALL,
 )
 
 
@@ -54,10 +54,15 @@ _REFUSED_EVIDENCE = re.compile(r"^failed to add evidence: (Invalid evidence: )?"
 
 
 class ForwardedMempool(Mempool):
-    """The mempool of the nodes."""
+    """The mempool of the nodes.
+
+    Equal reads in flight are one, of callers that know of the same submissions.
+    """
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
+        self._reads = ReadsInFlight()
+        self._submitted = 0
 
     def submit(self, tx: bytes) -> ExecTxResult:
         """Broadcast a transaction; members that ``broadcast_tx_sync`` lacks are empty."""
@@ -67,6 +72,7 @@ class ForwardedMempool(Mempool):
 
         try:
             found = self._upstreams.attempt(send)
+            self._submitted += 1
         except UpstreamRefused as error:
             failed = _failed_check(error.text)
             if failed is None:
@@ -75,13 +81,18 @@ class ForwardedMempool(Mempool):
         return ExecTxResult(found.code, found.data, found.log, codespace=found.codespace)
 
     def pending(self, limit: int) -> PendingTxs:
-        return self._upstreams.attempt(
-            lambda reader: reader.node.get(PendingTxs, "unconfirmed_txs", limit=limit)
-        )
+        return self._read(PendingTxs, "unconfirmed_txs", limit=limit)
 
     def pending_count(self) -> PendingCount:
-        return self._upstreams.attempt(
-            lambda reader: reader.node.get(PendingCount, "num_unconfirmed_txs")
+        return self._read(PendingCount, "num_unconfirmed_txs")
+
+    def _read(self, result: type[T], method: str, **params: int) -> T:
+        key = (method, *params.values(), self._submitted)
+        return self._reads.get(
+            key,
+            lambda: self._upstreams.attempt(
+                lambda reader: reader.node.get(result, method, **params)
+            ),
         )
 
 
@@ -214,12 +225,16 @@ class ForwardedNetwork(Network):
         )
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
+        if not has_rounds(dialect):
+            return None
         method = "dump_consensus_state" if dump else "consensus_state"
-
-        def ask(reader: Reader) -> jsoncodec.Raw | None:
-            return reader.node.raw(method) if reader.node.dialect.name == dialect else None
-
-        return self._upstreams.attempt(ask)
+        shown, source = self._reads.get(
+            (method, self._own_height()),
+            lambda: self._upstreams.attempt(
+                lambda reader: (reader.node.raw(method), reader.node.dialect.name)
+            ),
+        )
+        return translated(shown, source, dialect) if has_rounds(source) else None
 
     def validator_key(self) -> PublicKey:
         found = self._status.get()
@@ -246,45 +261,3 @@ class ForwardedNetwork(Network):
         """Return why no node answers now; empty if one does."""
         self._status.get()
         return self._status.last_error
-
-
-class CachedStatus:
-    """The status of an upstream, at most a second old while one answers."""
-
-    _FRESH_S = 1.0
-    # The first is waited for, as there is no other.
-    _PATIENCE_S = 2.0
-
-    def __init__(self, upstreams: Upstreams) -> None:
-        self._upstreams = upstreams
-        self._lock = threading.Lock()
-        self._last: ResultStatus | None = None
-        self._read_at = -self._FRESH_S
-        self._reading: threading.Event | None = None
-        self._has_waited = False
-        self.last_error = ""
-
-    def get(self) -> ResultStatus | None:
-        """Return the last known status, ``None`` if none is; it is read anew meanwhile."""
-        if time.monotonic() - self._read_at < self._FRESH_S:
-            return self._last
-        with self._lock:
-            done = self._reading
-            if done is None:
-                done = self._reading = threading.Event()
-                threading.Thread(target=self._read, args=(done,), daemon=True).start()
-        if not self._has_waited:
-            done.wait(self._PATIENCE_S)
-            self._has_waited = True
-        return self._last
-
-    def _read(self, done: threading.Event) -> None:
-        try:
-            self._last = self._upstreams.attempt(lambda reader: reader.status())
-            self.last_error = ""
-        except (UpstreamError, Busy) as error:
-            self.last_error = str(error)
-        finally:
-            self._read_at = time.monotonic()
-            self._reading = None
-            done.set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,7 +14,8 @@ T = TypeVar("T")
 class ReadsInFlight:
     """Shares the result of a read, or its error, among those who ask for the same meanwhile.
 
-    Safe among threads and greenlets.
+    A caller that is killed takes nobody along: another one reads. Safe among threads and
+    greenlets.
     """
 
     def __init__(self) -> None:
@@ -22,16 +24,22 @@ class ReadsInFlight:
 
     def get(self, key: Hashable, read: Callable[[], T]) -> T:
         """Return the result of a read; raise what it raises."""
-        with self._lock:
-            shared = self._reads.get(key)
+        while True:
+            with self._lock:
+                shared = self._reads.get(key)
+                if shared is None:
+                    own: Future[T] = Future()
+                    self._reads[key] = own
             if shared is None:
-                own = self._reads[key] = Future()
-        if shared is not None:
-            found: T = shared.result()
-            return found
+                return self._read(key, own, read)
+            with suppress(CancelledError):
+                found: T = shared.result()
+                return found
+
+    def _read(self, key: Hashable, own: Future[T], read: Callable[[], T]) -> T:
         try:
             result = read()
-        except BaseException as error:
+        except Exception as error:
             own.set_exception(error)
             raise
         else:
@@ -40,3 +48,5 @@ class ReadsInFlight:
         finally:
             with self._lock:
                 del self._reads[key]
+            # After GreenletExit and the like; it has no effect on one that is done.
+            own.cancel()

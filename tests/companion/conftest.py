@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import PATIENCE
 
 HEIGHTS = 70
 LIMITS = UpstreamLimits(timeout=60, patience=0.1)
@@ -52,6 +57,31 @@ def store(tmp_path: Path) -> Iterator[SQLiteBackend]:
     backend = SQLiteBackend(tmp_path / "copy.db")
     yield backend
     backend.close()
+
+
+Companion = Callable[..., CompanionBackend]
+
+
+@pytest.fixture
+def companion(tmp_path: Path) -> Iterator[Companion]:
+    """Make companions on one store, which end with the test."""
+    with ExitStack() as stack:
+
+        def make(*urls: str, **settings: Any) -> CompanionBackend:
+            given = {
+                "upstream": urls,
+                "upstream_poll": 0.05,
+                "trust_period": 10**9,
+                "upstream_timeout": PATIENCE,
+                **settings,
+            }
+            backend = companion_from_settings(
+                read_settings({}, given), tmp_path / "companion.db"
+            )
+            stack.callback(backend.close)
+            return backend
+
+        yield make
 
 
 def node_of(chain: SampleChain, height: int = HEIGHTS) -> MemoryBackend:

@@ -6,9 +6,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from flask_noderpc.cometbft import info
 from flask_noderpc.companion import lease
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.forward import ForwardedApplication
-from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import Upstream
@@ -40,40 +37,15 @@ from flask_noderpc.errors import (
 )
 from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.comet.hashes import evidence_hash_of
-from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import Node, app_for, run_node, serve
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
-from .conftest import HEIGHTS, Serve, node_of
+from .conftest import HEIGHTS, Companion, Serve, node_of
 from .raw_node import raw_node, results
 from .test_import import get, paths
 from .test_lies import Liar
-
-Companion = Callable[..., CompanionBackend]
-
-
-@pytest.fixture
-def companion(tmp_path: Path) -> Iterator[Companion]:
-    """Make companions on one store, which end with the test."""
-    with ExitStack() as stack:
-
-        def make(*urls: str, **settings: Any) -> CompanionBackend:
-            given = {
-                "upstream": urls,
-                "upstream_poll": 0.05,
-                "trust_period": 10**9,
-                "upstream_timeout": PATIENCE,
-                **settings,
-            }
-            backend = companion_from_settings(
-                read_settings({}, given), tmp_path / "companion.db"
-            )
-            stack.callback(backend.close)
-            return backend
-
-        yield make
 
 
 def reaches(backend: CompanionBackend, height: int, base: int = 1) -> None:

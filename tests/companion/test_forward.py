@@ -5,17 +5,25 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from flask_noderpc.companion.forward import ForwardedApplication, ForwardedMempool
+from flask_noderpc.companion.forward import (
+    ForwardedApplication,
+    ForwardedMempool,
+    ForwardedNetwork,
+)
+from flask_noderpc.companion.in_flight import ReadsInFlight
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.errors import TxRejected
+from tests.helpers.until import PATIENCE, until
 
 from .conftest import LIMITS
 from .raw_node import Respond, http, raw_node, results
@@ -57,7 +65,7 @@ PRUNED = [
 
 @pytest.mark.parametrize(("code", "log"), PRUNED)
 def test_a_query_is_answered_by_a_node_that_has_the_state(code: int, log: str) -> None:
-    """Though one that has pruned it is asked first, whose words are answered if no other has."""
+    """Though one that has pruned it is asked first; its words are the answer of all."""
 
     def query(*urls: str) -> Any:
         with closing(of_038(*urls)) as nodes:
@@ -98,3 +106,63 @@ def test_a_failed_check_of_1_0_is_a_result() -> None:
     assert (check.code, check.data, check.log, check.codespace) == (7, b"\n\v", "it''s", "sdk")
     with pytest.raises(TxRejected, match="data=ABC"):
         sent(refuses("tx AB is invalid: code=1, data=ABC, log='x', codespace=''"))()
+
+
+def counting(respond: Respond, asked: list[bytes], released: threading.Event) -> Respond:
+    """Answer after the release, and note what was asked."""
+
+    def wait(peer: socket.socket, body: bytes) -> None:
+        asked.append(body)
+        released.wait()
+        respond(peer, body)
+
+    return wait
+
+
+def test_equal_reads_of_mempool_and_round_in_flight_are_one() -> None:
+    """Whoever submitted a transaction sees the mempool as it was after that."""
+    asked, released = list[bytes](), threading.Event()
+    # Of all three methods at once.
+    answer = {"n_txs": "1", "total": "1", "total_bytes": "3", "txs": ["YT0x"], "round_state": 1}
+    with (
+        raw_node(counting(results(answer), asked, released)) as url,
+        closing(of_038(url)) as nodes,
+        ThreadPoolExecutor(30) as clients,
+    ):
+        mempool = ForwardedMempool(nodes)
+        network = ForwardedNetwork(lambda: "chain", nodes, lambda: 9)
+        reads: list[Callable[[], Any]] = [
+            lambda: mempool.pending(30),
+            mempool.pending_count,
+            lambda: network.live_round("comet-0.38", dump=False),
+        ]
+        begun = threading.Barrier(30)
+
+        def read(number: int) -> Any:
+            begun.wait()
+            return reads[number % 3]()
+
+        found = [clients.submit(read, number) for number in range(30)]
+        until(lambda: len(asked) >= 3, "the three reads")
+        released.set()
+        assert all(each.result(PATIENCE) for each in found)
+        assert len(asked) < 30
+
+
+def test_a_killed_reader_takes_nobody_along() -> None:
+    """As gevent kills a greenlet whose client has gone: another caller reads."""
+    reads = ReadsInFlight()
+    begun, killed = threading.Event(), threading.Event()
+
+    def is_killed() -> str:
+        begun.set()
+        killed.wait()
+        raise SystemExit
+
+    with ThreadPoolExecutor(2) as clients:
+        first = clients.submit(reads.get, "key", is_killed)
+        begun.wait()
+        second = clients.submit(reads.get, "key", lambda: "found")
+        killed.set()
+        assert second.result(PATIENCE) == "found"
+        assert isinstance(first.exception(PATIENCE), SystemExit)

@@ -1,0 +1,48 @@
+"""A live round as a node of another version shows it: ``consensus_state`` and its dump.
+
+What differs is the text of votes, and one member of the dump; evidence in the block of a
+proposal stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .. import jsoncodec
+
+# CometBFT 0.38: types/vote.go, a fingerprint of the vote extension is added.
+_VOTE = re.compile(
+    rb"(Vote\{\d+:[0-9A-F]{12} \d+/\d+/[^ ]+ [0-9A-F]{12} [0-9A-F]{12})(?: [0-9A-F]{12})?( @ )"
+)
+_WITHOUT_EXTENSION, _NO_EXTENSION = rb"\1\2", rb"\1 000000000000\2"
+_VOTES = {
+    "comet-0.34": _WITHOUT_EXTENSION,
+    "comet-0.37": _WITHOUT_EXTENSION,
+    "comet-0.38": _NO_EXTENSION,
+    "comet-0.39": _NO_EXTENSION,
+    "comet-0.40": _NO_EXTENSION,
+    "comet-1.0": _NO_EXTENSION,
+}
+# CometBFT 1.0: consensus/types/round_state.go.
+_RECEIVED = re.compile(rb'"proposal_receive_time"\s*:\s*"[^"]*"\s*,\s*')
+_BLOCK = re.compile(rb'"proposal_block"\s*:')
+_NOT_RECEIVED = rb'"proposal_receive_time":"0001-01-01T00:00:00Z",\g<0>'
+
+
+def has_rounds(dialect: str) -> bool:
+    """Return true for a dialect in which nodes show their rounds."""
+    return dialect in _VOTES
+
+
+def translated(shown: jsoncodec.Raw, source: str, target: str) -> jsoncodec.Raw:
+    """Return what a node of one dialect shows as one of another does."""
+    if source == target:
+        return shown
+    text = bytes(shown)
+    if _VOTES[source] != _VOTES[target]:
+        text = _VOTE.sub(_VOTES[target], text)
+    if source == "comet-1.0":
+        text = _RECEIVED.sub(b"", text)
+    if target == "comet-1.0":
+        text = _BLOCK.sub(_NOT_RECEIVED, text, count=1)
+    return jsoncodec.Raw(text)
