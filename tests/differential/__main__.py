@@ -1,5 +1,5 @@
 """Run the scenario against a real node of each version, and print where ours differs, and where
-a companion of that node does.
+a companion of that node does, and one of a net of real validators.
 
 ``python -m tests.differential 0.38.25=/path/to/cometbft …`` prints the differences, and
 with ``--record`` writes what the real nodes said into tests/golden, for the short form.
@@ -12,7 +12,7 @@ import logging
 import tempfile
 from pathlib import Path
 
-from . import companion, run
+from . import companion, network, run
 from .sides import VERSIONS
 
 
@@ -35,7 +35,8 @@ def main() -> None:
                 record=given.record,
                 everything=given.all,
             )
-            unexplained += companion.compare(VERSIONS[name], Path(binary), Path(scratch))
+            for compare in (companion.compare, network.compare):
+                unexplained += compare(VERSIONS[name], Path(binary), Path(scratch))
     raise SystemExit(min(unexplained, 1))
 
 

@@ -106,7 +106,7 @@ def _stored(node: Side, height: int) -> Iterator[str]:
 
 def _is_equal(path: str, node: Side, companion: Side) -> bool:
     request = Ask(path, path=path)
-    theirs, own = (_reply(side, request) for side in (node, companion))
+    theirs, own = (reply(side, request) for side in (node, companion))
     return (theirs.status, theirs.body) == (own.status, own.body)
 
 
@@ -119,7 +119,7 @@ def _of_scenario(
     for request in scenario.requests(height, block_hash, unwanted):
         if _OF_THE_PROCESS.fullmatch(request.name):
             continue
-        theirs, own = (_reply(side, request) for side in (node, companion))
+        theirs, own = (reply(side, request) for side in (node, companion))
         for one in differences(request.name, theirs, own):
             if one.where == "headers.Cache-Control" and _PROVISIONAL.fullmatch(one.request):
                 continue
@@ -127,7 +127,7 @@ def _of_scenario(
                 yield one
 
 
-def _reply(side: Side, request: Ask) -> Reply:
+def reply(side: Side, request: Ask) -> Reply:
     """Return a reply without the address that the index page has in its links."""
     reply = ask(side.url, request)
     return replace(reply, body=reply.body.replace(urlsplit(side.url).netloc, "HOST"))

@@ -7,12 +7,12 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.application import Application, AppState
@@ -40,6 +40,14 @@ class Version:
     """Whether it has 0.38's kvstore, which refuses transactions and knows validators, and
     0.38's category NewBlockEvents."""
 
+    def validator_tx(self, key: bytes, power: int) -> bytes:
+        """The transaction of the kvstore that changes a validator's power."""
+        shown = base64.b64encode(key).decode()
+        # Before 0.38: abci/example/kvstore/persistent_kvstore.go.
+        return (
+            f"val=ed25519!{shown}!{power}" if self.is_modern else f"val:{shown}!{power}"
+        ).encode()
+
 
 VERSIONS = {
     version.name: version
@@ -60,6 +68,8 @@ _CONFIG = {
     "timeout_propose": '"200ms"',
     "timeout_prevote": '"200ms"',
     "timeout_precommit": '"200ms"',
+    # What 1.0 has for the last two.
+    "timeout_vote": '"200ms"',
     "timeout_commit": '"50ms"',
 }
 
@@ -104,9 +114,14 @@ class Side:
 def make_home(binary: Path, folder: Path) -> None:
     """Genesis, keys and settings of a new chain."""
     subprocess.run([binary, "init", "--home", folder], check=True, capture_output=True)
-    config = folder / "config" / "config.toml"
+    configure(folder, _CONFIG)
+
+
+def configure(home: Path, values: Mapping[str, str] = _CONFIG) -> None:
+    """Set values of a home's config.toml."""
+    config = home / "config" / "config.toml"
     text = config.read_text()
-    for key, value in _CONFIG.items():
+    for key, value in values.items():
         text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
     config.write_text(text)
 
@@ -114,13 +129,42 @@ def make_home(binary: Path, folder: Path) -> None:
 @contextmanager
 def real(binary: Path, home: Path) -> Iterator[Side]:
     """A real node with the kvstore inside."""
-    port, peers = free_port(), free_port()
-    command = [
-        str(binary), "start", "--home", str(home), "--proxy_app", "kvstore",
-        "--rpc.laddr", f"tcp://127.0.0.1:{port}", "--p2p.laddr", f"tcp://127.0.0.1:{peers}",
-    ]  # fmt: skip
-    with running(command, home, Side(f"http://127.0.0.1:{port}"), "health") as side:
-        yield side
+    with RealNode(binary, home, application="kvstore") as node:
+        yield node.side
+
+
+class RealNode:
+    """A home, its addresses, and its process while it runs."""
+
+    def __init__(
+        self, binary: Path, home: Path, *flags: str, application: str = "persistent_kvstore"
+    ) -> None:
+        port, self.peer_port = free_port(), free_port()
+        self.binary, self.home, self.flags = binary, home, flags
+        self._application = application
+        self.side = Side(f"http://127.0.0.1:{port}")
+        self._running = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Return as soon as it answers."""
+        command = [
+            str(self.binary), "start", "--home", str(self.home),
+            "--proxy_app", self._application,
+            "--rpc.laddr", self.side.url.replace("http", "tcp"),
+            "--p2p.laddr", f"tcp://127.0.0.1:{self.peer_port}", *self.flags,
+        ]  # fmt: skip
+        self._running.enter_context(running(command, self.home, self.side, "health"))
+
+    def stop(self) -> None:
+        """Kill it."""
+        self._running.close()
 
 
 @contextmanager
@@ -136,7 +180,7 @@ def inspected(binary: Path, home: Path) -> Iterator[Side]:
 @contextmanager
 def running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
     """The side that a command serves, once it answers this method."""
-    with (home / "log").open("wb") as log:
+    with (home / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         _wait_until_up(side, method)

@@ -1,0 +1,114 @@
+"""What happens on a net of real validators: changes of the set, offences, failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.domain.block import BlockMeta, Commit, Evidence
+from flask_noderpc.domain.validator import ValidatorSet
+from flask_noderpc.protocol.comet.keys import PrivateKey
+
+from ..chain.misbehavior import attack, double_vote
+from ..helpers.until import until
+from .net import Net
+from .scenario import TXS
+from .sides import Side, Version
+
+SILENT = 33
+"""Validators that never vote: with the others more than a page of 30."""
+
+
+class RemoteChain:
+    """What :mod:`tests.chain.misbehavior` reads of a chain, asked of a node."""
+
+    def __init__(self, side: Side, version: Version) -> None:
+        self.reader = Reader(Upstream(side.url, dialect=version.dialect))
+
+    def chain_id(self) -> str:
+        """As in its headers."""
+        return self.reader.status().node_info.network
+
+    def block_meta(self, height: int) -> BlockMeta:
+        """Of one height."""
+        return self.reader.metas(height, height)[0]
+
+    def commit(self, height: int) -> Commit:
+        """Of one height."""
+        return self.reader.commit(height)[1]
+
+    def validators(self, height: int) -> ValidatorSet:
+        """Of one height, with the proposer of the block."""
+        proposer = self.block_meta(height).header.proposer_address
+        return replace(self.reader.validators(height), proposer=proposer)
+
+
+class History:
+    """Plays on a net in two parts, as a companion begins between them."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+
+    @cached_property
+    def _chain(self) -> ChainBackend:
+        return cast(ChainBackend, RemoteChain(self.net.side, self.net.version))
+
+    def first(self) -> None:
+        """Data, many new validators at once, and an offence of two votes."""
+        for tx in TXS:
+            self.net.send(tx)
+        self.net.send(*(self._power_of(_silent(number), 1) for number in range(SILENT)))
+        self.net.send(b"after=many")
+        self.offend(self._double_vote(1))
+        self.net.send(b"after=offence")
+
+    def second(self, asked: Side) -> None:
+        """The same again by way of a companion, an attack on light clients, and a validator
+        that goes and returns."""
+        self.net.send(*(b"batch=%d" % number for number in range(7)))
+        self.net.send(self._power_of(self.net.key(3), 0))
+        self.net.send(*(self._power_of(_silent(number), 0) for number in range(0, SILENT, 2)))
+        if not self.net.version.is_modern:
+            # Not a key: a transaction that is in a block and fails.
+            self.net.send(b"val:x!1")
+        self.net.send(self._power_of(self.net.key(3), 700), b"with=others")
+        self.offend(self._double_vote(2), asked)
+        self.offend(self._attack(), asked)
+        self.net.send(b"the=end")
+
+    def _power_of(self, key: PrivateKey, power: int) -> bytes:
+        return self.net.version.validator_tx(key.public.value, power)
+
+    def _double_vote(self, number: int) -> Evidence:
+        height = self.net.side.height() - 1
+        return double_vote(self._chain, self.net.key(number), height)
+
+    def _attack(self) -> Evidence:
+        """A block of height 3 that all validators signed."""
+        keys = [self.net.key(number) for number in range(len(self.net.nodes))]
+        return attack(self._chain, keys, 3, 2, app_hash=b"\x66" * 8)
+
+    def offend(self, piece: Evidence, asked: Side | None = None) -> None:
+        """Send evidence, and transactions until it is in a block."""
+        side = asked or self.net.side
+        shown = cast(RemoteChain, self._chain).reader.node.dialect.evidence(piece)
+        sent = side.call("broadcast_evidence", evidence=dict(shown))
+        blocks: list[Any] = []
+
+        def is_committed() -> bool:
+            # Its proposer may not have heard of it yet.
+            height = self.net.send(b"evidence=%d" % self.net.side.height())
+            found = self.net.side.call("block", height=str(height - 1))["block"]
+            before = self.net.side.call("block", height=str(height))["block"]
+            blocks[:] = found["evidence"]["evidence"] + before["evidence"]["evidence"]
+            return bool(blocks)
+
+        until(is_committed, f"evidence {sent['hash']} in a block")
+
+
+def _silent(number: int) -> PrivateKey:
+    return PrivateKey(bytes([number + 1]) * 32)
