@@ -59,17 +59,18 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
 
 
 @contextmanager
-def beside(node: Side, version: Version, folder: Path) -> Iterator[Side]:
-    """Run a companion of a node, with all of its blocks."""
-    folder.mkdir()
+def beside(node: Side, version: Version | None, folder: Path) -> Iterator[Side]:
+    """Run a companion of a node, with all of its blocks; it finds out the version itself where
+    none is given."""
+    folder.mkdir(exist_ok=True)
     port = free_port()
     command = [
-        *COMMAND, "--upstream", node.url,
-        # Tag v0.40.0 that go install built says 0.39.0.
-        "--dialect", version.dialect, "--upstream-dialect", version.dialect,
-        "--exclude-routes", "events",
+        *COMMAND, "--upstream", node.url, "--exclude-routes", "events",
         "--home", str(folder), "--rpc.laddr", f"tcp://127.0.0.1:{port}",
     ]  # fmt: skip
+    if version is not None:
+        # Tag v0.40.0 that go install built says 0.39.0.
+        command += ["--dialect", version.dialect, "--upstream-dialect", version.dialect]
     with running(command, folder, Side(f"http://127.0.0.1:{port}"), "block") as side:
         height = node.height()
 

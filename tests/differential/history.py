@@ -52,10 +52,26 @@ class History:
 
     def __init__(self, net: Net) -> None:
         self.net = net
+        self._sent = 0
 
     @cached_property
     def _chain(self) -> ChainBackend:
         return cast(ChainBackend, RemoteChain(self.net.side, self.net.version))
+
+    def small(self) -> None:
+        """Data and changes of the set; in an old version a failure and an offence, too.
+
+        For a single validator, whose power is above 20. That of 0.38 doesn't survive an offence
+        of a validator that an older one has stored.
+        """
+        for tx in TXS:
+            self.net.send(tx)
+        self.net.send(self._power_of(_silent(0), 7), self._power_of(_silent(1), 1))
+        if not self.net.version.is_modern:
+            self.net.send(b"val:x!1")
+            self.offend(self._double_vote(0))
+        few = (b"few=%d" % number for number in range(3))
+        self.net.send(self._power_of(_silent(0), 0), *few)
 
     def first(self) -> None:
         """Data, many new validators at once, and an offence of two votes."""
@@ -101,7 +117,8 @@ class History:
 
         def is_committed() -> bool:
             # Its proposer may not have heard of it yet.
-            height = self.net.send(b"evidence=%d" % self.net.side.height())
+            self._sent += 1
+            height = self.net.send(b"evidence=%d" % self._sent)
             found = self.net.side.call("block", height=str(height - 1))["block"]
             before = self.net.side.call("block", height=str(height))["block"]
             blocks[:] = found["evidence"]["evidence"] + before["evidence"]["evidence"]

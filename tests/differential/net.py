@@ -21,7 +21,7 @@ _NETWORK = {"addr_book_strict": "false", "allow_duplicate_ip": "true", "pex": "f
 _POWER = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Net:
     """Validators that are up; the first is the one that is asked."""
 

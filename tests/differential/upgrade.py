@@ -1,0 +1,112 @@
+"""A node that is upgraded in place from 0.34 to 0.38, under a companion that follows it.
+
+``python -m tests.differential.upgrade OLD=BINARY NEW=BINARY`` prints what the new binary
+answers for the old heights, and how its companions answer: the one that followed the old
+binary, which is started again, and one that reads all from the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from ..helpers.until import until
+from .companion import beside, reply
+from .compare import differences
+from .history import History
+from .http_client import Ask
+from .net import Net, real_net
+from .network import stored
+from .sides import VERSIONS, Side, Version, configure, make_home
+
+
+def compare(old: Version, new: Version, binaries: tuple[Path, Path], scratch: Path) -> int:
+    """Print the differences; return how many there are."""
+    with real_net(binaries[0], old, scratch / "net", count=1) as net:
+        History(net).small()
+        with beside(net.side, None, scratch / "kept") as companion:
+            last = net.settle()
+            upgrade(net, new, binaries[1], scratch / "fresh")
+            height = _play(net)
+            until(lambda: companion.height() >= height, f"block {height} after the upgrade")
+            version = companion.call("status")["node_info"]["version"]
+            print(f"followed across the upgrade to {height}, serving {version}")
+        found = 0
+        for name in ("kept", "read anew"):
+            with beside(net.side, None, scratch / name.replace(" ", "_")) as companion:
+                print(f"{name}: {companion.call('status')['node_info']['version']}")
+                found += _compare(name, net.side, companion, last)
+        return found
+
+
+def upgrade(net: Net, version: Version, binary: Path, scratch: Path) -> None:
+    """Start another binary over the homes of a net, with a new file of settings."""
+    make_home(binary, scratch)
+    for node in net.nodes:
+        node.stop()
+        shutil.copy(scratch / "config" / "config.toml", node.home / "config" / "config.toml")
+        configure(node.home)
+        node.binary = binary
+    for node in net.nodes:
+        node.start()
+    net.version = version
+
+
+def _play(net: Net) -> int:
+    """Go on in the version that the net has now."""
+    net.send(b"since=upgrade")
+    History(net).small()
+    return net.settle()
+
+
+def _compare(name: str, node: Side, companion: Side, last: int) -> int:
+    """Print what differs, by route, of the heights up to ``last`` and of those above."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    examples: dict[tuple[str, str], str] = {}
+    for path in stored(node, node.settle()):
+        theirs, own = (reply(side, Ask(path, path=path)) for side in (node, companion))
+        age = "old" if _height(theirs.body, path) <= last else "new"
+        route = path[1:].split("?")[0]
+        if (theirs.status, theirs.body) == (own.status, own.body):
+            kind = "equal" if theirs.status == 200 else "equal errors"
+        elif theirs.status != 200:
+            kind = "unanswered by the node"
+        else:
+            kind = "differ"
+            found = list(differences(path, theirs, replace(own, headers=theirs.headers)))
+            for one in found:
+                where = one.where.translate(str.maketrans("", "", "0123456789"))
+                examples.setdefault((route, where), str(one))
+        counts[age, kind, route] += 1
+    for (age, kind, route), count in sorted(counts.items()):
+        print(f"{name}, {age} heights, {kind}: {count} {route}")
+    for example in examples.values():
+        print(example)
+    return sum(count for (_, kind, _), count in counts.items() if kind == "differ")
+
+
+def _height(body: str, path: str) -> int:
+    """The height that a response is of."""
+    if "height=" in path.lower():
+        return int(path.lower().split("height=")[1].split("&")[0])
+    result = json.loads(body)["result"]
+    header = result.get("header") or (result.get("block") or {}).get("header") or result
+    return int(header["height"])
+
+
+def main() -> None:
+    """Compare, print, and fail where something differs."""
+    (old, _, before), (new, _, after) = (given.partition("=") for given in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as scratch:
+        binaries = (Path(before), Path(after))
+        found = compare(VERSIONS[old], VERSIONS[new], binaries, Path(scratch))
+    raise SystemExit(min(found, 1))
+
+
+if __name__ == "__main__":
+    main()
