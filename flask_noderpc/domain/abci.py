@@ -86,7 +86,8 @@ class QueryResult:
     log: str = ""
     info: str = ""
     index: int = 0
-    key: bytes = b""
+    key: bytes | None = b""
+    """None, which is JSON's null, is what the Cosmos SDK has for the methods of its modules."""
     value: bytes = b""
     proof_ops: tuple[ProofOp, ...] = ()
     height: int = 0

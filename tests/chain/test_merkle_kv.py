@@ -43,6 +43,7 @@ def make_block(chain: EmbeddedChain, *txs: bytes) -> int:
 
 def is_proved(chain: EmbeddedChain, found: QueryResult) -> bool:
     header = chain.block_meta(found.height + 1).header
+    assert found.key is not None
     path = (b"main", found.key)
     return root_of(found.proof_ops, path, found.value) == header.app_hash
 

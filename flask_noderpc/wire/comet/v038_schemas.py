@@ -568,14 +568,17 @@ class ProofOps(WireSchema):
 
 
 class QueryResult(WireSchema):
-    """``response`` of ``abci_query``, with all fields; a missing proof is null."""
+    """``response`` of ``abci_query``, with all fields; a missing proof is null.
+
+    So is a missing key, but not an empty one: Go's nil slice.
+    """
 
     domain = builders.query_result
     code = Number()
     log = Text()
     info = Text()
     index = IntString()
-    key = Base64()
+    key = Base64(nullable=True)
     value = Base64OrNull()
     proof_ops = Nested(
         ProofOps, data_key="proofOps", get=lambda r: r.proof_ops or None, nullable=True
