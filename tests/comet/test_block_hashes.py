@@ -7,11 +7,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flask_noderpc import DIALECTS
 from flask_noderpc.domain.block import Block, BlockID, Commit, CommitSig, PartSetHeader
+from flask_noderpc.domain.responses import ResultBlock
 from flask_noderpc.domain.time import ZERO_TIME
 from flask_noderpc.protocol.comet import hashes, keys, messages
 from flask_noderpc.protocol.protobuf import Message
 
+from .rebuild import GOLDEN
 from .test_vectors import FIRST
 
 TIMES = st.one_of(st.just(ZERO_TIME), st.integers(0, 4_000_000_000 * 10**9))
@@ -67,3 +70,15 @@ def test_all_hashes_at_once_are_those_of_each_part(commit: Commit, txs: list[byt
     assert found.data_hash == hashes.data_hash(txs)
     assert found.last_commit_hash == hashes.commit_hash(commit)
     assert found.evidence_hash == hashes.evidence_hash(())
+
+
+def test_an_attack_on_light_clients_in_a_block_of_cometbft_1() -> None:
+    # A block that a node of 1.0.1 made, which encodes keys of validators otherwise.
+    recorded = (GOLDEN / "block_attack_1.0.1.json").read_bytes()
+    found = DIALECTS["comet-1.0"].decode(ResultBlock, recorded)
+    assert found.block is not None
+
+    block_hashes = hashes.block_hashes(found.block)
+
+    assert block_hashes.evidence_hash == found.block.header.evidence_hash
+    assert block_hashes.block_id == hashes.block_id(found.block)[0] == found.block_id

@@ -113,9 +113,19 @@ def results_hash(results: Iterable[ExecTxResult]) -> bytes:
     )
 
 
-def evidence_hash(evidence: Sequence[Evidence]) -> bytes:
+def evidence_hash(evidence: Sequence[Evidence], *, plain_keys: bool = False) -> bytes:
     """Merkle root over the evidence, without the oneof wrapper."""
-    return merkle.root([messages.evidence(item) for item in evidence])
+    return merkle.root([messages.evidence(item, plain_keys=plain_keys) for item in evidence])
+
+
+def has_plain_keys(block: Block) -> bool:
+    """Return true if the header covers its evidence in the form of CometBFT 1.0.
+
+    That of attacks on light clients has validators, whose keys 1.0 encodes otherwise.
+    """
+    if not any(isinstance(item, LightClientAttackEvidence) for item in block.evidence):
+        return False
+    return evidence_hash(block.evidence, plain_keys=True) == block.header.evidence_hash
 
 
 def evidence_hash_of(piece: Evidence) -> bytes:
@@ -130,7 +140,7 @@ def evidence_hash_of(piece: Evidence) -> bytes:
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:
     """Part set header of the serialised block, and its size in bytes."""
-    return _part_set(messages.block(block))
+    return _part_set(messages.block(block, plain_keys=has_plain_keys(block)))
 
 
 def _part_set(body: bytes) -> tuple[PartSetHeader, int]:
@@ -160,7 +170,10 @@ def block_hashes(block: Block) -> BlockHashes:
     """Return all hashes of a block, which is serialised once for them."""
     tx_hashes = [tx_hash(tx) for tx in block.txs]
     sigs = messages.commit_sigs(block.last_commit)
-    body = messages.block(block, messages.commit(block.last_commit, sigs))
+    plain_keys = has_plain_keys(block)
+    body = messages.block(
+        block, messages.commit(block.last_commit, sigs), plain_keys=plain_keys
+    )
     parts, size = _part_set(body)
     return BlockHashes(
         BlockID(header_hash(block.header), parts),
@@ -168,5 +181,5 @@ def block_hashes(block: Block) -> BlockHashes:
         tx_hashes,
         merkle.root(tx_hashes),
         merkle.root(sigs),
-        evidence_hash(block.evidence),
+        evidence_hash(block.evidence, plain_keys=plain_keys),
     )

@@ -128,34 +128,41 @@ def public_key(value: PublicKey) -> bytes:
     return message(known.member, value.value)
 
 
-def validator(value: Validator) -> bytes:
-    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}."""
+def validator(value: Validator, *, plain_key: bool = False) -> bytes:
+    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}.
+
+    CometBFT 1.0 writes {5 pub_key_bytes, 6 pub_key_type} instead of 2: types/validator.go.
+    """
+    key = value.pub_key
     return (
         blob(1, value.address)
-        + message(2, public_key(value.pub_key))
+        + (b"" if plain_key else message(2, public_key(key)))
         + integer(3, value.voting_power)
         + integer(4, value.proposer_priority)
+        + (blob(5, key.value) + string(6, key.type) if plain_key else b"")
     )
 
 
-def light_block(value: LightBlock) -> bytes:
+def light_block(value: LightBlock, *, plain_keys: bool = False) -> bytes:
     """LightBlock{1 signed_header{1 header, 2 commit}, 2 validator_set}."""
     signed = value.signed_header
     # ValidatorSet{1* validators, 2 proposer}; CometBFT leaves 3, the total power, out.
-    members = b"".join(message(1, validator(v)) for v in value.validators)
+    encoded = (message(1, validator(v, plain_key=plain_keys)) for v in value.validators)
+    proposer = validator(value.proposer, plain_key=plain_keys)
     return message(
         1, message(1, header(signed.header)) + message(2, commit(signed.commit))
-    ) + message(2, members + message(2, validator(value.proposer)))
+    ) + message(2, b"".join(encoded) + message(2, proposer))
 
 
-def evidence(value: Evidence) -> bytes:
+def evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
     """DuplicateVoteEvidence{1 vote_a, 2 vote_b, 3 total, 4 power, 5 timestamp}, or
     LightClientAttackEvidence{1 block, 2 common_height, 3* byzantine, 4 total, 5 timestamp}."""
     if isinstance(value, LightClientAttackEvidence):
+        blamed = (validator(v, plain_key=plain_keys) for v in value.byzantine_validators)
         return (
-            message(1, light_block(value.conflicting_block))
+            message(1, light_block(value.conflicting_block, plain_keys=plain_keys))
             + integer(2, value.common_height)
-            + b"".join(message(3, validator(v)) for v in value.byzantine_validators)
+            + b"".join(message(3, each) for each in blamed)
             + integer(4, value.total_voting_power)
             + message(5, timestamp(value.timestamp))
         )
@@ -168,18 +175,21 @@ def evidence(value: Evidence) -> bytes:
     )
 
 
-def any_evidence(value: Evidence) -> bytes:
+def any_evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
     """Evidence{1 duplicate_vote | 2 light_client_attack}, the wrapper in a block."""
-    return message(2 if isinstance(value, LightClientAttackEvidence) else 1, evidence(value))
+    member = 2 if isinstance(value, LightClientAttackEvidence) else 1
+    return message(member, evidence(value, plain_keys=plain_keys))
 
 
-def block(value: Block, last_commit: bytes | None = None) -> bytes:
+def block(value: Block, last_commit: bytes | None = None, *, plain_keys: bool = False) -> bytes:
     """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes split into parts;
     ``last_commit`` is the last commit where it is encoded already."""
     # Elements of a repeated field are written even when empty.
     txs = b"".join([message(1, tx) for tx in value.txs])
     # Evidence hashes are those of the message without this wrapper.
-    proofs = b"".join(message(1, any_evidence(item)) for item in value.evidence)
+    proofs = b"".join(
+        message(1, any_evidence(item, plain_keys=plain_keys)) for item in value.evidence
+    )
     return (
         message(1, header(value.header))
         + message(2, txs)
