@@ -91,8 +91,8 @@ def _while_halted(net: Net, companion: Side) -> Iterator[Difference]:
     """Without a quorum transactions stay in the mempool, and rounds go on."""
     for node in net.nodes[1:]:
         node.stop()
-    for side in (net.side, companion):
-        side.call("broadcast_tx_sync", tx=base64.b64encode(side.url.encode()).decode())
+    for tx, side in ((b"halted=node", net.side), (b"halted=companion", companion)):
+        side.call("broadcast_tx_sync", tx=base64.b64encode(tx).decode())
     for path in (
         "unconfirmed_txs", "unconfirmed_txs?limit=1", "num_unconfirmed_txs", "net_info",
         "consensus_state", "dump_consensus_state", "status", "abci_info",
