@@ -40,7 +40,8 @@ def append(
         block_writes.write_commit(connection, item.block.last_commit)
     block_writes.write_commit(connection, item.commit)
     _write_validators(connection, head, after, height + 2)
-    if after.params != head.params:
+    # Of a head without results, which is replaced, the store knows those of two heights apart.
+    if after.params != head.params or state.params(connection, height + 1) is None:
         state.write_params(connection, height + 1, after.params)
     write_changes(connection, item.changes)
     return after
