@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.store import OlderBlock
 from flask_noderpc.backends.sqlite import migration, schema
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
@@ -114,6 +115,21 @@ def test_a_migrated_chain_goes_on(
     assert migrated.verify() == BLOCKS + 20
     assert migrated.prune(10) == new.prune(10) == BLOCKS + 10
     assert_no_leftovers(migrated, BLOCKS + 11)
+
+
+def test_a_pruned_chain_that_was_migrated_is_filled_downwards(
+    open_store: OpenStore, path: Path, new: SQLiteBackend, chain: Eventful
+) -> None:
+    migrated = open_store(unpack("pruned", path), application=KVStore)
+    for height in range(BASES["pruned"] - 1, 90, -1):
+        item, members = chain.blocks[height - 1], new.validators(height)
+        params = new.consensus_params(height)
+        migrated.backfill(OlderBlock(item.block, item.results, members, params))
+
+    for height in range(91, BLOCKS + 2):
+        assert migrated.consensus_params(height) == new.consensus_params(height)
+        assert migrated.validators(height) == new.validators(height)
+    assert migrated.verify() == BLOCKS - 90
 
 
 def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:

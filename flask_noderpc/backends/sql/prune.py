@@ -59,8 +59,7 @@ def _remove(at: Connection, heights: list[int]) -> None:
         at.execute(f"DELETE FROM {table} WHERE height <= ?", (last - still,))
     for table in _PLACES:
         at.execute(f"DELETE FROM {table} WHERE place <= ?", (evm_index.last_place(last),))
-    _forget_sets(at, last)
-    _forget_params(at, last + 1)
+    forget_state(at, last + 1)
 
 
 def _give_back(at: Connection) -> None:
@@ -89,6 +88,13 @@ def _oldest(at: Connection, base: int) -> list[int]:
             break
         heights.append(height)
     return heights
+
+
+def forget_state(at: Connection, base: int) -> None:
+    """Remove the validator sets and the parameters that no height from this one on needs, and
+    let those that remain hold no longer than is known."""
+    _forget_sets(at, base - 1)
+    _forget_params(at, base)
 
 
 def _forget_sets(at: Connection, below: int) -> None:

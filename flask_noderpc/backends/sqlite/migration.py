@@ -14,7 +14,7 @@ from functools import cache, partial
 from ...domain.block import Block, BlockMeta
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.validators import is_rescaled_next
-from ..sql import block_writes, chain, evidence, index, state
+from ..sql import block_writes, chain, evidence, index, prune, state
 from . import v1
 
 Connection = sqlite3.Connection
@@ -51,6 +51,7 @@ def step(at: Connection) -> int | None:
         part()
         if time.monotonic() > deadline:
             return count(at)
+    _end_pruned(at)
     _drop(at)
     return None
 
@@ -162,6 +163,15 @@ def _delete_some(at: Connection, table: str) -> None:
         at.execute(f"DELETE FROM {table}")
         return
     at.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} LIMIT ?)", (_ROWS,))
+
+
+def _end_pruned(at: Connection) -> None:
+    """Say of sets and parameters how long they held, where what followed was pruned."""
+    base, initial = at.execute(
+        "SELECT (SELECT min(height) FROM blocks), (SELECT initial_height FROM chain)"
+    ).fetchone()
+    if base is not None and base > initial:
+        prune.forget_state(at, base)
 
 
 def _drop(at: Connection) -> None:
