@@ -11,11 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sqlite import migration
+from flask_noderpc.backends.sqlite.connection import Store
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 
 from .conftest import OpenStore
+from .test_migration import unpack
 
 BLOCKS, COPIED = 60, 20
 SUFFIXES = ("", "-wal", "-shm")
@@ -107,6 +110,30 @@ def test_the_wal_of_another_chain_is_refused(
 
     with pytest.raises(StoreError, match="belongs to another file"):
         open_store(killed).latest_height()
+
+
+def test_the_wal_of_a_later_state_of_a_migration_is_refused(
+    open_store: OpenStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack("whole", path)
+    mixed = path.with_name("mixed.db")
+    monkeypatch.setattr(migration, "_STEP_S", -1.0)
+    steps = Store(path).migrate()
+
+    for count in (60, 60, 20):
+        for _ in range(count):
+            next(steps)
+        if not mixed.exists():
+            shutil.copy(path, mixed)
+        elif count == 60:
+            checkpoint(path)
+    shutil.copy(f"{path}-wal", f"{mixed}-wal")
+    steps.close()
+    copied = mixed.read_bytes()
+
+    with pytest.raises(StoreError, match=r"mixed\.db-wal belongs to another file"):
+        open_store(mixed).migrate()
+    assert mixed.read_bytes() == copied
 
 
 @pytest.mark.parametrize("frame", [0, -1])

@@ -239,10 +239,13 @@ class Store(Location):
             self._configure(connection)
             with _transaction(connection):
                 remaining = schema.begin_migration(connection)
+                if remaining is not None:
+                    wal.count(connection)
             while remaining is not None:
                 yield remaining
                 with _transaction(connection):
                     remaining = schema.migrate_some(connection)
+                    wal.count(connection)
             yield 0
 
     def open_writer(self) -> Connection:
