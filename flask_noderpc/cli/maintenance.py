@@ -72,6 +72,10 @@ def verify(store: ChainStore, first: int = 0) -> None:
         click.echo(f"{run(work)} blocks verified")
         for source, (count, low, high) in store.sources().items():
             click.echo(f"from {source}: {count} blocks between {low} and {high}")
+        for field, (count, low, high) in store.all_unverified().items():
+            click.echo(
+                f"not looked at when stored: {field} of {count} blocks between {low} and {high}"
+            )
         for field, (count, low, high) in store.all_unchecked().items():
             click.echo(
                 f"not verified: {field} of {count} blocks between {low} and {high}, which this"

@@ -516,6 +516,12 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     shown = CliRunner().invoke(main, ["verify", str(whole.path)]).output
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
     assert "from celestia: 6 blocks between 1 and 6" in shown
+    assert "not looked at when stored: signatures of 6 blocks between 1 and 6" in shown
+    assert store.all_unverified() == {
+        **dict.fromkeys(("app_hash", "last_results_hash"), (1, 5, 5)),
+        "signatures": (6, 1, 6),
+        "time": (4, 1, 4),
+    }
 
 
 @pytest.mark.parametrize("name", ["block_id", "height", "results.tx_results", "a_typo"])

@@ -372,6 +372,11 @@ class ChainStore(ChainBackend, BlockWriter):
         the number of its blocks, the lowest and the highest height."""
         return {}
 
+    def all_unverified(self) -> dict[str, tuple[int, int, int]]:
+        """Return what was not looked at when blocks were stored, each with the number of its
+        blocks, the lowest and the highest height."""
+        return {}
+
     def sources(self) -> dict[str, tuple[int, int, int]]:
         """Return the sources that blocks were stored from, each with the number of its blocks,
         the lowest and the highest height."""

@@ -232,10 +232,19 @@ def unchecked(at: Connection, height: int) -> frozenset[str]:
 
 def all_unchecked(at: Connection) -> dict[str, Range]:
     """Return all such fields, with the number of their blocks, the lowest and the highest."""
+    return _marked(at, "unchecked")
+
+
+def all_unverified(at: Connection) -> dict[str, Range]:
+    """Return what was not looked at when blocks were stored, in the same form."""
+    return _marked(at, "unverified")
+
+
+def _marked(at: Connection, column: str) -> dict[str, Range]:
     found: dict[str, Range] = {}
     for names, *each in at.execute(
-        "SELECT unchecked, count(*), min(height), max(height) FROM blocks"
-        " WHERE unchecked <> '' GROUP BY unchecked"
+        f"SELECT {column}, count(*), min(height), max(height) FROM blocks"
+        f" WHERE {column} <> '' GROUP BY {column}"
     ):
         for name in names.split():
             count, low, high = found.get(name, (0, each[1], each[2]))

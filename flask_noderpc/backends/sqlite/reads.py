@@ -46,6 +46,10 @@ class SQLiteReads(OpenedStore):
         with self._open().readers.snapshot() as at:
             return blocks.all_unchecked(at)
 
+    def all_unverified(self) -> dict[str, blocks.Range]:
+        with self._open().readers.snapshot() as at:
+            return blocks.all_unverified(at)
+
     def sources(self) -> dict[str, blocks.Range]:
         with self._open().readers.snapshot() as at:
             return blocks.sources(at)
