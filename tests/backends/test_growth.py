@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sqlite import schema
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import SampleChain
@@ -96,6 +99,28 @@ def test_the_wal_of_a_link_is_emptied(
 
     assert path.with_name(f"{path.name}-wal").stat().st_size <= 100_000
     assert [each.name for each in link.parent.iterdir()] == [link.name]
+
+
+def test_a_node_that_starts_while_the_file_is_replaced_says_so(
+    full: SQLiteBackend, path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full.close()
+    with closing(sqlite3.connect(path)) as at:
+        # As a store has it that is held alone.
+        at.execute("PRAGMA journal_mode = DELETE")
+    look = schema.refuse_foreign
+
+    def replaced(connection: sqlite3.Connection) -> None:
+        look(connection)
+        copy = path.with_name("copy.db")
+        shutil.copy(path, copy)
+        copy.rename(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "refuse_foreign", replaced)
+        with pytest.raises(StoreError, match=r"chain\.db: the file was replaced .*try again"):
+            open_store().latest_height()
+    assert open_store().verify() == 10
 
 
 def test_a_store_that_is_open_is_not_compacted(

@@ -104,6 +104,9 @@ def _index_stored(connection: Connection) -> None:
 
 def _cause(error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) or 0
+    if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        # Such as by `noderpc compact`, between the opening and the first write.
+        return "the file was replaced just now: try again"
     advice = {
         sqlite3.SQLITE_BUSY: "another program holds the write lock",
         sqlite3.SQLITE_FULL: f"{FULL}: make space",
