@@ -25,7 +25,8 @@ from flask_noderpc.testing import SampleChain
 from .conftest import OpenStore
 
 T = TypeVar("T")
-Change = Callable[[bytes], bytes]
+Change = Callable[..., bytes]
+"""Of a row, and what its checksum covers of its key."""
 
 AT = "WHERE height = 5"
 LAST = "WHERE height = (SELECT max(height) FROM blocks)"
@@ -50,13 +51,21 @@ ROWS = (
 
 def rewrite(path: Path, table: str, column: str, where: str, change: Change) -> None:
     """Change the packed rows that SQL selects."""
+    key = KEYS.get(table, "rowid")
     with closing(sqlite3.connect(path)) as at, at:
-        found = at.execute(f'SELECT rowid, "{column}" FROM {table} {where}').fetchall()
+        found = at.execute(f'SELECT rowid, "{column}", {key} FROM {table} {where}').fetchall()
         assert found
         at.executemany(
             f'UPDATE {table} SET "{column}" = ? WHERE rowid = ?',
-            [(change(row), rowid) for rowid, row in found],
+            [(change(row, *own_key), rowid) for rowid, row, *own_key in found],
         )
+
+
+KEYS = {
+    "tx_slices": "place >> 20, place & 1048575",
+    **dict.fromkeys(("validator_sets", "consensus_params"), "since, until"),
+    "validator_priorities": "height, until",
+}
 
 
 def run(path: Path, sql: str) -> int:
@@ -78,7 +87,7 @@ def tampered(full: SQLiteBackend, path: Path) -> Path:
 def test_a_flipped_bit_is_noticed(
     tampered: Path, open_store: OpenStore, table: str, column: str, where: str, bit: int
 ) -> None:
-    def flip(row: bytes) -> bytes:
+    def flip(row: bytes, *key: object) -> bytes:
         changed = bytearray(row)
         changed[(bit // 8) % len(row)] ^= 1 << bit % 8
         return bytes(changed)
@@ -107,7 +116,7 @@ READS: dict[tuple[str, str], Callable[[SQLiteBackend], object]] = {
 def test_a_flipped_bit_is_an_error_and_no_answer(
     tampered: Path, open_store: OpenStore, table: str, column: str, where: str
 ) -> None:
-    rewrite(tampered, table, column, where, lambda row: row[:-1] + bytes([row[-1] ^ 1]))
+    rewrite(tampered, table, column, where, lambda row, *_: row[:-1] + bytes([row[-1] ^ 1]))
 
     with pytest.raises(StoreError, match=r"of height \d+ is damaged .*checksum.*backup"):
         READS[table, column](open_store(application=KVStore))
@@ -153,7 +162,7 @@ def test_a_row_that_is_missing_is_an_error_and_no_answer(
 
 
 def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenStore) -> None:
-    rewrite(tampered, *ROWS[0], lambda row: b"\0" + row[1:])
+    rewrite(tampered, *ROWS[0], lambda row, *_: b"\0" + row[1:])
     store = open_store()
 
     with pytest.raises(StoreError, match="the header of height 5 is damaged"):
@@ -167,7 +176,7 @@ def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenSto
 
 
 def packed(unpack: Callable[[bytes], T], change: Callable[[T], Any], pack: Any) -> Change:
-    return lambda row: bytes(pack(change(unpack(row))))
+    return lambda row, *_: bytes(pack(change(unpack(row))))
 
 
 def header(**fields: Any) -> Change:
@@ -185,17 +194,17 @@ def meta(**fields: Any) -> Change:
     )
 
 
-def fields(change: Callable[[list[Any]], None]) -> Change:
-    def changed(row: bytes) -> bytes:
-        found = opened(row, "row", 0)
+def fields(kind: str, change: Callable[[list[Any]], None]) -> Change:
+    def changed(row: bytes, *key: Any) -> bytes:
+        found = opened(row, kind, *key)
         change(found)
-        return seal(found)
+        return seal(found, kind, *key)
 
     return changed
 
 
-def put(at: int, value: object) -> Change:
-    return fields(lambda row: row.__setitem__(at, value))
+def put(kind: str, at: int, value: object) -> Change:
+    return fields(kind, lambda row: row.__setitem__(at, value))
 
 
 def increased(row: list[Any]) -> None:
@@ -220,9 +229,10 @@ def other_time(row: list[Any]) -> None:
     row[4] = bytes([row[4][0] ^ 1]) + row[4][1:]
 
 
-def other_params(row: bytes) -> bytes:
-    found = state.unpack_params(row, 1)
-    return state.pack_params(replace(found, block=replace(found.block, max_bytes=7)))
+def other_params(row: bytes, since: int, until: int | None) -> bytes:
+    found = state.unpack_params(row, since, until)
+    changed = replace(found, block=replace(found.block, max_bytes=7))
+    return state.pack_params(changed, since, until)
 
 
 HASH = b"\x07" * 32
@@ -244,20 +254,25 @@ CHANGED: tuple[tuple[str, str, str, Change], ...] = (
     ("blocks", "header", AT, header(time=5)),
     ("blocks", "header", AT, meta(size=5)),
     ("blocks", "header", AT, meta(tx_count=0)),
-    ("results", "results", AT, put(4, b"other app hash")),
-    ("results", "results", "WHERE height > 0", put(2, [])),
-    ("results", "results", AT, put(3, b'{"app_version":9}')),
-    ("results", "results", AT, put(0, [["stray", [b"k", b"v", True]]])),
-    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields(other_tx)),
-    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields(other_code)),
+    ("results", "results", AT, put("results", 4, b"other app hash")),
+    ("results", "results", "WHERE height > 0", put("results", 2, [])),
+    ("results", "results", AT, put("results", 3, b'{"app_version":9}')),
+    ("results", "results", AT, put("results", 0, [["stray", [b"k", b"v", True]]])),
+    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields("transactions", other_tx)),
+    ("tx_slices", "txs", "WHERE place >> 20 = 5", fields("transactions", other_code)),
     *(
-        ("commits", "commit", where, fields(change))
+        ("commits", "commit", where, fields("commit", change))
         for where in (AT, LAST)
         for change in (other_signature, other_time)
     ),
-    ("commits", "commit", AT, put(0, 5)),
-    ("validator_sets", "members", SINCE, fields(increased)),
-    ("validator_priorities", "priorities", "WHERE height = 1", put(1, [0, 0, 0])),
+    ("commits", "commit", AT, put("commit", 0, 5)),
+    ("validator_sets", "members", SINCE, fields("validator set", increased)),
+    (
+        "validator_priorities",
+        "priorities",
+        "WHERE height = 1",
+        put("proposer priorities", 1, [0, 0, 0]),
+    ),
     ("consensus_params", "params", SINCE, other_params),
 )
 
@@ -275,9 +290,9 @@ def test_a_row_with_another_content_is_noticed(
 def test_a_set_that_is_not_that_of_the_header_is_an_error_and_no_answer(
     tampered: Path, open_store: OpenStore
 ) -> None:
-    rewrite(tampered, "validator_sets", "members", SINCE, fields(increased))
+    rewrite(tampered, "validator_sets", "members", SINCE, fields("validator set", increased))
 
-    with pytest.raises(StoreError, match=r"the validator set of height 5 is damaged .*backup"):
+    with pytest.raises(StoreError, match=r"the validator set of height \d is damaged .*backup"):
         open_store(application=KVStore).validators(5)
 
 
@@ -287,7 +302,9 @@ def test_a_commit_of_others_than_the_stored_set_is_an_error_and_no_answer(
     def other_address(row: list[Any]) -> None:
         row[0][0] = b"\x07" * 20
 
-    rewrite(tampered, "validator_sets", "members", SINCE, fields(other_address))
+    rewrite(
+        tampered, "validator_sets", "members", SINCE, fields("validator set", other_address)
+    )
     store = open_store(application=KVStore)
 
     for read in (lambda: store.commit(5), lambda: store.block(6)):
@@ -396,7 +413,7 @@ def test_a_commit_of_too_little_power_is_noticed(
     commit = sample.blocks[-1].commit
     few = replace(commit, signatures=(ABSENT, ABSENT, *commit.signatures[2:]))
 
-    rewrite(tampered, "commits", "commit", LAST, lambda row: blocks.pack_commit(few))
+    rewrite(tampered, "commits", "commit", LAST, lambda *_: blocks.pack_commit(few))
 
     with pytest.raises(InvalidBlock, match="more than two thirds are needed"):
         open_store().verify()
@@ -425,7 +442,7 @@ def test_verify_goes_on_from_a_height(
     assert open_store().verify(first=7) == 4
     found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
     assert "4 blocks verified" in found.output
-    rewrite(tampered, *ROWS[0], lambda row: b"\0" + row[1:])
+    rewrite(tampered, *ROWS[0], lambda row, *_: b"\0" + row[1:])
     found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
     assert found.exit_code == 0
 

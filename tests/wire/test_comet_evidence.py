@@ -58,7 +58,7 @@ def test_evidence_is_printed_as_it_was_written(made: Any) -> None:
 def test_evidence_comes_out_of_a_store_as_it_went_in(made: Any) -> None:
     piece = read(made["json"])
 
-    assert packed.unpack_evidence(packed.pack_evidence(piece), 1) == piece
+    assert packed.unpack_evidence(packed.pack_evidence(piece, 1, 0), 1, 0) == piece
 
 
 @EVERY_PIECE
@@ -438,4 +438,4 @@ def test_whatever_stands_in_evidence_is_read_or_refused(
     except (ValueError, InvalidEvidence):
         return
     assert isinstance(piece, DuplicateVoteEvidence | LightClientAttackEvidence)
-    assert packed.unpack_evidence(packed.pack_evidence(piece), 1) == piece
+    assert packed.unpack_evidence(packed.pack_evidence(piece, 1, 0), 1, 0) == piece

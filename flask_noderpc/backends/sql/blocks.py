@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...domain.abci import BlockResults, Event, ExecTxResult
-from ...domain.block import NO_COMMIT, Block, BlockID, BlockMeta, Commit
+from ...domain.block import (
+    NO_COMMIT,
+    Block,
+    BlockID,
+    BlockMeta,
+    Commit,
+    Evidence,
+    Header,
+)
 from ...domain.search import TxResult
 from ...domain.validator import ValidatorSet
+from ...protocol.comet.hashes import evidence_hash, validators_hash
 from ...protocol.comet.hashes import tx_hash as hash_of
-from ...protocol.comet.hashes import validators_hash
 from ...protocol.comet.key_types import are_known
 from ...protocol.comet.merkle import EMPTY_HASH
 from . import evidence, state
@@ -106,12 +114,22 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
         return None
     header = found.header
     pieces, last_commit = evidence.of_block(at, height), commit(at, height - 1) or NO_COMMIT
-    if not pieces and header.evidence_hash not in _NO_EVIDENCE:
-        raise DamagedRow("evidence", height, "it is missing")
+    _check_evidence(at, header, pieces)
     if last_commit.block_id.hash != header.last_block_id.hash:
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
     txs = _txs(at, height, found.tx_count)
     return found.block_id, Block(header, txs, pieces, last_commit)
+
+
+def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) -> None:
+    """Raise :exc:`DamagedRow` for evidence that is not that of the header."""
+    if not pieces and header.evidence_hash in _NO_EVIDENCE:
+        return
+    if evidence_hash(pieces) == header.evidence_hash:
+        return
+    # A chain may compute it in its own way, but not that of nothing.
+    if not pieces or "evidence_hash" not in unchecked(at, header.height):
+        raise DamagedRow("evidence", header.height, "it is missing, or not that of the header")
 
 
 def events(at: Connection, height: int) -> tuple[Event, ...]:
@@ -143,6 +161,17 @@ def commit(at: Connection, height: int) -> Commit | None:
     if row is None:
         return None
     return packed.unpack_commit(row[0], height, lambda: state.addresses(at, height))
+
+
+def own_commit(at: Connection, height: int) -> Commit | None:
+    """Return the precommits for a block that is stored; ``None`` if it is not."""
+    own = meta(at, height, "")
+    if own is None:
+        return None
+    found = commit(at, height)
+    if found is None or found.block_id.hash != own.block_id.hash:
+        raise DamagedRow("commit", height, "it is missing, or for another block")
+    return found
 
 
 def results(at: Connection, height: int) -> BlockResults | None:

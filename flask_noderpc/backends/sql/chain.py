@@ -42,11 +42,14 @@ class Beginning(NamedTuple):
 def beginning(at: Connection) -> Beginning | None:
     """Return where the chain begins; ``None`` before it does."""
     row = at.execute(
-        "SELECT chain_id, initial_height, trusted, trusted_height FROM chain"
+        "SELECT trusted, beginning, chain_id, initial_height, trusted_height, app_hash"
+        " FROM chain"
     ).fetchone()
     if row is None:
         return None
-    chain_id, initial_height, trusted, height = row
+    trusted, copy, *fields = row
+    packed.check_beginning(copy, tuple(fields))
+    chain_id, initial_height, height, _ = fields
     meta = None if trusted is None else packed_blocks.unpack_meta(trusted, height, chain_id)
     return Beginning(chain_id, initial_height, meta)
 
@@ -92,13 +95,14 @@ def _other(known: Beginning) -> StoreError:
 def write(at: Connection, genesis: Genesis, app_hash: bytes, application: str) -> None:
     """Store the genesis, the app hash before the first block and the application's name."""
     at.execute(
-        "INSERT INTO chain (id, chain_id, initial_height, application, app_hash, genesis,"
-        " app_state) VALUES (1, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO chain (id, chain_id, initial_height, application, app_hash, beginning,"
+        " genesis, app_state) VALUES (1, ?, ?, ?, ?, ?, ?, ?)",
         (
             genesis.chain_id,
             genesis.initial_height,
             application,
             app_hash,
+            packed.pack_beginning((genesis.chain_id, genesis.initial_height, None, app_hash)),
             packed.pack_genesis(genesis),
             packed.pack_app_state(genesis.app_state),
         ),
@@ -152,9 +156,15 @@ def init_at(
         return
     _check_trusted(chain_id, initial_height, header, commit, validators)
     at.execute(
-        "INSERT INTO chain (id, chain_id, initial_height, application, trusted_height, trusted)"
-        " VALUES (1, ?, ?, '', ?, ?)",
-        (chain_id, initial_height, header.height, packed_blocks.pack_meta(meta)),
+        "INSERT INTO chain (id, chain_id, initial_height, application, trusted_height, trusted,"
+        " beginning) VALUES (1, ?, ?, '', ?, ?, ?)",
+        (
+            chain_id,
+            initial_height,
+            header.height,
+            packed_blocks.pack_meta(meta),
+            packed.pack_beginning((chain_id, initial_height, header.height, None)),
+        ),
     )
     for height, members in enumerate(validators, header.height):
         state.write_set(at, height, members)

@@ -30,7 +30,7 @@ def write(at: Connection, height: int, pieces: Sequence[Evidence]) -> None:
                 evidence_hash_of(piece),
                 packed.evidence_kind(piece),
                 piece.height,
-                packed.pack_evidence(piece),
+                packed.pack_evidence(piece, height, position),
             )
             for position, piece in enumerate(pieces)
         ),
@@ -40,9 +40,9 @@ def write(at: Connection, height: int, pieces: Sequence[Evidence]) -> None:
 def of_block(at: Connection, height: int) -> tuple[Evidence, ...]:
     """Return the evidence of a block."""
     found = at.execute(
-        "SELECT evidence FROM evidence WHERE height = ? ORDER BY position", (height,)
+        "SELECT evidence, position FROM evidence WHERE height = ? ORDER BY position", (height,)
     )
-    return tuple([packed.unpack_evidence(row, height) for (row,) in found])
+    return tuple([packed.unpack_evidence(row, height, position) for row, position in found])
 
 
 def is_known(connection: Connection, evidence_hash: bytes) -> bool:
@@ -70,7 +70,7 @@ def add(connection: Connection, piece: Evidence) -> None:
     connection.execute(
         "INSERT INTO pending_evidence (hash, height, time, size, evidence)"
         " VALUES (?, ?, ?, ?, ?)",
-        (evidence_hash, *columns, packed.pack_evidence(piece)),
+        (evidence_hash, *columns, packed.pack_evidence(piece, piece.height, evidence_hash)),
     )
 
 
@@ -92,7 +92,7 @@ def _waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
     row, height = connection.execute(
         "SELECT evidence, height FROM pending_evidence WHERE hash = ?", (evidence_hash,)
     ).fetchone()
-    return packed.unpack_evidence(row, height)
+    return packed.unpack_evidence(row, height, evidence_hash)
 
 
 def settle(connection: Connection, blocks: Sequence[Block]) -> None:

@@ -7,7 +7,7 @@ import time
 
 from ...errors import NotSupported, StoreError
 from ..base.application import Changes
-from . import blocks, chain, evm_index, index
+from . import blocks, chain, evm_index, index, state
 from .app_state import write_changes
 
 Connection = sqlite3.Connection
@@ -108,15 +108,16 @@ def _forget_sets(at: Connection, below: int) -> None:
             (below, below),
         )
     # Those of offences hold there: what followed is not known any more.
-    at.execute(
-        "UPDATE validator_sets AS s SET until ="
-        " (SELECT coalesce(max(offence), s.since) FROM evidence"
+    found = at.execute(
+        "SELECT since, (SELECT coalesce(max(offence), s.since) FROM evidence"
         "  WHERE offence >= s.since AND offence <"
         "  (SELECT min(since) FROM validator_sets AS n WHERE n.since > s.since))"
-        " WHERE until IS NULL AND since <"
+        " FROM validator_sets AS s WHERE until IS NULL AND since <"
         "  (SELECT max(since) FROM validator_sets WHERE since <= ?)",
         (below,),
     )
+    for since, until in found.fetchall():
+        state.set_until(at, "validator_sets", since, until)
 
 
 def _forget_params(at: Connection, base: int) -> None:
@@ -125,7 +126,11 @@ def _forget_params(at: Connection, base: int) -> None:
     (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
     held = "since < (SELECT max(since) FROM consensus_params WHERE since <= ?)"
     at.execute(f"DELETE FROM consensus_params WHERE {held} AND since <> ?", (base, initial))
-    at.execute(f"UPDATE consensus_params SET until = since WHERE {held}", (base,))
+    found = at.execute(
+        f"SELECT since FROM consensus_params WHERE {held} AND until IS NOT since", (base,)
+    )
+    for (since,) in found.fetchall():
+        state.set_until(at, "consensus_params", since, since)
 
 
 # What each table knows beyond the height of the last block: a validator set is known two
@@ -170,6 +175,8 @@ def remove_above(at: Connection, height: int) -> None:
         at.execute(f"DELETE FROM {table} WHERE place > ?", (last,))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
+    for table, ahead in (("consensus_params", 1), ("validator_priorities", 2)):
+        state.go_on(at, table, height + ahead)
 
 
 def _refuse_below(at: Connection, height: int) -> None:

@@ -1,9 +1,12 @@
 """Reads and writes of validator sets and consensus parameters by height.
 
-Members and parameters are stored where they change, and hold until the next row: ``until`` is
-set where the following rows were pruned. Proposer priorities change with every
-height: they are stored where the members change, where they were rescaled and each 128
-heights, and derived between.
+Members and parameters are stored where they change, and hold until the next row. Proposer
+priorities change with every height: they are stored where the members change, where they were
+rescaled and each 128 heights, and derived between.
+
+``until`` is the last height of a row: of parameters and priorities wherever another row
+follows, so that a row that is lost is never taken for the one before it; of members, whose
+checksum stands in their priorities, where the following rows were pruned.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from ...errors import StoreError
 from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
 from .packed import state as packed
+from .packed.row import DamagedRow, resealed
 
 Connection = sqlite3.Connection
 
@@ -27,35 +31,48 @@ PRIORITIES_EACH = 128
 _MAX_ROTATIONS = 1_024
 
 
-def _in_force(at: Connection, table: str, column: str, height: int) -> tuple[bytes, int] | None:
-    """Return a column of the row that holds at a height, and from where on it does."""
-    row = at.execute(
-        f"SELECT {column}, since, until FROM {table} WHERE since <= ?"
-        " ORDER BY since DESC LIMIT 1",
+# Of each table: its key, the packed column, and what errors call it.
+_COLUMNS = {
+    "validator_sets": ("since", "members", "validator set"),
+    "validator_priorities": ("height", "priorities", "proposer priorities"),
+    "consensus_params": ("since", "params", "consensus parameters"),
+}
+_Row = tuple[bytes, int, int | None]
+
+
+def _at_or_below(at: Connection, table: str, height: int) -> _Row | None:
+    key, column, _ = _COLUMNS[table]
+    row: _Row | None = at.execute(
+        f"SELECT {column}, {key}, until FROM {table} WHERE {key} <= ?"
+        f" ORDER BY {key} DESC LIMIT 1",
         (height,),
     ).fetchone()
+    return row
+
+
+def _in_force(at: Connection, table: str, height: int) -> _Row | None:
+    """Return the packed row that holds at a height, from where on and until where it does."""
+    row = _at_or_below(at, table, height)
     if row is None or (row[2] is not None and row[2] < height):
         return None
-    return row[0], row[1]
+    return row
 
 
 def validators(at: Connection, height: int) -> ValidatorSet | None:
     """Return the set that signs this height; ``None`` where it is not known."""
     if not _is_known(at, height):
         return None
-    members = _in_force(at, "validator_sets", "members", height)
-    stored = at.execute(
-        "SELECT priorities, height FROM validator_priorities"
-        " WHERE height <= ? ORDER BY height DESC LIMIT 1",
-        (height,),
-    ).fetchone()
+    members = _in_force(at, "validator_sets", height)
+    stored = _at_or_below(at, "validator_priorities", height)
     if members is None or stored is None:
         return None
-    row, at_height = stored
+    row, at_height, until = stored
+    if until is not None and until < height:
+        raise DamagedRow("proposer priorities", height, "they are missing")
     if at_height < members[1] or height - at_height > _MAX_ROTATIONS:
         # Of an older set, or of a height too far below: those of this one are not known.
         return None
-    found = packed.unpack_priorities(row, at_height, packed.unpack_members(*members))
+    found = packed.unpack_priorities(row, at_height, until, packed.unpack_members(*members))
     # CometBFT: state/store.go, LoadValidators.
     return rotated(found, height - at_height) if height > at_height else found
 
@@ -78,15 +95,15 @@ def _is_known(at: Connection, height: int) -> bool:
 
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
     """Return the addresses of the set that signs this height, as far as it is known."""
-    row = _in_force(at, "validator_sets", "members", height)
+    row = _in_force(at, "validator_sets", height)
     return () if row is None else packed.addresses(*row)
 
 
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
     """Store the set of this height with its priorities; its members only if they are not those
     of the height before."""
-    row = _in_force(at, "validator_sets", "members", height)
-    if row is None or row[0] != packed.pack_members(found.validators):
+    row = _in_force(at, "validator_sets", height)
+    if row is None or row[0] != packed.pack_members(found.validators, *row[1:]):
         write_members(at, height, found.validators)
     write_priorities(at, height, found)
 
@@ -95,15 +112,21 @@ def write_members(at: Connection, since: int, members: Sequence[Validator]) -> N
     """Store the members that hold from this height on."""
     at.execute(
         "INSERT OR REPLACE INTO validator_sets (since, size, members) VALUES (?, ?, ?)",
-        (since, len(members), packed.pack_members(members)),
+        (since, len(members), packed.pack_members(members, since)),
     )
 
 
 def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None:
     """Store the proposer priorities of this height."""
+    _end_before(at, "validator_priorities", height)
+    (above,) = at.execute(
+        "SELECT min(height) FROM validator_priorities WHERE height > ?", (height,)
+    ).fetchone()
+    until = None if above is None else above - 1
     at.execute(
-        "INSERT OR REPLACE INTO validator_priorities (height, priorities) VALUES (?, ?)",
-        (height, packed.pack_priorities(members)),
+        "INSERT OR REPLACE INTO validator_priorities (height, until, priorities)"
+        " VALUES (?, ?, ?)",
+        (height, until, packed.pack_priorities(members, height, until)),
     )
 
 
@@ -114,23 +137,59 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
     if found is None or height % PRIORITIES_EACH == 0:
         return
     if rotated(before) == found and not is_rescaled_next(found):
-        at.execute("DELETE FROM validator_priorities WHERE height = ?", (height,))
+        (until,) = at.execute(
+            "DELETE FROM validator_priorities WHERE height = ? RETURNING until", (height,)
+        ).fetchone() or (None,)
+        set_until(at, "validator_priorities", height - 1, until)
 
 
 def hold_from(at: Connection, table: str, height: int) -> None:
     """Let the lowest set, or the lowest parameters, hold one height earlier."""
+    _, column, kind = _COLUMNS[table]
+    row = at.execute(
+        f"SELECT {column}, until FROM {table} WHERE since = ?", (height + 1,)
+    ).fetchone()
+    if row is not None:
+        body, until = row
+        moved = resealed(body, kind, (height + 1, until), (height, until))
+        at.execute(
+            f"UPDATE OR REPLACE {table} SET since = ?, {column} = ? WHERE since = ?",
+            (height, moved, height + 1),
+        )
+
+
+def set_until(at: Connection, table: str, since: int, until: int | None) -> None:
+    """Let a row hold until a height; ``None`` without an end."""
+    key, column, kind = _COLUMNS[table]
+    row, before = at.execute(
+        f"SELECT {column}, until FROM {table} WHERE {key} = ?", (since,)
+    ).fetchone()
     at.execute(
-        f"UPDATE OR REPLACE {table} SET since = ? WHERE since = ?",
-        (height, height + 1),
+        f"UPDATE {table} SET until = ?, {column} = ? WHERE {key} = ?",
+        (until, resealed(row, kind, (since, before), (since, until)), since),
     )
 
 
-_PARAMS = "SELECT params, since FROM consensus_params"
+def _end_before(at: Connection, table: str, height: int) -> None:
+    """Let the row below a height hold no longer, as one of that height is written."""
+    row = _at_or_below(at, table, height - 1)
+    if row is not None and (row[2] is None or row[2] >= height):
+        set_until(at, table, row[1], height - 1)
+
+
+def go_on(at: Connection, table: str, height: int) -> None:
+    """Let the last row, if it holds until this height, hold on: those above were removed."""
+    row = _at_or_below(at, table, height)
+    if row is not None and row[2] is not None and row[2] >= height:
+        set_until(at, table, row[1], None)
+
+
+_PARAMS = "SELECT params, since, until FROM consensus_params"
 
 
 def params(at: Connection, height: int) -> ConsensusParams | None:
     """Return the parameters in force at this height."""
-    row = _in_force(at, "consensus_params", "params", height)
+    row = _in_force(at, "consensus_params", height)
     return None if row is None else packed.unpack_params(*row)
 
 
@@ -150,7 +209,8 @@ def write_params(
     at: Connection, since: int, value: ConsensusParams, until: int | None = None
 ) -> None:
     """Store the parameters that hold from this height on, or until another one only."""
+    _end_before(at, "consensus_params", since)
     at.execute(
         "INSERT OR REPLACE INTO consensus_params (since, until, params) VALUES (?, ?, ?)",
-        (since, until, packed.pack_params(value)),
+        (since, until, packed.pack_params(value, since, until)),
     )

@@ -20,7 +20,6 @@ from ..base.reads import ChainVersion
 from ..base.store import Identity
 from ..sql import blocks, chain, state
 from ..sql import search as index_search
-from ..sql.packed.row import DamagedRow
 from .identity import read_identity
 from .opened_store import OpenedStore
 
@@ -112,11 +111,9 @@ class SQLiteReads(OpenedStore):
 
     def commit(self, height: int) -> Commit:
         with self._open().readers.snapshot() as at:
-            if not blocks.is_there(at, height):
-                raise self._missing(height)
-            commit = blocks.commit(at, height)
-            if commit is None:
-                raise DamagedRow("commit", height, "it is missing")
+            commit = blocks.own_commit(at, height)
+        if commit is None:
+            raise self._missing(height)
         return commit
 
     def results(self, height: int) -> BlockResults:

@@ -26,6 +26,7 @@ CREATE TABLE chain (
     initial_height INTEGER NOT NULL,
     application TEXT NOT NULL,
     app_hash BLOB,
+    beginning BLOB NOT NULL,
     genesis BLOB,
     app_state BLOB,
     trusted_height INTEGER,
@@ -88,7 +89,7 @@ CREATE TABLE missed_votes (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX missed_votes_validator ON missed_votes (validator_id, height, flag);
 CREATE TABLE validator_priorities (
-    height INTEGER PRIMARY KEY, priorities BLOB NOT NULL
+    height INTEGER PRIMARY KEY, until INTEGER, priorities BLOB NOT NULL
 ) STRICT;
 CREATE TABLE consensus_params (
     since INTEGER PRIMARY KEY, until INTEGER, params BLOB NOT NULL

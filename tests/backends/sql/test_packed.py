@@ -32,6 +32,7 @@ IDS = st.builds(
     BlockID, st.binary(max_size=32), st.builds(PartSetHeader, INTS, st.binary(max_size=32))
 )
 ADDRESSES = [bytes([index]) * 20 for index in range(4)]
+FEW = (Validator(b"\x09" * 20, PublicKey("ed25519", b""), 1, 0),)
 
 
 @st.composite
@@ -166,22 +167,30 @@ def test_validator_sets(keys: list[PublicKey], data: st.DataObject) -> None:
     )
     found = ValidatorSet(members, b"proposer")
 
-    row = state.pack_members(members)
-    again = state.unpack_members(row, 5)
+    row = state.pack_members(members, 5, 7)
+    again = state.unpack_members(row, 5, 7)
 
-    assert state.addresses(row, 5) == [v.address for v in members]
-    assert state.unpack_priorities(state.pack_priorities(found), 5, again) == found
+    assert state.addresses(row, 5, 7) == [v.address for v in members]
+    priorities = state.pack_priorities(found, 5, 6)
+    assert state.unpack_priorities(priorities, 5, 6, again) == found
+    for height, until, others in ((4, 6, again), (5, 7, again), (5, 6, again + FEW)):
+        with pytest.raises(DamagedRow):
+            state.unpack_priorities(priorities, height, until, others)
 
 
 def test_consensus_parameters() -> None:
     params = ConsensusParams(app_version=7)
 
-    assert state.unpack_params(state.pack_params(params), 3) == params
+    row = state.pack_params(params, 3)
+    assert state.unpack_params(row, 3) == params
+    for since, until in ((2, None), (3, 9)):
+        with pytest.raises(DamagedRow, match=f"parameters of height {since} is damaged"):
+            state.unpack_params(row, since, until)
 
 
 @given(st.data())
 def test_a_flipped_bit_is_an_error(data: st.DataObject) -> None:
-    row = bytearray(state.pack_params(ConsensusParams()))
+    row = bytearray(state.pack_params(ConsensusParams(), 3))
     bit = data.draw(st.integers(0, 8 * len(row) - 1))
     row[bit // 8] ^= 1 << bit % 8
 

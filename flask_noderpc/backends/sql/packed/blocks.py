@@ -68,7 +68,9 @@ def pack_meta(meta: BlockMeta) -> bytes:
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[:3]],
             _SAME if same_set else hashes[3],
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[4:]],
-        )
+        ),
+        "header",
+        header.height,
     )
 
 
@@ -142,7 +144,9 @@ def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
             if known
             else b"".join([sig.validator_address for sig in regular]),
             written_out,
-        )
+        ),
+        "commit",
+        commit.height,
     )
 
 
@@ -225,12 +229,12 @@ def evidence_kind(piece: Evidence) -> str:
     return _KIND_NAMES[type(piece)]
 
 
-def pack_evidence(piece: Evidence) -> bytes:
-    """A piece of evidence."""
-    return seal((evidence_kind(piece), jsoncodec.encode(piece)))
+def pack_evidence(piece: Evidence, height: int, key: int | bytes) -> bytes:
+    """A piece of evidence, of a height and with what else is its key there."""
+    return seal((evidence_kind(piece), jsoncodec.encode(piece)), "evidence", height, key)
 
 
-def unpack_evidence(row: bytes, height: int) -> Evidence:
+def unpack_evidence(row: bytes, height: int, key: int | bytes) -> Evidence:
     """The inverse of :func:`pack_evidence`; raise :exc:`DamagedRow`."""
-    kind, body = opened(row, "evidence", height)
+    kind, body = opened(row, "evidence", height, key)
     return jsoncodec.decode(body, _KINDS[kind])

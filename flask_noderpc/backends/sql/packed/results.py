@@ -30,7 +30,9 @@ def pack_results(results: BlockResults) -> bytes:
             None if update is None else jsoncodec.encode(update),
             results.app_hash,
             len(results.tx_results),
-        )
+        ),
+        "results",
+        results.height,
     )
 
 
@@ -79,10 +81,16 @@ def slices(
     for position, (tx, result) in enumerate(zip(txs, packed, strict=True)):
         size += len(tx) + len(result)
         if size > _SLICE_BYTES and position > first:
-            yield place(height, first), seal((txs[first:position], packed[first:position]))
+            yield _slice(height, first, txs[first:position], packed[first:position])
             first, size = position, len(tx) + len(result)
     if txs:
-        yield place(height, first), seal((txs[first:], packed[first:]))
+        yield _slice(height, first, txs[first:], packed[first:])
+
+
+def _slice(
+    height: int, first: int, txs: Sequence[bytes], packed: Sequence[bytes]
+) -> tuple[int, bytes]:
+    return place(height, first), seal((txs, packed), "transactions", height, first)
 
 
 class Slice:
@@ -90,7 +98,7 @@ class Slice:
 
     def __init__(self, row: bytes, first: int) -> None:
         self.height, self.first = first >> POSITION_BITS, first & LAST_POSITION
-        self.txs, self._results = opened(row, "transactions", self.height)
+        self.txs, self._results = opened(row, "transactions", self.height, self.first)
 
     def has(self, height: int, position: int) -> bool:
         """Return true if the transaction of this height and position is one of these."""

@@ -1,7 +1,8 @@
 """A row as bytes: MessagePack behind a CRC-32, which is checked each time it is read.
 
-A bit that flipped on the disk is an error, never an answer. Lists stand in the order of
-their fields, without names.
+The checksum begins with that of the row's own key, so that a row of another height is none of
+this one. A bit that flipped on the disk is an error, never an answer. Lists stand in the order
+of their fields, without names.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import zlib
 from typing import Any
 
 from .... import jsoncodec
+
+Key = tuple[int, int | None]
 
 _CRC_BYTES = 4
 
@@ -23,20 +26,40 @@ class DamagedRow(ValueError):
         )
 
 
-def seal(value: object) -> bytes:
-    """Return a value as a row."""
-    body = jsoncodec.pack(value)
-    return zlib.crc32(body).to_bytes(_CRC_BYTES) + body
+def seal(value: object, kind: str, height: int, *key: object) -> bytes:
+    """Return a value as a row of this kind, height and rest of its key, which the checksum
+    covers, too."""
+    return _with_checksum(jsoncodec.pack(value), _key_checksum(kind, height, *key))
 
 
-def opened(row: bytes, kind: str, height: int) -> Any:
-    """Return the value of a row; ``kind`` and ``height`` are what :exc:`DamagedRow` names."""
-    if not isinstance(row, bytes):
-        raise DamagedRow(kind, height, "it is missing")
-    body = memoryview(row)[_CRC_BYTES:]
-    if zlib.crc32(body) != int.from_bytes(row[:_CRC_BYTES]):
-        raise DamagedRow(kind, height, "its checksum differs")
+def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
+    """Return the value of a row; raise :exc:`DamagedRow` if it is not what was sealed so."""
+    body = _checked(row, kind, height, *key)
     try:
         return jsoncodec.unpack(body)
     except ValueError as error:
         raise DamagedRow(kind, height, str(error)) from None
+
+
+def resealed(row: bytes, kind: str, key: Key, new_key: Key) -> bytes:
+    """Return a row as one of another key."""
+    body = bytes(_checked(row, kind, *key))
+    return _with_checksum(body, _key_checksum(kind, *new_key))
+
+
+def _checked(row: bytes, kind: str, height: int, *key: object) -> memoryview:
+    if not isinstance(row, bytes):
+        raise DamagedRow(kind, height, "it is missing")
+    body = memoryview(row)[_CRC_BYTES:]
+    expected = zlib.crc32(body, _key_checksum(kind, height, *key))
+    if expected != int.from_bytes(row[:_CRC_BYTES]):
+        raise DamagedRow(kind, height, "its checksum differs")
+    return body
+
+
+def _with_checksum(body: bytes, start: int) -> bytes:
+    return zlib.crc32(body, start).to_bytes(_CRC_BYTES) + body
+
+
+def _key_checksum(kind: str, height: int, *key: object) -> int:
+    return zlib.crc32(f"{kind} {height} {key}".encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -12,7 +13,7 @@ from ....domain.validator import PublicKey, Validator, ValidatorSet
 from .row import DamagedRow, opened, seal
 
 
-def pack_members(members: Sequence[Validator]) -> bytes:
+def pack_members(members: Sequence[Validator], since: int, until: int | None = None) -> bytes:
     """Addresses, keys and powers of a validator set, without its priorities."""
     keys = [v.pub_key for v in members]
     return seal(
@@ -20,36 +21,50 @@ def pack_members(members: Sequence[Validator]) -> bytes:
             [v.address for v in members],
             [(key.type, key.value) for key in keys],
             [v.voting_power for v in members],
-        )
+        ),
+        "validator set",
+        since,
+        until,
     )
 
 
 @lru_cache(maxsize=8)
-def addresses(row: bytes, since: int) -> list[bytes]:
+def addresses(row: bytes, since: int, until: int | None = None) -> list[bytes]:
     """Return the addresses of a set that :func:`pack_members` packed; raise
     :exc:`DamagedRow`."""
-    found: list[bytes] = opened(row, "validator set", since)[0]
+    found: list[bytes] = opened(row, "validator set", since, until)[0]
     return found
 
 
 @lru_cache(maxsize=8)
-def unpack_members(row: bytes, since: int) -> tuple[Validator, ...]:
+def unpack_members(row: bytes, since: int, until: int | None = None) -> tuple[Validator, ...]:
     """The inverse of :func:`pack_members`; raise :exc:`DamagedRow`."""
+    fields = opened(row, "validator set", since, until)
     return tuple(
         Validator(address, PublicKey(*key), power)
-        for address, key, power in zip(*opened(row, "validator set", since), strict=True)
+        for address, key, power in zip(*fields, strict=True)
     )
 
 
-def pack_priorities(members: ValidatorSet) -> bytes:
-    """Proposer and priorities of a validator set."""
-    return seal((members.proposer, [v.proposer_priority for v in members.validators]))
+def pack_priorities(members: ValidatorSet, height: int, until: int | None = None) -> bytes:
+    """Proposer and priorities of a validator set, with a checksum of its members."""
+    found = members.validators
+    priorities = [v.proposer_priority for v in found]
+    fields = members.proposer, priorities, _members_checksum(found)
+    return seal(fields, "proposer priorities", height, until)
 
 
-def unpack_priorities(row: bytes, height: int, members: Sequence[Validator]) -> ValidatorSet:
+def _members_checksum(members: Sequence[Validator]) -> int:
+    powers = repr([v.voting_power for v in members])
+    return zlib.crc32(powers.encode(), zlib.crc32(b"".join([v.address for v in members])))
+
+
+def unpack_priorities(
+    row: bytes, height: int, until: int | None, members: Sequence[Validator]
+) -> ValidatorSet:
     """Return the set of a height; raise :exc:`DamagedRow`."""
-    proposer, priorities = opened(row, "proposer priorities", height)
-    if len(priorities) != len(members):
+    proposer, priorities, checksum = opened(row, "proposer priorities", height, until)
+    if len(priorities) != len(members) or checksum != _members_checksum(members):
         raise DamagedRow("validator set", height, "it has others than its priorities")
     return ValidatorSet(
         tuple(
@@ -60,21 +75,22 @@ def unpack_priorities(row: bytes, height: int, members: Sequence[Validator]) -> 
     )
 
 
-def pack_params(params: ConsensusParams) -> bytes:
+def pack_params(params: ConsensusParams, since: int, until: int | None = None) -> bytes:
     """Consensus parameters."""
-    return seal(jsoncodec.encode(params))
+    return seal(jsoncodec.encode(params), "consensus parameters", since, until)
 
 
 # Asked for by each transaction that comes.
 @lru_cache(maxsize=8)
-def unpack_params(row: bytes, since: int) -> ConsensusParams:
+def unpack_params(row: bytes, since: int, until: int | None = None) -> ConsensusParams:
     """The inverse of :func:`pack_params`; raise :exc:`DamagedRow`."""
-    return jsoncodec.decode(opened(row, "consensus parameters", since), ConsensusParams)
+    found = opened(row, "consensus parameters", since, until)
+    return jsoncodec.decode(found, ConsensusParams)
 
 
 def pack_genesis(genesis: Genesis) -> bytes:
     """A genesis document without its application state."""
-    return seal(jsoncodec.encode(replace(genesis, app_state=b"")))
+    return seal(jsoncodec.encode(replace(genesis, app_state=b"")), "genesis document", 0)
 
 
 def unpack_genesis(row: bytes) -> Genesis:
@@ -84,10 +100,22 @@ def unpack_genesis(row: bytes) -> Genesis:
 
 def pack_app_state(document: bytes) -> bytes:
     """The application state of a genesis document."""
-    return seal(document)
+    return seal(document, "state of the genesis", 0)
 
 
 def unpack_app_state(row: bytes) -> bytes:
     """The inverse of :func:`pack_app_state`; raise :exc:`DamagedRow`."""
-    document: bytes = opened(row, "genesis document", 0)
+    document: bytes = opened(row, "state of the genesis", 0)
     return document
+
+
+def pack_beginning(fields: tuple[str, int, int | None, bytes | None]) -> bytes:
+    """Chain id, initial height, trusted height, and the app hash before the first block: a
+    sealed copy of their columns."""
+    return seal(fields, "beginning of the chain", 0)
+
+
+def check_beginning(row: bytes, fields: tuple[str, int, int | None, bytes | None]) -> None:
+    """Raise :exc:`DamagedRow` for columns that are not those of their sealed copy."""
+    if opened(row, "beginning of the chain", 0) != list(fields):
+        raise DamagedRow("beginning of the chain", 0, "its columns differ from their copy")
