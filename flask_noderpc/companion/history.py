@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ..backends.base.store import ChainStore, OlderBlock
 from ..domain.block import NO_BLOCK, Header
+from ..domain.genesis import ConsensusParams
 from ..errors import (
     InvalidBlock,
     NotFound,
@@ -43,7 +44,7 @@ def fetch_older(
     """Return the blocks of a range, highest first, with the state that proves them."""
     heights = range(high, low - 1, -1)
     found = reader.blocks(heights, may_lack_results=may_lack_results)
-    items = [_older(reader, each, unchecked) for each in found]
+    items = _with_params(reader, [_older(reader, each, unchecked) for each in found])
     # Priorities are computed upwards, from the lowest height of each set.
     for position, item in enumerate(items):
         header = item.block.header
@@ -67,19 +68,34 @@ def _below(reader: Reader, header: Header) -> list[Header]:
 
 
 def _older(reader: Reader, found: ReadBlock, unchecked: frozenset[str]) -> OlderBlock:
-    results, height = found.results, found.height
     return OlderBlock(
         found.block,
-        results,
-        # What changed them is known from results alone.
-        params=(
-            reader.params(height)
-            if results is None or results.consensus_param_updates is not None
-            else None
-        ),
+        found.results,
         unchecked=unchecked,
         source=reader.name,
     )
+
+
+def _with_params(reader: Reader, items: list[OlderBlock]) -> list[OlderBlock]:
+    """Return the blocks, highest first, with the parameters where they may have changed.
+
+    They are asked for at one height and computed upwards, as what changed them is known from
+    results: the Cosmos SDK has an update in each block.
+    """
+    known: ConsensusParams | None = None
+    found = []
+    for item in reversed(items):
+        results = item.results
+        if results is None:
+            found.append(replace(item, params=reader.params(item.block.header.height)))
+            known = None
+        elif (update := results.consensus_param_updates) is not None:
+            params = known or reader.params(item.block.header.height)
+            found.append(replace(item, params=params))
+            known = params.updated(update)
+        else:
+            found.append(item)
+    return found[::-1]
 
 
 def with_validators(reader: Reader, item: OlderBlock) -> OlderBlock:

@@ -170,7 +170,11 @@ def _write_set(at: Connection, item: OlderBlock, link: _Link) -> None:
 
 def _write_params(at: Connection, item: OlderBlock, results: BlockResults | None) -> None:
     height = item.block.header.height
-    is_unchanged = results is not None and results.consensus_param_updates is None
+    # The Cosmos SDK has an update in each block, which mostly changes nothing.
+    is_unchanged = results is not None and (
+        results.consensus_param_updates is None
+        or (item.params is not None and item.params == state.params(at, height + 1))
+    )
     if is_unchanged:
         state.hold_from(at, "consensus_params", height)
     if item.params is not None and state.params(at, height) is None:
