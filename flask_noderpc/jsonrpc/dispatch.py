@@ -413,13 +413,18 @@ class Dispatcher:
         return self._cache.put(route.name, params, version, encoded, around)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
+        # Before the read: a block that comes meanwhile may replace what was provisional.
+        is_final = self._is_final(route, params)
         answer = route.call(self._context_of(caller), params)
-        cacheable = route.cache.allows(params, answer)
-        height = route.cache.height_of(params)
-        if cacheable and height is not None:
-            results = route.cache.of_results
-            cacheable = self._context.backend.is_final(height, results=results)
+        cacheable = is_final and route.cache.allows(params, answer)
         return CachedResult(self._dialect.encode(answer), cacheable)
+
+    def _is_final(self, route: Route[Any], params: Params) -> bool:
+        """Return true unless what is read at the given height may change."""
+        height = route.cache.height_of(params)
+        return height is None or self._context.backend.is_final(
+            height, results=route.cache.of_results
+        )
 
     def _context_of(self, caller: _Caller) -> Context:
         return replace(self._context, client=caller.permissions.client)
