@@ -29,6 +29,7 @@ from urllib3.exceptions import (
 from .. import jsoncodec
 from ..errors import UpstreamUnavailable
 from .address import Address
+from .hidden_paths import hide_path
 from .throttle import Throttle
 
 _PIECE = 1 << 16
@@ -118,6 +119,7 @@ class HttpClient:
     def __init__(self, url: str, limits: UpstreamLimits) -> None:
         self.address = Address.parse(url)
         self.name = self.address.name
+        hide_path(self.address.path)
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
         kind = _TlsPool if self.address.scheme == "https" else _Pool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import socket
 import threading
 from base64 import b64decode
@@ -194,6 +195,18 @@ def test_credentials_are_sent_and_not_shown() -> None:
     for text in (str(caught.value), repr(node.address), node.name, repr(caught.value)):
         for hidden in ("pa%20ss", "pa ss", "key-123", "abc"):
             assert hidden not in text
+
+
+@pytest.mark.parametrize("broken", [b"", b"no header\r\n"])
+def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither in urllib3's own at level DEBUG, nor beside headers that it can't parse."""
+    caplog.set_level(logging.DEBUG)
+    body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
+    answer = http(body).replace(b"\r\n\r\n", b"\r\n" + broken + b"\r\n", 1)
+    with raw_node(sends(answer)) as url:
+        node_at(f"{url}/v1/KEY?apikey=KEY").raw("status")
+    assert "POST /…" in caplog.text
+    assert "KEY" not in caplog.text
 
 
 def test_a_slash_in_a_password_is_no_path() -> None:
