@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from ..backends.base.store import ChainStore, Identity
 from ..domain.time import SECOND
-from ..errors import ConfigurationError, UpstreamMismatch, UpstreamRefused
+from ..errors import (
+    ConfigurationError,
+    UpstreamMismatch,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
 from ..protocol.comet import hashes
 from .pool import Upstreams
 from .reader import Reader
@@ -83,7 +88,8 @@ def check_stored(stored: Identity | None, shown: str, wanted: str) -> None:
 
 
 def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
-    """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork.
+    """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork, and
+    ``UpstreamUnavailable`` for one whose latest block is below all that are stored.
 
     ``chain_id`` is that of a store that is not begun; empty for any.
     """
@@ -93,10 +99,16 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
         raise UpstreamMismatch(
             reader.name, f"it is a node of chain {told!r}, and not of {wanted!r}"
         )
-    if stored is not None:
-        height = min(status.sync_info.latest_block_height, store.latest_height())
-        if height >= max(1, store.base_height()):
-            _check_block(store, reader, height)
+    if stored is not None and (head := store.latest_height()):
+        height = min(status.sync_info.latest_block_height, head)
+        if height < store.base_height() - 1:
+            # None of its blocks can be compared.
+            raise UpstreamUnavailable(
+                reader.name,
+                f"its latest block {height} is below the store's lowest, {store.base_height()}:"
+                " it is catching up, or was reset",
+            )
+        _check_block(store, reader, height)
 
 
 def _identity(store: ChainStore) -> Identity | None:
@@ -110,10 +122,16 @@ def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
     except UpstreamRefused:
         # It has pruned that height.
         return
-    stored = store.hash_at(height)
+    stored = _hash_at(store, height)
     if told != stored:
         raise UpstreamMismatch(
             reader.name,
             f"its block {height} is {told.hex().upper()}, and that of the store"
             f" {stored.hex().upper()}: it is of a fork, or was reset",
         )
+
+
+def _hash_at(store: ChainStore, height: int) -> bytes:
+    if height < store.base_height():
+        return store.base_meta().header.last_block_id.hash
+    return store.hash_at(height)

@@ -56,7 +56,7 @@ def reaches(backend: CompanionBackend, height: int, base: int = 1) -> None:
     )
 
 
-def _reason(backend: CompanionBackend) -> str:
+def reason(backend: CompanionBackend) -> str:
     """Return why a companion is not ready."""
     try:
         backend.check_ready()
@@ -254,7 +254,7 @@ def test_a_liar_alone_stops_the_companion(
     node.of_block = lambda block: replace(block, header=replace(block.header, time=1))
     inner.append_block(chain.blocks[30])
 
-    until(lambda: "can be believed" in _reason(followed), "the reason")
+    until(lambda: "can be believed" in reason(followed), "the reason")
     assert followed.latest_height() == 30
 
 
@@ -314,7 +314,7 @@ def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None
     with pytest.raises(UpstreamUnavailable):
         forwarding.mempool.submit(b"a=1")
     with serve(app_for(fork, dialect="comet-0.38"), _port(url)):
-        until(lambda: "it is of a fork" in _reason(followed), "the reason")
+        until(lambda: "it is of a fork" in reason(followed), "the reason")
         with pytest.raises(NoUpstream, match="it is of a fork"):
             forwarding.mempool.submit(b"a=1")
 
