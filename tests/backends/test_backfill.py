@@ -467,6 +467,17 @@ def test_the_head_s_results_and_commit_are_replaced(
     with pytest.raises(InvalidBlock, match=f"block {BLOCKS - 1}: it is not the head"):
         store.replace_head(chain.blocks[-2])
     assert store.head() == before
+    assert store.refuted_since(0) == (2, (BLOCKS, BLOCKS))
+    assert store.refuted_since(1) == (2, (BLOCKS,))
+    assert store.refuted_since(2) == (2, ())
+
+
+def test_values_beside_the_chain(store: SQLiteBackend) -> None:
+    """The last one is read, by every process."""
+    assert store.metadata("refused") is None
+    store.set_metadata("refused", b"{}")
+    store.set_metadata("refused", b"\0")
+    assert store.metadata("refused") == b"\0"
 
 
 class OtherData(ChainMaker):

@@ -96,6 +96,11 @@ class ChainBackend(SearchedChain):
         ``number``; ``None`` where there was none."""
         return number, None
 
+    def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
+        """Return the number of refutations of results, and the heights of those after number
+        ``number``; by default results are final."""
+        return number, ()
+
     def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
         """The validators that a piece of evidence accuses, as they were at its height."""
         if isinstance(evidence, LightClientAttackEvidence):

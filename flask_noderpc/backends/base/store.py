@@ -220,6 +220,10 @@ class BlockWriter(ABC):
         """Store the dialect of the nodes that the chain comes from."""
         raise NotSupported("this store does not know where its chain comes from")
 
+    def set_metadata(self, name: str, value: bytes) -> None:
+        """Store a value by its name, beside the chain, for other processes; by default they
+        are not told."""
+
     @abstractmethod
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         """Store blocks that follow the head, all of them or none.
@@ -231,7 +235,8 @@ class BlockWriter(ABC):
 
     def replace_head(self, item: CommittedBlock) -> None:
         """Replace results and commit of the latest block, such as those that an upstream had
-        seen by others'. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
+        seen by others', and count it for :meth:`refuted_since`. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
         raise NotSupported("this store takes each block once")
 
     def backfill(self, *blocks: OlderBlock) -> None:
@@ -320,6 +325,10 @@ class ChainStore(ChainBackend, BlockWriter):
     @abstractmethod
     def identity(self) -> Identity | None:
         """Return the chain id and the application of the store; ``None`` without a chain."""
+
+    def metadata(self, name: str) -> bytes | None:
+        """Return what :meth:`set_metadata` stored; ``None`` if it did not."""
+        return None
 
     def settle(self) -> None:
         """Wait until the transactions that this process submitted are stored, or refused."""

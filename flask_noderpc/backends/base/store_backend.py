@@ -104,6 +104,9 @@ class StoreBackend(ChainBackend):
     def reorgs_since(self, number: int) -> tuple[int, int | None]:
         return self.store.reorgs_since(number)
 
+    def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
+        return self.store.refuted_since(number)
+
     # State.
 
     def genesis(self) -> Genesis:

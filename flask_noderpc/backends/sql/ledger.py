@@ -119,6 +119,7 @@ class Ledger:
         before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
         append(connection, before, prepared)
+        connection.execute("INSERT INTO refuted_results (height) VALUES (?)", (height,))
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:

@@ -31,7 +31,7 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
-from ..sql import chain, evidence, ledger, lookups, mempool, prune
+from ..sql import chain, evidence, ledger, lookups, mempool, metadata, prune
 from ..sql import lease as leases
 from ..sql.prepared import prepare
 from . import backup, compact
@@ -176,6 +176,9 @@ class SQLiteBackend(SQLiteReads):
         self._open().writer.run(
             lambda at: at.execute("UPDATE chain SET dialect = ?", (dialect,))
         )
+
+    def set_metadata(self, name: str, value: bytes) -> None:
+        self._open().writer.run(lambda at: metadata.write(at, name, value))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         files, prepared = self._open(), prepare(blocks)

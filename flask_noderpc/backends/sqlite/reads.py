@@ -18,7 +18,7 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
-from ..sql import blocks, chain, state
+from ..sql import blocks, chain, metadata, state
 from ..sql import search as index_search
 from .identity import read_identity
 from .opened_store import OpenedStore
@@ -196,6 +196,18 @@ class SQLiteReads(OpenedStore):
         """Return the chain id and the application of the store."""
         with self._open().readers.snapshot() as at:
             return read_identity(at)
+
+    def metadata(self, name: str) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return metadata.read(at, name)
+
+    def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
+        with self._open().readers.snapshot() as at:
+            rows = at.execute(
+                "SELECT number, height FROM refuted_results WHERE number > ? ORDER BY number",
+                (number,),
+            ).fetchall()
+        return rows[-1][0] if rows else number, tuple(row[1] for row in rows)
 
     def validators(self, height: int) -> ValidatorSet:
         with self._open().readers.snapshot() as at:

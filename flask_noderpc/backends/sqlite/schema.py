@@ -101,6 +101,8 @@ CREATE TABLE pending_evidence (
     size INTEGER NOT NULL,
     evidence BLOB NOT NULL
 ) STRICT;
+CREATE TABLE metadata (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+CREATE TABLE refuted_results (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
 """
 
 # Of transactions and blocks: the values of indexed attributes, and the events that have them.
