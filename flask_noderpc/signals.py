@@ -23,6 +23,10 @@ rpc_called = _signals.signal("rpc-called")
 block_committed = _signals.signal("block-committed")
 """This process committed a block: ``height``."""
 
+results_refuted = _signals.signal("results-refuted")
+"""The header above a block refuted its results, which are replaced: ``height``. It is sent by
+the process that follows the chain."""
+
 subscription_opened = _signals.signal("subscription-opened")
 """A websocket client subscribed."""
 

@@ -10,9 +10,9 @@ from ..jsonrpc.context import Context, Permissions
 from ..jsonrpc.describe import DISCOVER, with_discover
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import OPEN, Guard
+from ..jsonrpc.query_hub import QueryHub
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
-from ..jsonrpc.subscriptions import QueryHub
 from ..wire.dialect import Dialect
 from .routes import UNSAFE_ROUTES
 
@@ -53,7 +53,8 @@ class CometLayer:
         self._start = start
         self._hub = QueryHub(dialect.encode_event, settings.event_buffer)
         self._feed = Feed(
-            HeightSource(self._backend, self._publish), is_followed=lambda: len(self._hub) > 0
+            HeightSource(self._backend, self._publish, self._hub.cancel_newest),
+            is_followed=lambda: len(self._hub) > 0,
         )
         self._limits = Limits(
             settings.max_subscription_clients, settings.max_subscriptions_per_client

@@ -35,28 +35,40 @@ class HeightSource:
     """Source of committed heights, delivered in order and without gaps.
 
     After a reorg of a test chain, the heights that replace others are delivered again.
+    ``refute`` is called with the reason if the results of the last one are refuted afterwards.
     """
 
-    def __init__(self, backend: ChainBackend, deliver: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        backend: ChainBackend,
+        deliver: Callable[[int], None],
+        refute: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         self._backend = backend
-        self._deliver = deliver
-        self._reorgs = 0
+        self._deliver, self._refute = deliver, refute
+        self._delivered = 0
+        self._reorgs = self._refuted = 0
 
     def now(self) -> int:
         """Return the latest height."""
         self._reorgs, _ = self._backend.reorgs_since(0)
+        self._refuted, _ = self._backend.refuted_since(0)
         return self._backend.latest_height()
 
     def poll(self, after: int, patience_s: float) -> int:
         """Deliver the next height, if there is one."""
         latest = self._backend.wait_for_height(after, patience_s)
         self._reorgs, lowest = self._backend.reorgs_since(self._reorgs)
+        self._refuted, refuted = self._backend.refuted_since(self._refuted)
+        if self._delivered in refuted:
+            self._refute(f"the next header refuted the results of block {self._delivered}")
         if lowest is not None:
             return min(after, lowest)
         if latest <= after:
             return after
         # The first height of a chain need not be 1.
         height = max(after + 1, self._backend.base_height())
+        self._delivered = height
         self._deliver(height)
         return height
 

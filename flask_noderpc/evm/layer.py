@@ -61,7 +61,7 @@ class EvmLayer:
         )
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
-            HeightSource(ctx.backend, self._hub.publish_block),
+            HeightSource(ctx.backend, self._hub.publish_block, self._hub.cancel_newest),
             lambda: self._hub.has_block_subscribers,
         )
         self._waiting = Feed(

@@ -17,8 +17,9 @@ from ..wire.params import Text
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
+from .query_hub import QueryHub
 from .route import StartedCall
-from .subscriptions import ClientSubscriptions, EventBuffers, QueryHub, Subscription
+from .subscriptions import ClientSubscriptions, EventBuffers, Subscription
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
@@ -270,8 +271,12 @@ class Session(WebSocketSession[Query, Query]):
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
         """Return CometBFT's notice of the end of a subscription."""
-        hint = "NODERPC_EVENT_BUFFER raises the number of events"
-        error = _cancelled("internal subscription event buffer is out of capacity", hint)
+        reason = subscription.buffer.reason_before(subscription.cursor)
+        hint = "they are replaced: read them, and subscribe again"
+        if not reason:
+            reason = "internal subscription event buffer is out of capacity"
+            hint = "NODERPC_EVENT_BUFFER raises the number of events"
+        error = _cancelled(reason, hint)
         return (self._envelope.failure(subscription.id, error),)
 
     def cancel(self) -> list[bytes]:

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from ..events.messages import Keys, Message
-from ..events.query import Query
-from ..protocol.ethereum.aliases import comparable, has_addresses
 from ..signals import emit, subscription_closed, subscription_opened
 
 K = TypeVar("K", bound=Hashable)
@@ -43,6 +40,7 @@ class EventBuffer(Generic[K]):
         self._lock = threading.Lock()
         self.first = 0
         self.end = 0
+        self._cancelled = (0, "")
 
     @property
     def newest(self) -> bytes | None:
@@ -71,6 +69,19 @@ class EventBuffer(Generic[K]):
         with self._lock:
             return None if cursor < self.first else self._entries[cursor - self.first :]
 
+    def cancel(self, reason: str) -> None:
+        """Evict all events and cut off all subscribers; those that come later go on."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+            self.first = self.end = self.end + 1
+            self._cancelled = self.first, reason
+
+    def reason_before(self, cursor: int) -> str:
+        """Return why a subscriber was cut off; empty for one that fell behind."""
+        cancelled_at, reason = self._cancelled
+        return reason if cursor < cancelled_at else ""
+
 
 class EventBuffers(Generic[K]):
     """Event buffers of one mount by topic, and their subscribers."""
@@ -79,6 +90,8 @@ class EventBuffers(Generic[K]):
         self._max_events = max_events
         self._buffers: dict[K, EventBuffer[K]] = {}
         self._lock = threading.Lock()
+        self._newest: tuple[EventBuffer[K], ...] = ()
+        """Those that have events of the newest block."""
         self._clients: Counter[Callable[[], None]] = Counter()
 
     def __len__(self) -> int:
@@ -127,79 +140,28 @@ class EventBuffers(Generic[K]):
     def _closed(self, buffer: EventBuffer[K]) -> None:
         """Called under the lock when a topic has lost its last subscriber."""
 
+    def _deliver_block(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
+        """Append to each buffer its batch of a block's events, and wake its subscribers."""
+        self._newest = tuple(batches)
+        self._deliver(batches)
+
     def _deliver(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
         """Append to each buffer its batch, and wake its subscribers."""
-        with self._lock:
-            woken = {wake for buffer in batches for wake in buffer.subscribers}
         for buffer, batch in batches.items():
             buffer.extend(batch)
+        self._wake(batches)
+
+    def _wake(self, buffers: Iterable[EventBuffer[K]]) -> None:
+        with self._lock:
+            woken = {wake for buffer in buffers for wake in buffer.subscribers}
         for wake in woken:
             wake()
 
-
-class QueryHub(EventBuffers[Query]):
-    """Event buffers of one mount by query, with an index to match messages."""
-
-    def __init__(self, encode: Callable[[Message], bytes], max_events: int) -> None:
-        super().__init__(max_events)
-        self._encode = encode
-        self._by_value: dict[tuple[str, str], list[EventBuffer[Query]]] = {}
-        self._others: list[EventBuffer[Query]] = []
-
-    def _opened(self, buffer: EventBuffer[Query]) -> None:
-        self._buffers_for(buffer.topic).append(buffer)
-
-    def _closed(self, buffer: EventBuffer[Query]) -> None:
-        self._buffers_for(buffer.topic).remove(buffer)
-        value = _index_key(buffer.topic)
-        if value is not None and not self._by_value[value]:
-            del self._by_value[value]
-
-    def _buffers_for(self, query: Query) -> list[EventBuffer[Query]]:
-        """Return the list that indexes a query: by its most selective equality, if any."""
-        value = _index_key(query)
-        return self._others if value is None else self._by_value.setdefault(value, [])
-
-    def publish(self, messages: Iterable[Message]) -> None:
-        """Deliver a block's messages to the matching buffers, and wake their subscribers.
-
-        Messages are read and encoded without the lock: subscribing never waits for either.
-        """
-        block = list(messages)
-        with self._lock:
-            matching = [tuple(self._matching(message.keys)) for message in block]
-        batches: dict[EventBuffer[Query], list[bytes]] = {}
-        for message, buffers in zip(block, matching, strict=True):
-            body = self._encode(message) if buffers else b""
-            for buffer in buffers:
-                batches.setdefault(buffer, []).append(body)
-        self._deliver(batches)
-
-    def _matching(self, keys: Keys) -> Iterable[EventBuffer[Query]]:
-        for key, values in keys.items():
-            for value in _comparable_values(key, values):
-                for buffer in self._by_value.get((key, value), ()):
-                    if buffer.topic.matches(keys):
-                        yield buffer
-        for buffer in self._others:
-            if buffer.topic.matches(keys):
-                yield buffer
-
-
-def _comparable_values(key: str, values: Iterable[str]) -> set[str]:
-    if has_addresses(key):
-        return {comparable(key, value) for value in values}
-    return set(values)
-
-
-def _index_key(query: Query) -> tuple[str, str] | None:
-    """Return the equality that indexes a query, preferring any to the category."""
-    # An empty text also matches an event type without attributes, which is no key.
-    equalities = [
-        (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
-    ]
-    selective = [pair for pair in equalities if pair[0] != "tm.event"]
-    return next(iter(selective or equalities), None)
+    def cancel_newest(self, reason: str) -> None:
+        """Cut off the subscribers that had events of the newest block."""
+        for buffer in self._newest:
+            buffer.cancel(reason)
+        self._wake(self._newest)
 
 
 _TOO_SLOW = "too slow"

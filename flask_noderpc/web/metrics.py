@@ -20,7 +20,7 @@ from prometheus_client import (
     Gauge,
     Histogram,
 )
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -100,7 +100,29 @@ def _pids() -> list[str]:
     return sorted(name.stem.rpartition("_")[2] for name in names)
 
 
-REGISTRY.register(_Resident())
+class _Refuted(Collector):
+    """Refuted results of each chain, as their stores count them."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """The counts, by chain id."""
+        found = CounterMetricFamily(
+            "noderpc_refuted_results",
+            "Blocks whose results the next header refuted.",
+            labels=["chain"],
+        )
+        for chain_id, count in self.counts.items():
+            found.add_metric([chain_id], count)
+        yield found
+
+
+_REFUTED = _Refuted()
+# Those that are not counted by processes.
+_COLLECTORS = (_Resident(), _REFUTED)
+for _collector in _COLLECTORS:
+    REGISTRY.register(_collector)
 
 
 def _count_call(
@@ -171,7 +193,8 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     if _MULTIPROCESS in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
-        registry.register(_Resident())
+        for each in _COLLECTORS:
+            registry.register(each)
     encode, content_type = _encoder(request.headers.get("Accept", ""))
     return Response(encode(registry), headers={"Vary": "Accept"}, content_type=content_type)
 
@@ -186,6 +209,8 @@ def _show_heights(backend: ChainBackend) -> None:
 
 def _show_upstreams(backend: ChainBackend) -> None:
     height = backend.network.upstream_height()
+    if backend.network.upstreams():
+        _REFUTED.counts[backend.chain_id()], _ = backend.refuted_since(0)
     if height is not None:
         _UPSTREAM_HEIGHT.labels(backend.chain_id()).set(height)
     for name, state in backend.network.upstreams().items():

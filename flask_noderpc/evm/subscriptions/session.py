@@ -90,7 +90,7 @@ class EvmHub(EventBuffers[Topic]):
         )
         # First, as it may fail: the feed would publish this block again.
         self._publish_syncing()
-        self._deliver({buffer: bodies for buffer, bodies in found if bodies})
+        self._deliver_block({buffer: bodies for buffer, bodies in found if bodies})
 
     def publish_pending(self, raws: Sequence[bytes]) -> None:
         """Publish node transactions that have entered the mempool."""
@@ -174,9 +174,9 @@ class EvmSession(WebSocketSession[str, Topic]):
         return b"true"
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Close the connection of a slow reader.
+        """Close the connection of a slow reader, and of one whose events were refuted.
 
         geth has no message that would say that something is missing.
         """
-        self._drop(_TOO_SLOW)
+        self._drop(subscription.buffer.reason_before(subscription.cursor) or _TOO_SLOW)
         return ()
