@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from .lru import CacheMemory
 from .mount import Mount
 from .settings import Settings, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
+from .web.threads import reserve_request_thread
 from .web.views import View
 from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
@@ -255,7 +257,9 @@ def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBack
         )
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
-        return companion_from_settings(settings, path)
+        companion = companion_from_settings(settings, path)
+        companion.reserve = partial(reserve_request_thread, settings.server_threads)
+        return companion
     return _embedded(app, settings, memory)
 
 

@@ -88,8 +88,8 @@ def check_stored(stored: Identity | None, shown: str, wanted: str) -> None:
 
 
 def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
-    """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork, and
-    ``UpstreamUnavailable`` for one whose latest block is below all that are stored.
+    """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork,
+    and ``UpstreamUnavailable`` for one whose latest block is below all that are stored.
 
     ``chain_id`` is that of a store that is not begun; empty for any.
     """

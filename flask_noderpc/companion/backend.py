@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -20,6 +21,8 @@ from ..domain.genesis import ConsensusParams
 from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
 from ..errors import NotFound, NotReady, TxNotFound
+from ..signals import emit, results_refuted
+from . import shared_state
 from .agreement import check_chain
 from .evm import ForwardedEvm
 from .follower import Follower, FollowOptions
@@ -29,12 +32,12 @@ from .forward import (
     ForwardedMempool,
     ForwardedNetwork,
 )
+from .forward_pool import ForwardUpstreams, Reserve
 from .older import OlderReads
 from .pool import Upstreams
 
 T = TypeVar("T")
 
-_FOLLOW_PATIENCE_S = 10.0
 # Longer than a lease that is renewed, and than a follower that begins anew.
 _PATIENCE_NS = 30 * 1_000_000_000
 
@@ -43,21 +46,24 @@ class CompanionBackend(StoreBackend):
     """A backend beside running nodes.
 
     Blocks, results and searches are read from ``store``; mempool, application and network are
-    asked of the nodes. ``connect`` makes the upstreams, from the seconds for which reads are
-    tried again, and ``connect_evm`` what asks their EVM JSON-RPC. A process of its own calls
-    :meth:`follow`: one that serves only reads.
+    asked of the nodes. ``connect`` makes the upstreams that are followed, ``connect_forward``
+    those that clients wait for, and ``connect_evm`` what asks their EVM JSON-RPC. A process of
+    its own calls :meth:`follow`: one that serves only reads.
     """
 
     def __init__(
         self,
         store: ChainStore,
-        connect: Callable[[float], Upstreams],
+        connect: Callable[[], Upstreams],
+        connect_forward: Callable[[], ForwardUpstreams],
         options: FollowOptions,
         connect_evm: Callable[[], ForwardedEvm] | None = None,
     ) -> None:
         super().__init__(store)
-        self._connect, self._options = connect, options
-        self._connect_evm = connect_evm
+        self._connect, self._connect_forward = connect, connect_forward
+        self._connect_evm, self._options = connect_evm, options
+        self.reserve: Reserve = nullcontext
+        """Occupies the thread of a request while a node is asked."""
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._follower: Follower | None = None
@@ -121,10 +127,14 @@ class CompanionBackend(StoreBackend):
 
     @cached_property
     def _forward(self) -> Upstreams:
-        # A caller waits: each node is tried once.
-        upstreams = self._connect(0.0)
+        upstreams = self._connect_forward()
         upstreams.check = partial(check_chain, self.store, self._options.fetch.chain_id)
+        upstreams.reserve, upstreams.refused_elsewhere = self.reserve, self._refused
         return upstreams
+
+    def _refused(self) -> dict[str, str]:
+        # A store is made when a chain is known to be there.
+        return shared_state.refused(self.store) if self.store.location.file.exists() else {}
 
     @cached_property
     def mempool(self) -> Mempool:
@@ -146,7 +156,11 @@ class CompanionBackend(StoreBackend):
 
     @cached_property
     def evm_forward(self) -> ForwardedEvm | None:
-        return None if self._connect_evm is None else self._connect_evm()
+        if self._connect_evm is None:
+            return None
+        forwarded = self._connect_evm()
+        forwarded.reserve = self.reserve
+        return forwarded
 
     # Lifecycle.
 
@@ -154,10 +168,14 @@ class CompanionBackend(StoreBackend):
         """Follow the chain into the store in threads, as soon as no other process does."""
         with self._start_lock:
             if self._started_pid != os.getpid():
-                upstreams = self._connect(_FOLLOW_PATIENCE_S)
-                self._follower = Follower(self.store, upstreams, self._options)
+                self._follower = Follower(
+                    self.store, self._connect(), self._options, self._tell_refuted
+                )
                 self._follower.start()
                 self._started_pid = os.getpid()
+
+    def _tell_refuted(self, height: int) -> None:
+        emit(results_refuted, self, height=height)
 
     def check_ready(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.NotReady` while there are no blocks, nobody follows

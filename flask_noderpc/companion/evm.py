@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from .. import jsoncodec
 from ..backends.base.capabilities import EvmForward
 from ..errors import Busy, EvmCallFailed, UpstreamUnavailable
+from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
 
@@ -46,12 +48,16 @@ class ForwardedEvm(EvmForward):
     def __init__(self, urls: Sequence[str], limits: UpstreamLimits) -> None:
         self._nodes = [HttpClient(url, limits) for url in urls]
         self._first = 0
-        self._reads = ReadsInFlight()
+        # The thread of each call is occupied already.
+        self._reads = ReadsInFlight(nullcontext)
+        self.reserve: Reserve = nullcontext
+        """Occupies the thread of a request while a node is asked."""
 
     def call(self, method: str, params: bytes) -> bytes:
-        if not _SHARED.fullmatch(method) or b'"pending"' in params:
-            return self._call(method, params)
-        return self._reads.get((method, params), lambda: self._call(method, params))
+        with self.reserve():
+            if not _SHARED.fullmatch(method) or b'"pending"' in params:
+                return self._call(method, params)
+            return self._reads.get((method, params), lambda: self._call(method, params))
 
     def _call(self, method: str, params: bytes) -> bytes:
         body = jsoncodec.encode(_Request(method, jsoncodec.Raw(params)))

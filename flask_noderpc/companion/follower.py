@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
 from ..errors import Busy, NodeRPCError, StoreError, UpstreamError, UpstreamRefused
+from . import shared_state
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
@@ -43,14 +45,23 @@ class FollowOptions:
 class Follower:
     """Follows the nodes of a chain in threads, while it holds the store's lease.
 
-    After an error it begins anew, as soon as the lease is free.
+    After an error it begins anew, as soon as the lease is free. ``tell_refuted`` is called with
+    each height whose results a header refutes.
     """
 
-    def __init__(self, store: ChainStore, upstreams: Upstreams, options: FollowOptions) -> None:
+    def __init__(
+        self,
+        store: ChainStore,
+        upstreams: Upstreams,
+        options: FollowOptions,
+        tell_refuted: Callable[[int], None] = lambda height: None,
+    ) -> None:
         self._store, self._upstreams, self._options = store, upstreams, options
         self._stopped = upstreams.stopped
-        self._refusals = 0
+        self._refusals = self._refuted = 0
+        self._tell_refuted = tell_refuted
         self._dialect = ""
+        upstreams.on_refused = self._store_refused
         fetch = options.fetch
         upstreams.check = partial(check_chain, store, fetch.chain_id)
         # One block at a time: the next is proven by the one before it.
@@ -98,6 +109,8 @@ class Follower:
         """Follow the chain until an error, or the end."""
         fetch = self._options.fetch
         with held_lease(self._store, self._stopped) as lease:
+            self._store_refused()
+            self._refuted, _ = self._store.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
@@ -118,6 +131,14 @@ class Follower:
                 ticker.close()
                 comparison.close()
                 filling.join()
+
+    def _store_refused(self) -> None:
+        shared_state.set_refused(self._store, self._upstreams.refused)
+
+    def _note_refuted(self) -> None:
+        self._refuted, heights = self._store.refuted_since(self._refuted)
+        for height in heights:
+            self._tell_refuted(height)
 
     def _store_dialect(self) -> None:
         """Store the dialect of the nodes, for processes that begin while none is there."""
@@ -147,6 +168,7 @@ class Follower:
                 self._extend(latest - self._options.head_delay, lease)
                 # Nodes that are a block behind have this one.
                 comparison.add(self._store.latest_height() - 1)
+                self._note_refuted()
             else:
                 ticker.wait(self._options.poll_s)
 

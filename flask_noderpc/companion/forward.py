@@ -61,7 +61,7 @@ class ForwardedMempool(Mempool):
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
-        self._reads = ReadsInFlight()
+        self._reads = ReadsInFlight(upstreams.reserve)
         self._submitted = 0
 
     def submit(self, tx: bytes) -> ExecTxResult:
@@ -134,7 +134,7 @@ class ForwardedApplication(ApplicationAccess):
 
     def __init__(self, upstreams: Upstreams, own_height: Callable[[], int]) -> None:
         self._upstreams, self._own_height = upstreams, own_height
-        self._reads = ReadsInFlight()
+        self._reads = ReadsInFlight(upstreams.reserve)
 
     def info(self) -> AppInfo:
         return self._reads.get(("abci_info", self._own_height()), self._info)
@@ -203,7 +203,7 @@ class ForwardedNetwork(Network):
     ) -> None:
         super().__init__(chain_id)
         self._status = CachedStatus(upstreams)
-        self._reads = ReadsInFlight()
+        self._reads = ReadsInFlight(upstreams.reserve)
         self._upstreams, self._own_height = upstreams, own_height
         # One more is on its way.
         self._max_behind = head_delay + 1

@@ -18,6 +18,7 @@ from .backend import CompanionBackend
 from .beginning import FetchOptions
 from .evm import ForwardedEvm
 from .follower import FollowOptions
+from .forward_pool import ForwardUpstreams
 from .http import UpstreamLimits
 from .pool import Upstreams
 from .trust import TrustOptions
@@ -25,6 +26,7 @@ from .trust import TrustOptions
 log = logging.getLogger("flask_noderpc.companion")
 
 _MAX_JOBS = 16
+_FOLLOW_PATIENCE_S = 10.0
 # CometBFT's most used version, for nodes that nobody has ever reached.
 _DEFAULT_DIALECT = "comet-0.38"
 _DIALECT_S = 2.0
@@ -38,6 +40,12 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     """
     limits = _limits(settings, patience)
     return Upstreams.at(settings.upstream, settings.upstream_dialect, limits, patience)
+
+
+def _forward_of(settings: Settings) -> ForwardUpstreams:
+    # A caller waits: each node is tried once.
+    limits = _limits(settings, 0.0)
+    return ForwardUpstreams.at(settings.upstream, settings.upstream_dialect, limits, 0.0)
 
 
 def _limits(settings: Settings, patience: float) -> UpstreamLimits:
@@ -96,22 +104,31 @@ def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
         settings.backfill_from,
     )
     connect_evm = partial(_evm_of, settings) if settings.evm_upstream else None
-    connect = partial(upstreams_of, settings)
-    return CompanionBackend(open_store(path), connect, options, connect_evm)
+    return CompanionBackend(
+        open_store(path),
+        partial(upstreams_of, settings, _FOLLOW_PATIENCE_S),
+        partial(_forward_of, settings),
+        options,
+        connect_evm,
+    )
 
 
 def dialect_of_upstream(settings: Settings, path: Path) -> str:
-    """Return the name of the nodes' own dialect; that of the last time while none answers."""
+    """Return the name of the nodes' own dialect: that of the store, which the process that
+    follows writes after an upgrade, or that of a node for a store without one."""
     if settings.upstream_dialect:
         return dialect_named(settings.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name
+    stored = stored_identity(path)
+    if stored is not None and stored.dialect:
+        return stored.dialect
     timeout = min(_DIALECT_S, settings.upstream_timeout)
     upstreams = upstreams_of(replace(settings, upstream_timeout=timeout), 0.0)
     try:
         return upstreams.attempt(lambda reader: reader.node.dialect.name)
     except (UpstreamError, Busy) as error:
-        stored = stored_identity(path)
-        name = (stored.dialect if stored else "") or _DEFAULT_DIALECT
-        log.warning("%s: %s is served, NODERPC_DIALECT names another dialect", error, name)
-        return name
+        log.warning(
+            "%s: %s is served, NODERPC_DIALECT names another dialect", error, _DEFAULT_DIALECT
+        )
+        return _DEFAULT_DIALECT
     finally:
         upstreams.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,10 +15,11 @@ class ReadsInFlight:
     """Shares the result of a read, or its error, among those who ask for the same meanwhile.
 
     A caller that is killed takes nobody along: another one reads. Safe among threads and
-    greenlets.
+    greenlets; ``reserve`` holds while one waits for another's read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reserve: Callable[[], AbstractContextManager[None]]) -> None:
+        self._reserve = reserve
         self._lock = threading.Lock()
         self._reads: dict[Hashable, Future[Any]] = {}
 
@@ -32,7 +33,7 @@ class ReadsInFlight:
                     self._reads[key] = own
             if shared is None:
                 return self._read(key, own, read)
-            with suppress(CancelledError):
+            with suppress(CancelledError), self._reserve():
                 found: T = shared.result()
                 return found
 

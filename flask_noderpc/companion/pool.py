@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from ..errors import (
     Busy,
@@ -79,11 +80,15 @@ class Upstreams:
         self._health = {reader.name: _Health() for reader in readers}
         self.refused: dict[str, str] = {}
         """The upstreams that are asked no more, with the reason."""
+        self.reserve: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Held while a client waits for an upstream."""
+        self.on_refused: Callable[[], None] = lambda: None
+        """Called after one more was refused."""
 
     @classmethod
     def at(
         cls, urls: Sequence[str], dialect: str, limits: UpstreamLimits, patience: float
-    ) -> Upstreams:
+    ) -> Self:
         """Return the upstreams of these URLs, which are not asked yet; raise
         :exc:`~flask_noderpc.errors.ConfigurationError`."""
         nodes = [Upstream(url, dialect=dialect, limits=limits) for url in urls]
@@ -124,6 +129,7 @@ class Upstreams:
             known = self.refused.setdefault(name, reason)
         if known is reason:
             log.error("the upstream %s is asked no more: %s", name, reason)
+            self.on_refused()
 
     def attempt(self, action: Callable[[Reader], T]) -> T:
         """Return what an action has from the first upstream that can answer.

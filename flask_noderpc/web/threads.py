@@ -1,4 +1,4 @@
-"""Reservation of the server's threads: websockets and waiting calls occupy one each.
+"""Reservation of the server's threads: websockets, waiting and forwarded calls occupy one each.
 
 Some are reserved for other requests, so that ``/health`` is always answered.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+from flask import has_request_context
 
 from ..errors import Busy
 from .gunicorn import worker_threads
@@ -32,11 +34,12 @@ os.register_at_fork(after_in_child=_begin)
 
 
 @contextmanager
-def reserve_thread(threads: int | None) -> Iterator[None]:
+def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
     """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` where too many are.
 
     ``threads`` is the size of the server's pool; without it, it is that of gunicorn's
-    worker, if this is one, and otherwise there is no limit.
+    worker, if this is one, and otherwise there is no limit. ``least`` may be occupied in any
+    case.
     """
     ident = threading.get_ident()
     count = worker_threads() if threads is None else threads
@@ -45,11 +48,12 @@ def reserve_thread(threads: int | None) -> Iterator[None]:
         yield
         return
     with _lock:
-        if len(_occupied) >= count - min(max(1, count // _RESERVED_OF), _MAX_RESERVED):
+        reserved = min(max(1, count // _RESERVED_OF), _MAX_RESERVED)
+        if len(_occupied) >= max(least, count - reserved):
             raise Busy(
-                f"websockets and waiting calls hold {len(_occupied)} of the server's {count}"
-                " threads, the rest is reserved for requests: give it more (gunicorn's"
-                " --threads; NODERPC_SERVER_THREADS says how many other servers have), or"
+                f"websockets, waiting and forwarded calls hold {len(_occupied)} of the"
+                f" server's {count} threads, the rest is reserved for requests: give it more"
+                " (gunicorn's --threads; NODERPC_SERVER_THREADS says how many other servers have), or"
                 " gevent's workers"
             )
         _occupied.add(ident)
@@ -58,3 +62,9 @@ def reserve_thread(threads: int | None) -> Iterator[None]:
     finally:
         with _lock:
             _occupied.discard(ident)
+
+
+def reserve_request_thread(threads: int | None) -> AbstractContextManager[None]:
+    """Occupy the thread of the current request while it waits for another node, if there is
+    one: threads of the package's own are not the server's."""
+    return reserve_thread(threads, least=1) if has_request_context() else nullcontext()

@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import pytest
@@ -151,7 +151,7 @@ def test_equal_reads_of_mempool_and_round_in_flight_are_one() -> None:
 
 def test_a_killed_reader_takes_nobody_along() -> None:
     """As gevent kills a greenlet whose client has gone: another caller reads."""
-    reads = ReadsInFlight()
+    reads = ReadsInFlight(nullcontext)
     begun, killed = threading.Event(), threading.Event()
 
     def is_killed() -> str:

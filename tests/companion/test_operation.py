@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from flask import Flask
 
+from flask_noderpc import NodeRPC
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.pool import NoUpstream
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import HeightNotAvailable, UpstreamUnavailable
+from flask_noderpc.extension import mounts
+from flask_noderpc.signals import results_refuted
 from flask_noderpc.testing import SampleChain, make_chain
-from flask_noderpc.testing.node import app_for
-from tests.helpers.until import until
+from flask_noderpc.testing.node import app_for, serve
+from flask_noderpc.web import threads
+from tests.helpers.until import PATIENCE, until
+from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Companion, Serve, node_of
+from .raw_node import raw_node
 from .test_follow import reaches, reason
-from .test_lies import Liar
+from .test_lies import LIES, Liar
 
 
 def _lies_about(node: Liar, height: int) -> list[int]:
@@ -89,3 +100,99 @@ def test_a_node_below_the_lowest_block(
     assert companion(serve_node(node_of(chain, 29))).network.net_info()
     with pytest.raises(NoUpstream, match="it is of a fork, or was reset"):
         companion(serve_node(other)).network.net_info()
+
+
+def test_a_node_that_the_follower_refused(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Other processes ask it no more either, until the follower begins anew."""
+    lying = Liar(node_of(chain))
+    LIES["a transaction is changed"](lying)
+    urls = serve_node(lying), serve_node(node_of(chain))
+    serving = companion(*urls)
+    followed = companion(*urls)
+    followed.follow()
+    reaches(followed, HEIGHTS)
+    until(lambda: serving.network.upstreams()[urls[0]] == "refused", "the refusal")
+    asked: list[str] = []
+    for _ in range(4):
+        serving._forward.attempt(lambda reader: asked.append(reader.name) or reader.name)
+    assert set(asked) == {urls[1]}
+    followed.close()
+    # The same, with nothing refused yet: as after an upgrade of the node.
+    companion(urls[1]).follow()
+    until(lambda: serving.network.upstreams()[urls[0]] != "refused", "the new follower")
+
+
+def test_forwarded_calls_leave_threads_for_stored_reads(
+    chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
+) -> None:
+    """Of a server with four threads, one is left; others are told why they are refused."""
+    followed = companion(serve_node(node_of(chain)))
+    followed.follow()
+    reaches(followed, HEIGHTS)
+    asked, released = list[bytes](), threading.Event()
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        asked.append(body)
+        released.wait()
+
+    with raw_node(respond) as url, ThreadPoolExecutor(8) as clients:
+        app = Flask("host", instance_path=str(tmp_path))
+        NodeRPC(
+            app,
+            upstream=url,
+            database=str(tmp_path / "companion.db"),
+            server_threads=4,
+            upstream_timeout=PATIENCE,
+        )
+        paths = ["/abci_query?data=0x01"] * 2 + ["/net_info"]
+        waiting = [clients.submit(app.test_client().get, path) for path in paths]
+        until(lambda: len(threads._occupied) == 3, "the forwarded calls")
+        refused = app.test_client().get("/check_tx?tx=0x01")
+        stored = app.test_client().get("/block?height=3")
+        released.set()
+        assert all("error" in each.result(PATIENCE).json for each in waiting)
+    assert "forwarded calls hold 3 of the server's 4 threads" in refused.text
+    assert "result" in stored.json
+    mounts(app)["noderpc"].backend.close()
+
+
+def test_subscribers_to_results_that_are_refuted(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Their subscription ends with height and reason; signal and metrics count it."""
+    pytest.importorskip("prometheus_client")
+    inner = node_of(chain, 30)
+    node = Liar(inner)
+    lying = _lies_about(node, 31)
+    followed = companion(serve_node(node))
+    heights: list[int] = []
+
+    @results_refuted.connect_via(followed)
+    def count(sender: object, *, height: int) -> None:
+        heights.append(height)
+
+    followed.follow()
+    reaches(followed, 30)
+    app = app_for(followed, dialect="comet-0.38", metrics=True)
+    with serve(app) as own:
+        client = WebSocketClient(own)
+        client.call("subscribe", {"query": "tm.event='NewBlock'"})
+        client.call("subscribe", {"query": "tm.event='Tx' AND app.key='none'"}, "others")
+        assert [client.json()["result"] for _ in range(2)] == [{}, {}]
+        inner.append_block(chain.blocks[30])
+        assert client.json()["result"]["data"]["value"]["block"]["header"]["height"] == "31"
+        lying.clear()
+        inner.append_block(chain.blocks[31])
+        ended = client.json()
+        assert "the next header refuted the results of block 31" in ended["error"]["data"]
+        assert ended["id"] != "others"
+        client.call("subscribe", {"query": "tm.event='NewBlock'"}, "again")
+        assert client.json() == {"jsonrpc": "2.0", "id": "again", "result": {}}
+        inner.append_block(chain.blocks[32])
+        assert client.json()["result"]["data"]["value"]["block"]["header"]["height"] == "33"
+        client.close()
+    until(lambda: heights == [31], "the signal")
+    lines = app.test_client().get("/metrics").text.splitlines()
+    assert 'noderpc_refuted_results_total{chain="sample-chain"} 1.0' in lines
