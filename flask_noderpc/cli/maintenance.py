@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ..errors import NodeRPCError
+from ..errors import BackendError, NodeRPCError
 
 if TYPE_CHECKING:
     from ..backends.base.store import ChainStore
     from ..companion.backend import CompanionBackend
 
 T = TypeVar("T")
+
+_SHOW_EACH_S = 0.5
 
 
 class CannotStart(click.ClickException):
@@ -111,8 +115,13 @@ def prune(store: ChainStore, retain: int) -> None:
 
 
 def follow(backends: Sequence[CompanionBackend]) -> None:
-    """Follow chains until a signal ends it."""
-    ended = threading.Event()
+    """Follow chains until a signal ends it, with the progress of the backfill."""
+    from ..server.companion_watch import BackfillBar
+
+    ended, bar = threading.Event(), BackfillBar()
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
+    if not sys.stdout.isatty():
+        logging.getLogger("flask_noderpc.companion.progress").setLevel(logging.INFO)
     before = {
         number: signal.signal(number, lambda *_: ended.set())
         for number in (signal.SIGTERM, signal.SIGINT)
@@ -120,8 +129,12 @@ def follow(backends: Sequence[CompanionBackend]) -> None:
     try:
         for backend in backends:
             backend.follow()
-        ended.wait()
+        while not ended.wait(_SHOW_EACH_S):
+            with suppress(BackendError):
+                # Of several chains the bars would overwrite each other.
+                bar.show(backends[0].backfill_progress())
     finally:
+        bar.close()
         for backend in backends:
             backend.close()
         for number, handler in before.items():

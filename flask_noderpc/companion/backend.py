@@ -18,6 +18,7 @@ from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit
 from ..domain.genesis import ConsensusParams
+from ..domain.network import BackfillProgress
 from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
 from ..errors import NotFound, NotReady, TxNotFound
@@ -173,6 +174,9 @@ class CompanionBackend(StoreBackend):
                 )
                 self._follower.start()
                 self._started_pid = os.getpid()
+
+    def backfill_progress(self) -> BackfillProgress | None:
+        return shared_state.backfill(self.store)
 
     def _tell_refuted(self, height: int) -> None:
         emit(results_refuted, self, height=height)

@@ -19,12 +19,12 @@ from .growth import Growth
 from .history import History
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
+from .progress import ShownProgress
 from .ticker import Ticker
 
 log = logging.getLogger("flask_noderpc.companion")
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
-_LOG_EACH_S = 30.0
 # Of one height, in a row.
 _MAX_REFUSALS = 20
 
@@ -152,7 +152,8 @@ class Follower:
         if known != name:
             if known:
                 log.warning(
-                    "the nodes speak %s now, no longer %s: it is served after a restart",
+                    "the nodes speak %s now, no longer %s: noderpc start serves it, in an app"
+                    " it is served after a restart",
                     name,
                     known,
                 )
@@ -191,11 +192,12 @@ class Follower:
         low = max(self._options.lowest, store.initial_height())
         pause = _FIRST_PAUSE_S
         while not ended.is_set() and (base := store.base_height()) > low:
-            shown = _Rate(base - low)
+            shown = ShownProgress(store, base - low)
             try:
                 reached = history.fill(base - 1, low, shown.add)
                 if reached > low and not ended.is_set():
                     log.info("the nodes have no blocks below %d: the backfill ends", reached)
+                    shown.end()
                     return
             except (UpstreamError, Busy, StoreError) as error:
                 if not ended.is_set() and not self._stopped.is_set():
@@ -205,27 +207,3 @@ class Follower:
                 return
             ended.wait(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
-
-
-class _Rate:
-    """Logs the progress of a backfill now and then."""
-
-    def __init__(self, missing: int) -> None:
-        self._missing, self._done = missing, 0
-        self._began = self._logged = time.monotonic()
-
-    def add(self, count: int) -> None:
-        """Count blocks that were stored."""
-        self._done += count
-        now = time.monotonic()
-        if now - self._logged >= _LOG_EACH_S or self._done >= self._missing:
-            self._logged = now
-            rate = self._done / max(0.001, now - self._began)
-            left = (self._missing - self._done) / max(0.001, rate)
-            log.info(
-                "backfill: %d of %d blocks, %.0f a second, %.0f s left",
-                self._done,
-                self._missing,
-                rate,
-                left,
-            )

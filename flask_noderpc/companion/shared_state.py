@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .. import jsoncodec
 from ..backends.base.store import ChainStore
+from ..domain.network import BackfillProgress
 
 _REFUSED, _BACKFILL = "refused", "backfill"
 
@@ -19,24 +20,6 @@ def refused(store: ChainStore) -> dict[str, str]:
 def set_refused(store: ChainStore, names: Mapping[str, str]) -> None:
     """Store the names of refused upstreams, which hold no credentials."""
     store.set_metadata(_REFUSED, jsoncodec.encode(dict(names)))
-
-
-class BackfillProgress(jsoncodec.Struct):
-    """Progress of a backfill."""
-
-    done: int = 0
-    """Blocks that were stored since it began."""
-    left: int = 0
-    """Blocks that are still to be stored."""
-    rate: float = 0.0
-    """Blocks per second."""
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until its end at this rate; infinite while nothing is stored."""
-        if not self.left:
-            return 0.0
-        return self.left / self.rate if self.rate else float("inf")
 
 
 def backfill(store: ChainStore) -> BackfillProgress | None:

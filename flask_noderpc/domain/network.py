@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from .time import ZERO_TIME
 
@@ -95,3 +96,22 @@ class NetInfo:
     listening: bool = True
     listeners: tuple[str, ...] = ()
     peers: tuple[Peer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillProgress:
+    """Progress of the blocks that are fetched from other nodes, below those that are stored."""
+
+    done: int = 0
+    """Blocks that were stored since it began."""
+    left: int = 0
+    """Blocks that are still to be stored."""
+    rate: float = 0.0
+    """Blocks per second."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until its end at this rate; infinite while nothing is stored."""
+        if not self.left:
+            return 0.0
+        return self.left / self.rate if self.rate else inf

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..backends import stored_identity
+from ..backends import open_store, stored_identity
 from ..backends.base.store import Location, check_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
@@ -63,12 +63,32 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
     for path in (folder, store.folder):
         _make_folder(path)
     refuse_network(store.file)
+    is_pinned = "dialect" in given or bool(settings.upstream_dialect)
     if settings.upstream:
         settings = _with_dialect(settings, given, store)
         given["dialect"] = settings.dialect
     else:
         _check_store(store.path, settings.application, settings.chain_id)
-    _serve(settings, WorkerSpec(-1, settings=given, folder=str(folder)), written, echo)
+    spec = WorkerSpec(-1, settings=given, folder=str(folder))
+    with _watch(settings, store.path, "" if is_pinned else settings.dialect, echo) as changes:
+        _serve(settings, spec, written, echo, changes=changes)
+
+
+@contextmanager
+def _watch(
+    settings: Settings, path: str, dialect: str, echo: Print
+) -> Iterator[Callable[[], Mapping[str, Any]]]:
+    """Watch the store of a companion; yield what returns the settings that have changed."""
+    if not settings.upstream:
+        yield dict
+        return
+    from .companion_watch import CompanionWatch
+
+    watch = CompanionWatch(open_store(path, read_only=True), dialect, echo)
+    try:
+        yield watch.changes
+    finally:
+        watch.close()
 
 
 def _with_dialect(settings: Settings, given: Mapping[str, Any], store: Location) -> Settings:
@@ -131,6 +151,7 @@ def _serve(
     written: Mapping[str, str],
     echo: Print,
     base: str = "",
+    changes: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     places = tuple(_places(settings, written))
     with ExitStack() as stack:
@@ -148,7 +169,11 @@ def _serve(
             # A new folder each time: counters of former processes are useless.
             metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
-            specs, echo, lambda: echo("\n".join(banner(settings, bound, base))), metrics_folder
+            specs,
+            echo,
+            lambda: echo("\n".join(banner(settings, bound, base))),
+            metrics_folder,
+            changes,
         ).run()
 
 

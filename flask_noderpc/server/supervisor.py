@@ -8,13 +8,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import ConfigurationError
 from .worker_spec import VARIABLE, Reports, WorkerSpec
 
 _LOOK_S = 0.1
+# Between two looks for changed settings.
+_ASK_S = 1.0
 # Longer than what a process takes to end in good order.
 _PATIENCE_S = 15.0
 # One that is killed so often in a row before it is ready will not get better.
@@ -37,6 +40,8 @@ class _Child:
     is_ready: bool = False
     failures: int = 0
     """How many in a row ended before they were ready."""
+    is_ending: bool = False
+    """True while another with changed settings is to take its place."""
     again_at: float | None = None
     """When another is started in the place of one that has ended."""
 
@@ -50,7 +55,9 @@ class Supervisor:
     """The parent of a node's processes; it serves nothing itself.
 
     ``metrics`` is the folder in which they share their numbers, if they have any;
-    ``when_ready`` is called once, as soon as all of them are ready.
+    ``when_ready`` is called once, as soon as all of them are ready. ``changes`` returns
+    settings that have changed, with which the processes that serve are replaced, one after
+    another.
     """
 
     def __init__(
@@ -59,10 +66,13 @@ class Supervisor:
         say: Callable[[str], None],
         when_ready: Callable[[], None],
         metrics: str = "",
+        changes: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._say = say
         self._when_ready: Callable[[], None] | None = when_ready
-        self._metrics = metrics
+        self._metrics, self._changes = metrics, changes
+        self._asked_at = 0.0
+        self._changed: Mapping[str, Any] = {}
         # Closed with this process, however it ends: then the others end as well.
         self._own, self._theirs = socket.socketpair()
         self._reports = Reports(self._own)
@@ -93,6 +103,7 @@ class Supervisor:
                 for child in self._children:
                     self._look_at(child)
                 self._announce()
+                self._renew()
         finally:
             self._stop()
             for number, handler in before.items():
@@ -151,7 +162,24 @@ class Supervisor:
         self._reports.forget(child.process.pid)
         child.spec = replace(child.spec, restarted=child.was_ready)
         child.process = self._start(child.spec)
-        child.is_ready, child.again_at = False, None
+        child.is_ready = child.is_ending = False
+        child.again_at = None
+
+    def _renew(self) -> None:
+        """Replace a process whose settings have changed, if all others are ready."""
+        if time.monotonic() >= self._asked_at + _ASK_S:
+            self._asked_at = time.monotonic()
+            self._changed = self._changes()
+        for child in self._children:
+            if not child.is_ready or child.is_ending:
+                return
+        for child in self._children:
+            settings = {**child.spec.settings, **self._changed}
+            if child.spec.listeners and settings != child.spec.settings:
+                child.spec = replace(child.spec, settings=settings)
+                child.is_ending = True
+                child.process.terminate()
+                return
 
     def _announce(self) -> None:
         if self._when_ready and all(child.is_ready for child in self._children):

@@ -61,6 +61,9 @@ def main() -> None:
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
     # Silent unless NODERPC_LOG_CALLS asks for it.
     logging.getLogger("flask_noderpc.calls").setLevel(logging.INFO)
+    if not sys.stdout.isatty():
+        # On a terminal the parent shows a bar.
+        logging.getLogger("flask_noderpc.companion.progress").setLevel(logging.INFO)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

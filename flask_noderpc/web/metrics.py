@@ -67,6 +67,24 @@ _UPSTREAMS = Gauge(
     ["upstream", "state"],
     multiprocess_mode="mostrecent",
 )
+_BACKFILL = Gauge(
+    "noderpc_backfill_blocks",
+    "Blocks that a backfill has stored since it began, and those that are left.",
+    ["chain", "of"],
+    multiprocess_mode="mostrecent",
+)
+_BACKFILL_RATE = Gauge(
+    "noderpc_backfill_blocks_per_second",
+    "Blocks that it stores per second.",
+    ["chain"],
+    multiprocess_mode="mostrecent",
+)
+_BACKFILL_LEFT = Gauge(
+    "noderpc_backfill_seconds_left",
+    "Seconds until its end at this rate.",
+    ["chain"],
+    multiprocess_mode="mostrecent",
+)
 _STATES = ("up", "failing", "refused")
 _CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
 _CACHE_LIMIT = Gauge(
@@ -187,6 +205,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     with suppress(NodeRPCError):
         backend.start()
         _show_heights(backend)
+        _show_backfill(backend)
         _show_upstreams(backend)
     _show_cache(memory)
     registry = REGISTRY
@@ -205,6 +224,16 @@ def _show_heights(backend: ChainBackend) -> None:
     _LOWEST.labels(chain_id, "blocks").set(backend.base_height())
     _LOWEST.labels(chain_id, "results").set(backend.lowest_results())
     _LOWEST.labels(chain_id, "index").set(backend.lowest_indexed())
+
+
+def _show_backfill(backend: ChainBackend) -> None:
+    progress = backend.backfill_progress()
+    if progress is not None:
+        chain_id = backend.chain_id()
+        _BACKFILL.labels(chain_id, "done").set(progress.done)
+        _BACKFILL.labels(chain_id, "left").set(progress.left)
+        _BACKFILL_RATE.labels(chain_id).set(progress.rate)
+        _BACKFILL_LEFT.labels(chain_id).set(progress.seconds_left)
 
 
 def _show_upstreams(backend: ChainBackend) -> None:

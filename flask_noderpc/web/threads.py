@@ -53,8 +53,8 @@ def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
             raise Busy(
                 f"websockets, waiting and forwarded calls hold {len(_occupied)} of the"
                 f" server's {count} threads, the rest is reserved for requests: give it more"
-                " (gunicorn's --threads; NODERPC_SERVER_THREADS says how many other servers have), or"
-                " gevent's workers"
+                " (gunicorn's --threads; NODERPC_SERVER_THREADS says how many other servers"
+                " have), or gevent's workers"
             )
         _occupied.add(ident)
     try:

@@ -11,6 +11,7 @@ import time
 from functools import cached_property
 
 from ...domain.block import Evidence, LightClientAttackEvidence
+from ...domain.network import BackfillProgress
 from ...domain.validator import ED25519, PublicKey, Validator
 from ...errors import NotFound
 from .application import ApplicationAccess
@@ -100,6 +101,10 @@ class ChainBackend(SearchedChain):
         """Return the number of refutations of results, and the heights of those after number
         ``number``; by default results are final."""
         return number, ()
+
+    def backfill_progress(self) -> BackfillProgress | None:
+        """Return the progress of a backfill from other nodes; by default there is none."""
+        return None
 
     def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
         """The validators that a piece of evidence accuses, as they were at its height."""

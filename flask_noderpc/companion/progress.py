@@ -1,0 +1,45 @@
+"""Progress of a backfill: in the log, and in the store for the processes that serve."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from ..backends.base.store import ChainStore
+from ..domain.network import BackfillProgress
+from . import shared_state
+
+log = logging.getLogger("flask_noderpc.companion.progress")
+
+_STORE_EACH_S, _LOG_EACH_S = 1.0, 30.0
+
+
+class ShownProgress:
+    """Counts the blocks of a backfill of which ``missing`` are to be stored."""
+
+    def __init__(self, store: ChainStore, missing: int) -> None:
+        self._store, self._missing, self._done = store, missing, 0
+        self._began = self._logged = self._stored = time.monotonic()
+        shared_state.set_backfill(store, BackfillProgress(left=missing))
+
+    def add(self, count: int) -> None:
+        """Count blocks that were stored."""
+        self._done += count
+        now, left = time.monotonic(), self._missing - self._done
+        shown = BackfillProgress(self._done, left, self._done / max(0.001, now - self._began))
+        if now - self._stored >= _STORE_EACH_S or left <= 0:
+            self._stored = now
+            shared_state.set_backfill(self._store, shown)
+        if now - self._logged >= _LOG_EACH_S or left <= 0:
+            self._logged = now
+            log.info(
+                "backfill: %d of %d blocks, %.0f a second, %.0f s left",
+                shown.done,
+                self._missing,
+                shown.rate,
+                shown.seconds_left,
+            )
+
+    def end(self) -> None:
+        """Show that no more blocks are to be had."""
+        shared_state.set_backfill(self._store, BackfillProgress(self._done))

@@ -1,0 +1,75 @@
+"""The store of a companion, watched from the parent of its processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from ..backends.base.store import ChainStore
+from ..companion import shared_state
+from ..domain.network import BackfillProgress
+from ..errors import BackendError
+
+
+class BackfillBar:
+    """A progress bar of a backfill, on a terminal alone."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def show(self, progress: BackfillProgress | None) -> None:
+        """Show the progress; the bar begins with a backfill and ends with it."""
+        if progress is None or not sys.stdout.isatty():
+            return
+        if self._bar is None and progress.left:
+            bar = click.progressbar(length=progress.done + progress.left, label="backfill")
+            self._bar = bar.__enter__()
+        if self._bar is not None:
+            self._bar.length = progress.done + progress.left
+            self._bar.update(progress.done - self._bar.pos)
+            if not progress.left:
+                self.close()
+
+    def close(self) -> None:
+        """End the bar's line."""
+        if self._bar is not None:
+            self._bar.render_finish()
+            self._bar = None
+
+
+class CompanionWatch:
+    """Shows the backfill, and finds the dialect that the nodes speak after an upgrade.
+
+    ``dialect`` is the one that is served; empty where it is pinned. ``store`` is only read.
+    """
+
+    def __init__(self, store: ChainStore, dialect: str, say: Callable[[str], None]) -> None:
+        self._store, self._dialect, self._say = store, dialect, say
+        self._bar = BackfillBar()
+
+    def changes(self) -> Mapping[str, Any]:
+        """Return the settings that have changed."""
+        try:
+            # A store is made when a chain is known to be there.
+            if self._store.location.file.exists():
+                self._bar.show(shared_state.backfill(self._store))
+                self._look_at_dialect()
+        except BackendError:
+            # It is full, or written anew: the processes say so.
+            pass
+        return {"dialect": self._dialect} if self._dialect else {}
+
+    def _look_at_dialect(self) -> None:
+        identity = self._store.identity()
+        stored = identity.dialect if identity else ""
+        if self._dialect and stored and stored != self._dialect:
+            self._say(f"the nodes speak {stored} now, no longer {self._dialect}: it is served")
+            self._dialect = stored
+
+    def close(self) -> None:
+        """Close the store."""
+        self._bar.close()
+        self._store.close()
