@@ -6,17 +6,15 @@ before it is used again, and reads a body in pieces, so that size and time can b
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
 import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -29,6 +27,7 @@ from urllib3.exceptions import (
 from .. import jsoncodec
 from ..errors import UpstreamUnavailable
 from .address import Address
+from .connection import Pool, TlsPool
 from .hidden_paths import hide_path
 from .throttle import Throttle
 
@@ -36,6 +35,7 @@ _PIECE = 1 << 16
 _CONNECT_S = 5.0
 _OVERLOADED = (429, 503)
 _MAX_TEXT = 200
+_JSON = re.compile(rb"\s*[{\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class UpstreamLimits:
     """Limits of what one upstream is asked, and of what it may answer."""
 
     timeout: float = 10.0
-    """Seconds of a request."""
+    """Seconds of a response, from the request to its last byte."""
     concurrency: int = 8
     """Requests in flight."""
     rate: float = 0.0
@@ -55,58 +55,6 @@ class UpstreamLimits:
 
 
 DEFAULT_LIMITS = UpstreamLimits()
-
-
-class _HeadDeadline:
-    """Connection that is shut down if the head of a response takes too long.
-
-    A timeout of the socket starts anew with each byte.
-    """
-
-    timeout: Any
-    sock: Any
-
-    def __init__(self, *args: Any, opened: Callable[[Any], None], **given: Any) -> None:
-        super().__init__(*args, **given)
-        self._opened = opened
-
-    def connect(self) -> None:
-        super().connect()  # type: ignore[misc]
-        self._opened(self)
-
-    def getresponse(self) -> Any:
-        expired = threading.Event()
-        timer = threading.Timer(float(self.timeout), _shut_down, (self.sock, expired))
-        timer.daemon = True
-        timer.start()
-        try:
-            return super().getresponse()  # type: ignore[misc]
-        finally:
-            timer.cancel()
-            if expired.is_set():
-                raise TimeoutError
-
-
-def _shut_down(sock: Any, expired: threading.Event) -> None:
-    expired.set()
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Connection(_HeadDeadline, HTTPConnection):
-    pass
-
-
-class _TlsConnection(_HeadDeadline, HTTPSConnection):
-    pass
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TlsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
 
 
 class HttpClient:
@@ -122,7 +70,7 @@ class HttpClient:
         hide_path(self.address.path)
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
-        kind = _TlsPool if self.address.scheme == "https" else _Pool
+        kind = TlsPool if self.address.scheme == "https" else Pool
         self.connected = 0
         """How often a connection was opened."""
         self._lock = threading.Lock()
@@ -165,8 +113,7 @@ class HttpClient:
         except jsoncodec.NotJSON as error:
             raise self.unusable(f"no JSON-RPC response: {error}") from None
 
-    def _exchange(self, body: bytes, timeout: float) -> bytes:
-        deadline = time.monotonic() + timeout
+    def _exchange(self, body: bytes, timeout: float) -> str:
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -179,7 +126,7 @@ class HttpClient:
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, timeout), read=timeout),
             )
             try:
-                text = b"".join(self._pieces(response, deadline, timeout))
+                answer = self._body(response)
             except BaseException:
                 # Its connection can't be used again.
                 response.close()
@@ -187,31 +134,30 @@ class HttpClient:
             response.release_conn()
         except (HTTPError, OSError) as error:
             raise self.unusable(_reason(error, timeout)) from None
-        self._check(response, text)
-        return text
+        self._check(response, answer)
+        try:
+            return str(answer, "utf-8")
+        except UnicodeDecodeError:
+            raise self.unusable("no JSON-RPC response: it is not UTF-8") from None
 
-    def _pieces(
-        self, response: urllib3.BaseHTTPResponse, deadline: float, timeout: float
-    ) -> Iterator[bytes]:
-        size = 0
+    def _body(self, response: urllib3.BaseHTTPResponse) -> bytearray:
+        body = bytearray()
         while piece := response.read1(_PIECE):
-            size += len(piece)
-            if size > self.limits.max_bytes:
+            body += piece
+            if len(body) > self.limits.max_bytes:
                 raise self.unusable(
                     f"a response of more than {self.limits.max_bytes} bytes"
                     " (--upstream-max-bytes raises that)"
                 )
-            if time.monotonic() > deadline:
-                raise self.unusable(f"a response of more than {timeout:g} s")
-            yield piece
+        return body
 
-    def _check(self, response: urllib3.BaseHTTPResponse, text: bytes) -> None:
+    def _check(self, response: urllib3.BaseHTTPResponse, body: bytearray) -> None:
         """Raise ``UpstreamUnavailable`` unless the body may be JSON-RPC."""
         retry_after = _seconds(response.headers.get("Retry-After"))
         if response.status in _OVERLOADED:
             self._throttle.overloaded(retry_after)
             raise self.unusable(f"HTTP status {response.status}", retry_after)
-        if not text.lstrip().startswith((b"{", b"[")):
+        if not _JSON.match(body):
             self._throttle.overloaded(retry_after)
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
             raise self.unusable(f"HTTP status {response.status} with {kind}, not JSON")

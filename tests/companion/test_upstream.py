@@ -61,11 +61,14 @@ def _drips(head: bytes) -> Respond:
     return respond
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 HTML = b"<html><body>Too many requests</body></html>"
 UNUSABLE: dict[str, tuple[Respond, str]] = {
     "hangs": (_hangs, "no response within"),
     "drips a head": (_drips(b"HTTP/1.1 200 OK\r\nX:"), "no response within"),
-    "drips a body": (_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "more than 0.5 s|no response"),
+    "drips a body": (_drips(b"HTTP/1.1 200 OK\r\n\r\n"), "no response within"),
+    "drips the size of a chunk": (_drips(CHUNKED + b"1;"), "no response within"),
+    "drips trailers": (_drips(CHUNKED + b"2\r\n{}\r\n0\r\nX:"), "no response within"),
     "closes": (sends(b""), "broke"),
     "half a body": (sends(http(b'{"jsonrpc":"2.0"}')[:-4]), "broke"),
     "not HTTP": (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "broke"),
@@ -73,6 +76,7 @@ UNUSABLE: dict[str, tuple[Respond, str]] = {
     "HTML 429": (sends(http(HTML, "429 Too Many Requests", Retry_After="7")), "429"),
     "HTML 502": (sends(http(HTML, "502 Bad Gateway", Content_Type="text/html")), "502"),
     "JSON 503": (sends(http(b'{"error":"overloaded"}', "503 Unavailable")), "503"),
+    "not UTF-8": (sends(http(b'{"id":"\xff"}')), "not UTF-8"),
     "nothing": (sends(http(b"")), "not JSON"),
     "half JSON": (sends(http(b'{"jsonrpc":"2.0","id":0,"resu')), "no JSON-RPC response"),
     "neither result nor error": (sends(http(b'{"jsonrpc":"2.0","id":0}')), "neither"),
@@ -96,6 +100,26 @@ def test_no_usable_response_is_one_clear_error(kind: str) -> None:
             node.raw("status")
         assert url in str(caught.value)
         node.close()
+
+
+def test_a_handshake_that_hangs() -> None:
+    """It has the time of a connection."""
+    with raw_node(_hangs) as url, pytest.raises(UpstreamUnavailable, match="in time"):
+        node_at(url.replace("http:", "https:"), HASTE).raw("status")
+
+
+def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left alone after the time of a connection."""
+    released = threading.Event()
+
+    def look_up(*args: object, **given: object) -> list[object]:
+        released.wait(PATIENCE)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(UpstreamUnavailable, match="no connection in time"):
+        node_at("http://slow.example:26657", HASTE).raw("status")
+    released.set()
 
 
 def test_nobody_is_there() -> None:

@@ -1,0 +1,107 @@
+"""Connections whose responses have one deadline, from their first byte to their last."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from functools import partial
+from http.client import HTTPResponse
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError
+
+from .threads import started
+
+
+class _UntilDeadline(io.RawIOBase):
+    """Reads a socket until a deadline: a timeout of the socket starts anew with each byte."""
+
+    def __init__(self, sock: Any, deadline: float) -> None:
+        # It keeps the socket open when the connection is closed.
+        self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        found: int | None = self._raw.readinto(buffer)
+        return found
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Socket:
+    """What ``http.client`` reads a response from."""
+
+    def __init__(self, sock: Any, deadline: float) -> None:
+        self._sock, self._deadline = sock, deadline
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a file of all that the socket receives."""
+        return io.BufferedReader(_UntilDeadline(self._sock, self._deadline))
+
+
+def _response(deadline: float, sock: Any, *args: Any, **given: Any) -> HTTPResponse:
+    return HTTPResponse(_Socket(sock, deadline), *args, **given)  # type: ignore[arg-type]
+
+
+class _Bounded:
+    """Connection that is opened, and answers, within its timeouts.
+
+    ``opened`` is called when it is.
+    """
+
+    timeout: Any
+    response_class: Any
+
+    def __init__(self, *args: Any, opened: Callable[[Any], None], **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._opened = opened
+
+    def connect(self) -> None:
+        # The look-up of a name, and each address and step of a handshake, have times of their
+        # own: a thread can be left alone.
+        connecting = started(super().connect, "noderpc-connect")  # type: ignore[misc]
+        if not wait([connecting], self.timeout).done:
+            connecting.add_done_callback(lambda _: self.close())
+            raise ConnectTimeoutError(self, "no connection in time")
+        connecting.result()
+        self._opened(self)
+
+    def getresponse(self) -> Any:
+        self.response_class = partial(_response, time.monotonic() + self.timeout)
+        return super().getresponse()  # type: ignore[misc]
+
+    def close(self) -> None:
+        super().close()  # type: ignore[misc]
+
+
+class _Connection(_Bounded, HTTPConnection):
+    pass
+
+
+class _TlsConnection(_Bounded, HTTPSConnection):
+    pass
+
+
+class Pool(urllib3.HTTPConnectionPool):
+    """Keeps connections of HTTP."""
+
+    ConnectionCls = _Connection
+
+
+class TlsPool(urllib3.HTTPSConnectionPool):
+    """Keeps connections of HTTPS."""
+
+    ConnectionCls = _TlsConnection
