@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -59,7 +60,8 @@ def fetch_all(
     try:
         while True:
             while len(waiting) < jobs and (wanted := next(rest, None)):
-                waiting.append(threads.submit(fetch_one, upstreams, fetch, wanted))
+                run = copy_context().run
+                waiting.append(threads.submit(run, fetch_one, upstreams, fetch, wanted))
             if not waiting:
                 return
             yield waiting.popleft().result()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from ..backends.base.store import ChainStore
 from ..domain.abci import BlockResults, Event
 from ..errors import Busy, NotFound, UpstreamError
+from .background import in_background
 from .pool import Upstreams
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -41,6 +42,10 @@ class Comparison:
         self._thread.join()
 
     def _run(self) -> None:
+        with in_background(self._ended):
+            self._compare_each()
+
+    def _compare_each(self) -> None:
         while self._changed.wait() and not self._ended.is_set():
             self._changed.clear()
             with suppress(UpstreamError, Busy, NotFound):

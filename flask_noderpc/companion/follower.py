@@ -13,6 +13,7 @@ from ..backends.base.store import ChainStore, Lease
 from ..errors import Busy, NodeRPCError, StoreError, UpstreamError, UpstreamRefused
 from . import shared_state
 from .agreement import agree, check_chain
+from .background import in_background
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
 from .growth import Growth
@@ -116,7 +117,10 @@ class Follower:
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
             ended = threading.Event()
             filling = threading.Thread(
-                target=self._fill, args=(ended,), name="noderpc-backfill", daemon=True
+                target=self._fill_in_background,
+                args=(ended,),
+                name="noderpc-backfill",
+                daemon=True,
             )
             filling.start()
             addresses = [reader.node.address for reader in self._upstreams.usable()]
@@ -184,6 +188,10 @@ class Follower:
             self._stopped.wait(self._options.poll_s)
         else:
             self._refusals = 0
+
+    def _fill_in_background(self, ended: threading.Event) -> None:
+        with in_background(ended):
+            self._fill(ended)
 
     def _fill(self, ended: threading.Event) -> None:
         """Fill the store downwards; begin anew after an error."""

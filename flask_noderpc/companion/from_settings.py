@@ -65,7 +65,11 @@ def _evm_of(settings: Settings) -> ForwardedEvm:
 def fetch_options(settings: Settings) -> FetchOptions:
     """Return how the chain is fetched; raise ``ConfigurationError``."""
     trust = TrustOptions.parse(settings.trust) if settings.trust else TrustOptions()
-    jobs = min(_MAX_JOBS, max(1, settings.upstream_concurrency // 2) * len(settings.upstream))
+    each = max(1, settings.upstream_concurrency // 2)
+    if settings.upstream_rate:
+        # Chunks that wait for each other's calls are done no sooner.
+        each = min(each, max(1, int(settings.upstream_rate // 10)))
+    jobs = min(_MAX_JOBS, each * len(settings.upstream))
     return FetchOptions(
         replace(trust, period=int(settings.trust_period * SECOND)),
         jobs,

@@ -57,6 +57,10 @@ class UpstreamLimits:
 DEFAULT_LIMITS = UpstreamLimits()
 
 
+class TooLarge(UpstreamUnavailable):
+    """A response has more bytes than are taken."""
+
+
 class HttpClient:
     """Posts JSON to one address; safe to share among threads and greenlets.
 
@@ -145,9 +149,10 @@ class HttpClient:
         while piece := response.read1(_PIECE):
             body += piece
             if len(body) > self.limits.max_bytes:
-                raise self.unusable(
+                raise TooLarge(
+                    self.name,
                     f"a response of more than {self.limits.max_bytes} bytes"
-                    " (--upstream-max-bytes raises that)"
+                    " (--upstream-max-bytes raises that)",
                 )
         return body
 

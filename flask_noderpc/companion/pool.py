@@ -18,6 +18,7 @@ from ..errors import (
     UpstreamRefused,
     UpstreamUnavailable,
 )
+from .background import has_ended
 from .http import UpstreamLimits
 from .reader import NoResults, Reader
 from .upstream import NotDecoded, Upstream
@@ -217,7 +218,7 @@ class Upstreams:
     def wait(self, failure: Exception, deadline: float, pause: float = 1.0) -> None:
         """Wait before it is tried again; raise the failure after the deadline."""
         left = deadline - time.monotonic()
-        if left <= 0 or self.stopped.wait(min(pause, left)):
+        if left <= 0 or has_ended() or self.stopped.wait(min(pause, left)):
             raise failure
 
     def _note_change(self, reader: Reader) -> None:

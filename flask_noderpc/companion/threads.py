@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
 def started(action: Callable[[], T], name: str) -> Future[T]:
-    """Do an action in a daemon thread; its result is in the future."""
+    """Do an action in a daemon thread, in this context; its result is in the future."""
     future: Future[T] = Future()
+    run_here = copy_context().run
 
     def run() -> None:
         try:
-            found = action()
+            found = run_here(action)
         except BaseException as error:
             future.set_exception(error)
         else:

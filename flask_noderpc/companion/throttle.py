@@ -4,32 +4,54 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import insort
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 
 from ..errors import Busy
+from .background import has_ended, is_background
 
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0
 # One more request in flight is tried after so many that succeeded.
 _SUCCESSES = 20
+# Seconds by which urgent calls may be ahead of the rate, or the head would wait for a batch.
+_AHEAD_S = 1.0
+# A background's end is looked for so often.
+_LOOK_S = 0.5
+
+
+@dataclass(order=True, slots=True)
+class _Waiter:
+    """A request in line: urgent ones first, and those by the time of their coming."""
+
+    is_background: bool
+    number: int
+    woken: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
 class Throttle:
     """Admits requests to one upstream; safe to share among threads and greenlets.
 
     ``concurrency`` is the most requests in flight, ``rate`` the most calls per second, 0 for
-    no limit. An upstream that is overloaded gets half as many requests in flight, after a pause
-    that doubles each time.
+    no limit. Background work leaves one request in flight to others, if there are several, and
+    waits for as long as it takes. An upstream that is overloaded gets half as many requests in
+    flight, after a pause that doubles each time.
     """
 
     def __init__(self, name: str, concurrency: int, rate: float) -> None:
         self._name, self._limit, self._rate = name, concurrency, rate
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._line: list[_Waiter] = []
+        self._numbers = count()
         self._allowed = concurrency
         self._in_flight = 0
         self._successes = 0
-        self._next_at = 0.0
+        self._paid_at = 0.0
+        """When the rate allows more calls than were made."""
+        self._paused_until = 0.0
         self._pause = 0.0
 
     @contextmanager
@@ -38,47 +60,73 @@ class Throttle:
 
         Raise :exc:`~flask_noderpc.errors.Busy` if that takes longer than ``seconds``.
         """
-        self._enter(calls, time.monotonic() + seconds)
+        waiter = _Waiter(is_background(), next(self._numbers))
+        with self._lock:
+            insort(self._line, waiter)
+        try:
+            self._wait(waiter, calls, time.monotonic() + seconds)
+        finally:
+            with self._lock:
+                self._line.remove(waiter)
+                self._wake_first()
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._in_flight -= 1
-                self._changed.notify()
+                self._wake_first()
 
-    def _enter(self, calls: int, deadline: float) -> None:
-        with self._changed:
-            while self._in_flight >= self._allowed or self._wait() > 0:
-                left = deadline - time.monotonic()
-                if self._wait() > left or left <= 0:
-                    raise Busy(
-                        f"the upstream {self._name} is asked as often as it may be",
-                        "NODERPC_UPSTREAM_RATE and NODERPC_UPSTREAM_CONCURRENCY raise that",
-                    )
-                full = self._in_flight >= self._allowed
-                self._changed.wait(left if full else max(0.001, min(left, self._wait())))
-            self._in_flight += 1
-            if self._rate:
-                self._next_at = max(self._next_at, time.monotonic()) + calls / self._rate
+    def _wait(self, waiter: _Waiter, calls: int, deadline: float) -> None:
+        """Return when the request is admitted."""
+        while True:
+            with self._lock:
+                pause = self._pause_of(waiter)
+                if pause is not None and pause <= 0:
+                    self._in_flight += 1
+                    if self._rate:
+                        cost = calls / self._rate
+                        self._paid_at = max(self._paid_at, time.monotonic()) + cost
+                    return
+                waiter.woken.clear()
+            left = deadline - time.monotonic()
+            if waiter.is_background:
+                left = 0.0 if has_ended() else _LOOK_S
+            elif pause is not None and pause > left:
+                left = 0.0
+            if left <= 0:
+                raise Busy(
+                    f"the upstream {self._name} is asked as often as it may be",
+                    "NODERPC_UPSTREAM_RATE and NODERPC_UPSTREAM_CONCURRENCY raise that",
+                )
+            waiter.woken.wait(left if pause is None else min(left, pause))
 
-    def _wait(self) -> float:
-        return self._next_at - time.monotonic()
+    def _pause_of(self, waiter: _Waiter) -> float | None:
+        """Return the seconds that a request has to wait; ``None`` until it is woken."""
+        reserved = int(waiter.is_background and self._allowed > 1)
+        if self._line[0] is not waiter or self._in_flight >= self._allowed - reserved:
+            return None
+        ahead = 0.0 if waiter.is_background else _AHEAD_S
+        return max(self._paid_at - ahead, self._paused_until) - time.monotonic()
+
+    def _wake_first(self) -> None:
+        if self._line:
+            self._line[0].woken.set()
 
     def succeeded(self) -> None:
         """End the pauses, and allow more requests in flight after a while."""
-        with self._changed:
+        with self._lock:
             self._pause = 0.0
             self._successes += 1
             if self._successes >= _SUCCESSES and self._allowed < self._limit:
                 self._successes = 0
                 self._allowed += 1
-                self._changed.notify()
+                self._wake_first()
 
     def overloaded(self, retry_after: float | None) -> None:
         """Pause, and halve the number of requests in flight."""
-        with self._changed:
+        with self._lock:
             self._successes = 0
             self._allowed = max(1, self._allowed // 2)
             self._pause = min(_MAX_PAUSE_S, self._pause * 2 or _FIRST_PAUSE_S)
             pause = self._pause if retry_after is None else min(retry_after, _MAX_PAUSE_S)
-            self._next_at = max(self._next_at, time.monotonic() + pause)
+            self._paused_until = max(self._paused_until, time.monotonic() + pause)

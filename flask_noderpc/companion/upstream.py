@@ -19,12 +19,10 @@ from ..errors import (
 from ..wire.dialect import Dialect
 from ..wire.dialects import dialect_named
 from . import versions
-from .http import DEFAULT_LIMITS, HttpClient, UpstreamLimits
+from .batches import BatchSize
+from .http import DEFAULT_LIMITS, HttpClient, TooLarge, UpstreamLimits
 
 T = TypeVar("T")
-
-# CometBFT 0.38.8: rpc/config, max_request_batch_size; earlier versions have no limit.
-MAX_BATCH = 10
 
 Param = int | bytes | str | bool | Mapping[str, Any]
 """A parameter: an integer, bytes, a text, a switch, or an object of JSON."""
@@ -89,7 +87,7 @@ class Upstream:
     ) -> None:
         self._http = HttpClient(url, limits)
         self.address, self.name, self.limits = self._http.address, self._http.name, limits
-        self._batch = MAX_BATCH
+        self._batch = BatchSize(limits.rate)
         self._given = dialect_named(dialect, "NODERPC_UPSTREAM_DIALECT") if dialect else None
         self._found: Dialect | None = None
 
@@ -152,7 +150,7 @@ class Upstream:
         """
         answers: list[Answer] = []
         while len(answers) < len(calls):
-            some = calls[len(answers) : len(answers) + self._batch]
+            some = calls[len(answers) : len(answers) + self._batch.calls]
             answers += self._ask(some, timeout or self.limits.timeout)
         return answers
 
@@ -160,22 +158,28 @@ class Upstream:
         objects = [each.encode(number) for number, each in enumerate(calls)]
         body = jsoncodec.encode(objects if len(objects) > 1 else objects[0])
         if len(calls) == 1:
-            return [self._answer(self._http.post(body, _Response, timeout=timeout))]
+            found = self._answer(self._http.post(body, _Response, timeout=timeout))
+            self._batch.taken()
+            return [found]
         kind = _Response | list[_Response]
-        response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
+        try:
+            response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
+        except TooLarge:
+            return self._ask_fewer(calls, timeout)
         if isinstance(response, _Response):
             return self._ask_fewer(calls, timeout)
-        found = {each.id: each for each in response if type(each.id) is int}
-        if found.keys() != set(range(len(calls))):
+        self._batch.taken()
+        by_id = {each.id: each for each in response if type(each.id) is int}
+        if by_id.keys() != set(range(len(calls))):
             raise self._http.unusable("a batch lacks responses")
-        return [self._answer(found[number]) for number in range(len(calls))]
+        return [self._answer(by_id[number]) for number in range(len(calls))]
 
     def _ask_fewer(self, calls: Sequence[Call], timeout: float) -> list[Answer]:
-        """Ask in smaller batches, after one that was refused as a whole."""
-        self._batch = max(1, min(self._batch, len(calls)) // 2)
+        """Ask in smaller batches, after one that was refused, or is too large, as a whole."""
+        self._batch.refused(len(calls))
         rest = iter(calls)
         answers: list[Answer] = []
-        while some := list(islice(rest, self._batch)):
+        while some := list(islice(rest, self._batch.calls)):
             answers += self._ask(some, timeout)
         return answers
 

@@ -9,14 +9,18 @@ import socket
 import threading
 from base64 import b64decode
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.companion.address import Address
+from flask_noderpc.companion.background import in_background
+from flask_noderpc.companion.batches import BatchSize
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
@@ -31,7 +35,7 @@ from flask_noderpc.errors import (
     UpstreamUnavailable,
 )
 from flask_noderpc.testing.node import run_node
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, until
 
 from .conftest import LIMITS
 from .raw_node import Respond, http, raw_node, results, sends
@@ -179,6 +183,32 @@ def test_smaller_batches_after_a_refused_one() -> None:
         assert len(node.ask(calls)) == len(node.ask(calls)) == 11
     assert sizes[:3] == [10, 5, 2]
     assert set(sizes[2:]) <= {1, 2}
+
+
+def test_larger_batches_are_tried_again() -> None:
+    """What refused them may be gone; by a rate they are worth a second at most."""
+    size = BatchSize()
+    size.refused(10)
+    size.refused(5)
+    assert size.calls == 2
+    for _ in range(1000):
+        size.taken()
+    assert size.calls == 10
+    assert [BatchSize(rate).calls for rate in (1, 5, 50)] == [2, 5, 10]
+
+
+def test_a_batch_that_is_too_large_is_asked_in_parts() -> None:
+    """One call at a time at last, which alone is refused."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        results("x" * 40_000)(peer, body)
+
+    with raw_node(respond) as url:
+        node = node_at(url)
+        assert len(node.ask([call("block_results", height=height) for height in range(5)])) == 5
+        small = node_at(url, replace(PATIENT, max_bytes=30_000))
+        with pytest.raises(UpstreamUnavailable, match="--upstream-max-bytes"):
+            small.ask([call("block_results", height=1), call("block_results", height=2)])
 
 
 def test_a_batch_that_lacks_a_response() -> None:
@@ -358,6 +388,67 @@ def test_overload_halves_what_is_in_flight() -> None:
         throttle.succeeded()
     with throttle.admitted(1, 0), throttle.admitted(1, 0):
         pass
+
+
+def _admitted(throttle: Throttle, taken: list[str], *work: tuple[str, bool]) -> list[str]:
+    """Return the order in which work is admitted that comes while one is in flight."""
+    threads = []
+    with throttle.admitted(1, 0):
+        for number, (name, gives_way) in enumerate(work):
+            target = partial(_work, throttle, taken, name, gives_way)
+            threads.append(threading.Thread(target=target))
+            threads[-1].start()
+            until(lambda number=number: len(throttle._line) > number, "it waits")  # type: ignore[misc]
+    for thread in threads:
+        thread.join()
+    return taken
+
+
+def _work(throttle: Throttle, taken: list[str], name: str, gives_way: bool) -> None:
+    with ExitStack() as stack:
+        if gives_way:
+            stack.enter_context(in_background(threading.Event()))
+        stack.enter_context(throttle.admitted(1, PATIENCE))
+        taken.append(name)
+
+
+def test_the_longest_waiting_request_is_the_next() -> None:
+    """Others can't pass it, or some would wait for ever."""
+    work = [(str(number), False) for number in range(8)]
+    assert _admitted(Throttle("node", 1, 0), [], *work) == [name for name, _ in work]
+
+
+@pytest.mark.parametrize("rate", [0, 1000])
+def test_background_work_gives_way(rate: float) -> None:
+    """To what comes later, as the head does."""
+    work = ("backfill", True), ("more", True), ("head", False)
+    found = _admitted(Throttle("node", 1, rate), [], *work)
+    assert found == ["head", "backfill", "more"]
+
+
+def test_background_work_leaves_a_request_to_others() -> None:
+    """The head need not wait until a batch of the backfill is answered."""
+    throttle, ended = Throttle("node", 2, 0), threading.Event()
+    with in_background(ended), throttle.admitted(1, 0):
+        ended.set()
+        with pytest.raises(Busy), throttle.admitted(1, 0):
+            raise AssertionError
+        with ThreadPoolExecutor(1) as other:
+            # In a context of its own.
+            other.submit(_take(throttle, [])).result(PATIENCE)
+
+
+def test_urgent_calls_may_be_a_second_ahead_of_the_rate() -> None:
+    """Background work waits until all are paid for, and for no longer than it is wanted."""
+    throttle, ended = Throttle("node", 9, 10.0), threading.Event()
+    for _ in range(2):
+        with throttle.admitted(9, 0):
+            pass
+    ended.set()
+    with in_background(ended), pytest.raises(Busy), throttle.admitted(1, PATIENCE):
+        raise AssertionError
+    with pytest.raises(Busy), throttle.admitted(1, 0):
+        raise AssertionError
 
 
 def test_calls_beyond_the_rate_wait_or_fail() -> None:
