@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -61,6 +62,20 @@ class Address:
         """The path of the node's websocket."""
         path, _, query = self.path.partition("?")
         return f"{path.rstrip('/')}/websocket" + (f"?{query}" if query else "")
+
+
+def names_of(addresses: Sequence[Address]) -> list[str]:
+    """Return a name for each address; raise ``ConfigurationError`` for one named twice.
+
+    Those that differ in what is not shown, as nodes behind one gateway, are numbered.
+    """
+    if len(set(addresses)) < len(addresses):
+        raise ConfigurationError("an upstream is named twice")
+    names = [each.name for each in addresses]
+    return [
+        f"{name} ({number + 1})" if name in names[:number] else name
+        for number, name in enumerate(names)
+    ]
 
 
 def _path(url: SplitResult) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from .pool import Upstreams
@@ -45,9 +46,13 @@ def downwards(low: int, high: int) -> Iterator[Range]:
         yield max(last - CHUNK + 1, low), last
 
 
-def fetch_one(upstreams: Upstreams, fetch: Fetch[T], wanted: Range) -> Chunk[T]:
-    """Fetch a chunk from the first upstream that has it."""
-    return upstreams.attempt(lambda reader: Chunk(reader, wanted, fetch(reader, *wanted)))
+def fetch_one(
+    upstreams: Upstreams, fetch: Fetch[T], wanted: Range, *, alone: bool = False
+) -> Chunk[T]:
+    """Fetch a chunk from the first upstream that has it; see :meth:`Upstreams.attempt`."""
+    return upstreams.attempt(
+        lambda reader: Chunk(reader, wanted, fetch(reader, *wanted)), alone=alone
+    )
 
 
 def fetch_all(
@@ -60,8 +65,9 @@ def fetch_all(
     try:
         while True:
             while len(waiting) < jobs and (wanted := next(rest, None)):
-                run = copy_context().run
-                waiting.append(threads.submit(run, fetch_one, upstreams, fetch, wanted))
+                # Many blocks take long.
+                work = partial(fetch_one, upstreams, fetch, wanted, alone=True)
+                waiting.append(threads.submit(copy_context().run, work))
             if not waiting:
                 return
             yield waiting.popleft().result()

@@ -100,9 +100,10 @@ class Growth:
         trusting period, and as :meth:`Upstreams.attempt` does.
         """
         first = self._store.latest_height() + 1
-        if first == last and not self._proven_only:
-            # Its validators are known here.
-            self._append(fetch_one(self._upstreams, self._fetch_next, (first, last)), lease)
+        if first == last:
+            # Its validators are known here, and those of the next are not.
+            fetch = self._fetch if self._proven_only else self._fetch_next
+            self._append(fetch_one(self._upstreams, fetch, (first, last)), lease)
             progress(1)
             return
         chunks = fetch_all(self._upstreams, self._fetch, upwards(first, last), self._jobs)

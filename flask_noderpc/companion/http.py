@@ -68,9 +68,9 @@ class HttpClient:
     :exc:`~flask_noderpc.errors.Busy` beyond its budget.
     """
 
-    def __init__(self, url: str, limits: UpstreamLimits) -> None:
+    def __init__(self, url: str, limits: UpstreamLimits, name: str = "") -> None:
         self.address = Address.parse(url)
-        self.name = self.address.name
+        self.name = name or self.address.name
         hide_path(self.address.path)
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)

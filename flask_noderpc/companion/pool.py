@@ -7,20 +7,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from typing import Self, TypeVar
 
 from ..errors import (
     Busy,
-    ConfigurationError,
     UpstreamError,
     UpstreamMismatch,
     UpstreamRefused,
     UpstreamUnavailable,
 )
+from .address import Address, names_of
 from .background import has_ended
+from .health import Health
 from .http import UpstreamLimits
-from .reader import NoResults, Reader
+from .race import Attempt, first_answer
+from .reader import Misplaced, NoResults, Reader
 from .upstream import NotDecoded, Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -31,9 +33,8 @@ _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 15.0
 # A node that fails is tried again so often, beside the requests.
 _PROBE_S = 30.0
-# A node may be reset, upgraded, or replaced by that of another chain: after it was connected to
-# anew, and now and then, as another machine may be behind the same proxy.
-_CHECK_S, _CHECK_CONNECTED_S = 60.0, 1.0
+# One that answered for another height, perhaps as a proxy was moved to another machine.
+_MISPLACED_S = 60.0
 
 Check = Callable[[Reader], None]
 """Raises ``UpstreamMismatch`` for a node of another chain."""
@@ -46,28 +47,10 @@ class NoUpstream(UpstreamError):
         super().__init__("", reason)
 
 
-@dataclass(slots=True)
-class _Health:
-    """What is known of one upstream."""
-
-    is_failing: bool = False
-    probed_at: float = 0.0
-    checked_at: float | None = None
-    connected: int = 0
-    """Connections that had been opened at the check."""
-
-    def is_due(self, connected: int) -> bool:
-        """Return true if the node is to be checked before the next request."""
-        if self.checked_at is None:
-            return True
-        pause = _CHECK_S if connected == self.connected else _CHECK_CONNECTED_S
-        return time.monotonic() - self.checked_at > pause
-
-
 class Upstreams:
     """Readers of upstreams, asked by turns; safe to share among threads.
 
-    ``patience`` are the seconds for which a read is tried again while none can be reached.
+    ``patience`` are the seconds for which a read is tried again while some can't be reached.
     """
 
     def __init__(self, readers: Sequence[Reader], patience: float = 60.0) -> None:
@@ -75,12 +58,18 @@ class Upstreams:
         self._patience = patience
         self.check: Check | None = None
         """Done before the first request to a node, after one that failed, and now and then."""
+        self.takes_refusals = False
+        """Whether the error of one node is an answer while others can't be reached: they may
+        have what it lacks."""
+        self.ahead = ""
+        """The node that has the latest block, which is asked for it first."""
         self.stopped = threading.Event()
         self._turn = 0
         self._lock = threading.Lock()
-        self._health = {reader.name: _Health() for reader in readers}
+        self._health = {reader.name: Health() for reader in readers}
         self.refused: dict[str, str] = {}
         """The upstreams that are asked no more, with the reason."""
+        self._asked_again_at: dict[str, float] = {}
         self.reserve: Callable[[], AbstractContextManager[None]] = nullcontext
         """Held while a client waits for an upstream."""
         self.on_refused: Callable[[], None] = lambda: None
@@ -92,28 +81,39 @@ class Upstreams:
     ) -> Self:
         """Return the upstreams of these URLs, which are not asked yet; raise
         :exc:`~flask_noderpc.errors.ConfigurationError`."""
-        nodes = [Upstream(url, dialect=dialect, limits=limits) for url in urls]
-        if len({node.name for node in nodes}) < len(nodes):
-            raise ConfigurationError("an upstream is named twice")
+        names = names_of([Address.parse(url) for url in urls])
+        nodes = [
+            Upstream(url, dialect=dialect, limits=limits, name=name)
+            for url, name in zip(urls, names, strict=True)
+        ]
         return cls([Reader(node) for node in nodes], patience)
 
     def usable(self) -> list[Reader]:
         """Return the readers that are not refused; raise :exc:`NoUpstream` if all are."""
         with self._lock:
+            for name, at in list(self._asked_again_at.items()):
+                if time.monotonic() > at:
+                    del self._asked_again_at[name], self.refused[name]
             readers = [each for each in self._readers if each.name not in self.refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
             raise NoUpstream(f"no upstream is left that can be believed: {reasons}")
         return readers
 
-    def _by_turns(self) -> list[Reader]:
+    def _by_turns(self, *, for_head: bool) -> list[Reader]:
         """Return the usable readers: the one whose turn it is first, those that fail last."""
         readers = self.usable()
         with self._lock:
             self._turn += 1
             start = self._turn % len(readers)
         turns = readers[start:] + readers[:start]
-        return sorted(turns, key=lambda reader: self._health[reader.name].is_failing)
+        first = self.ahead if for_head else ""
+
+        def rank(reader: Reader) -> tuple[bool, bool, bool]:
+            health = self._health[reader.name]
+            return health.is_failing, health.is_silent(), bool(first) and reader.name != first
+
+        return sorted(turns, key=rank)
 
     def states(self) -> dict[str, str]:
         """Return the state of each upstream: ``up``, ``failing`` or ``refused``."""
@@ -124,37 +124,66 @@ class Upstreams:
             return "refused"
         return "failing" if self._health[name].is_failing else "up"
 
-    def refuse(self, name: str, reason: str) -> None:
-        """Ask an upstream no more, as what it said is refuted."""
+    def refuse(self, name: str, reason: str, seconds: float | None = None) -> None:
+        """Ask an upstream no more, or not for so long, as what it said is refuted."""
         with self._lock:
             known = self.refused.setdefault(name, reason)
+            if seconds is None:
+                self._asked_again_at.pop(name, None)
+            elif known is reason:
+                self._asked_again_at[name] = time.monotonic() + seconds
         if known is reason:
             log.error("the upstream %s is asked no more: %s", name, reason)
             self.on_refused()
 
-    def attempt(self, action: Callable[[Reader], T]) -> T:
+    def attempt(self, action: Callable[[Reader], T], *, alone: bool = False) -> T:
         """Return what an action has from the first upstream that can answer.
 
-        A mismatch refuses the upstream. Where all refuse the call itself, the first one's error
-        is raised; where none can be reached, it is tried again until the patience ends.
+        A mismatch refuses the upstream. The next is asked beside one that is silent, unless it
+        is to be asked ``alone``, as for what takes long. Where all refuse the call itself, the
+        first one's error is raised; where some can't be reached, it is tried again until the
+        patience ends.
         """
         deadline = self.deadline()
         pause = _FIRST_PAUSE_S
         while True:
             failures: list[UpstreamError | Busy] = []
-            readers = self._by_turns()
-            for reader in readers:
-                found = self._tried(reader, action, failures)
-                if found is not None:
-                    self._probe_others(readers)
-                    return found[0]
-            refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
-            if failures and len(refusals) == len(failures):
-                # A node that lacks results alone has more than one that lacks the block, too.
-                raise min(refusals, key=lambda error: not isinstance(error, NoResults))
+            readers = self._by_turns(for_head=not alone)
+            found = self._asked(readers, action, failures, alone)
+            if found is not None:
+                self._probe_others(readers)
+                return found[0]
             if failures:
-                self.wait(failures[0], deadline, pause)
+                self.wait(self._failure(failures), deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
+
+    def _asked(
+        self,
+        readers: Sequence[Reader],
+        action: Callable[[Reader], T],
+        failures: list[UpstreamError | Busy],
+        alone: bool,
+    ) -> tuple[T] | None:
+        """Return what one of the upstreams has, asked in this order."""
+        attempts = (
+            Attempt(
+                partial(self._tried, reader, action, failures),
+                self._health[reader.name].is_silent,
+            )
+            for reader in readers
+        )
+        if not alone and len(readers) > 1:
+            return first_answer(attempts)
+        found = (each.make() for each in attempts)
+        return next((each for each in found if each is not None), None)
+
+    def _failure(self, failures: Sequence[UpstreamError | Busy]) -> UpstreamError | Busy:
+        """Return the failure to wait for; raise the refusal of all upstreams."""
+        refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
+        if refusals and (self.takes_refusals or len(refusals) == len(failures)):
+            # A node that lacks results alone has more than one that lacks the block, too.
+            raise min(refusals, key=lambda error: not isinstance(error, NoResults))
+        return next(each for each in failures if each not in refusals)
 
     def ask_all(self, action: Callable[[Reader], T]) -> list[T]:
         """Return what an action has from each upstream that can answer, at least one.
@@ -174,13 +203,17 @@ class Upstreams:
     ) -> tuple[T] | None:
         """Return what an action has from one upstream; add to ``failures`` if it fails, and
         refuse the upstream after a mismatch."""
+        health = self._health[reader.name]
+        with self._lock:
+            health.begin()
         try:
             if self.stopped.is_set():
                 raise UpstreamUnavailable(reader.name, "it is asked no more, as all ends")
             self._check_chain(reader)
             found = action(reader)
         except UpstreamMismatch as error:
-            self.refuse(reader.name, error.reason)
+            is_short = isinstance(error, Misplaced)
+            self.refuse(reader.name, error.reason, _MISPLACED_S if is_short else None)
             return None
         except NotDecoded as error:
             failures.append(error)
@@ -197,6 +230,9 @@ class Upstreams:
         except (UpstreamError, Busy) as error:
             failures.append(error)
             return None
+        finally:
+            with self._lock:
+                health.end()
         self._note_success(reader)
         return (found,)
 

@@ -40,6 +40,10 @@ class NoResults(UpstreamRefused):
     """The upstream has a block without its results."""
 
 
+class Misplaced(UpstreamMismatch):
+    """An answer is that to another request, as of a proxy that was just moved."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
     """A block as an upstream has it, with its results if it has them."""
@@ -57,8 +61,8 @@ class ReadBlock:
 class Reader:
     """Reads one upstream; raises as :class:`Upstream` does.
 
-    What does not fit its request is an ``UpstreamMismatch``: a height or a page that was not
-    asked for.
+    What does not fit its request is :exc:`Misplaced`: a height or a page that was not asked
+    for.
     """
 
     def __init__(self, node: Upstream) -> None:
@@ -219,5 +223,5 @@ class Reader:
             raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")
         return found
 
-    def _other(self, method: str, height: int) -> UpstreamMismatch:
-        return UpstreamMismatch(self.name, f"{method} is not that of height {height}")
+    def _other(self, method: str, height: int) -> Misplaced:
+        return Misplaced(self.name, f"{method} is not that of height {height}")

@@ -77,15 +77,21 @@ class Upstream:
     """One node of the chain; safe to share among threads and greenlets.
 
     ``url`` is as :meth:`Address.parse` takes it, ``dialect`` the name of the node's dialect,
-    which is otherwise read from the node. Errors are :exc:`UpstreamUnavailable` without a
-    usable response, which decodes, :exc:`UpstreamRefused` with the node's own error, and
-    :exc:`~flask_noderpc.errors.Busy` beyond its budget.
+    which is otherwise read from the node, and ``name`` the node's, by default its address.
+    Errors are :exc:`UpstreamUnavailable` without a usable response, which decodes,
+    :exc:`UpstreamRefused` with the node's own error, and :exc:`~flask_noderpc.errors.Busy`
+    beyond its budget.
     """
 
     def __init__(
-        self, url: str, *, dialect: str = "", limits: UpstreamLimits = DEFAULT_LIMITS
+        self,
+        url: str,
+        *,
+        dialect: str = "",
+        limits: UpstreamLimits = DEFAULT_LIMITS,
+        name: str = "",
     ) -> None:
-        self._http = HttpClient(url, limits)
+        self._http = HttpClient(url, limits, name)
         self.address, self.name, self.limits = self._http.address, self._http.name, limits
         self._batch = BatchSize(limits.rate)
         self._given = dialect_named(dialect, "NODERPC_UPSTREAM_DIALECT") if dialect else None

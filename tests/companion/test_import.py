@@ -33,6 +33,7 @@ from flask_noderpc.errors import (
     ResultNotFound,
     StoreError,
     UpstreamError,
+    UpstreamUnavailable,
 )
 from flask_noderpc.protocol.comet.hashes import header_hash, tx_hash
 from flask_noderpc.testing import SampleChain
@@ -206,6 +207,21 @@ def test_a_pruned_node_whose_status_names_another_height(
     assert import_all(store, upstreams_at(url)) == (33, HEIGHTS - 1)
 
     store.verify()
+
+
+def test_a_node_that_is_down_may_have_what_others_lack(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Nothing is given up, and no results are left out, until it answers."""
+    archive = serve_node(node_of(chain))
+    for pruned in (Pruned(node_of(chain), 40, 40), Pruned(node_of(chain), 1, 40)):
+        upstreams = upstreams_at(serve_node(pruned), "http://127.0.0.1:1")
+        with pytest.raises(UpstreamUnavailable, match="can't be reached"):
+            import_all(store, upstreams)
+        assert store.base_height() >= 40
+
+    assert import_all(store, upstreams_at(archive)) == (1, HEIGHTS - 1)
+    assert store.lowest_results() == 1
 
 
 def test_nodes_that_lack_different_results(

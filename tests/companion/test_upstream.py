@@ -18,12 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flask_noderpc.companion import pool, race
 from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.background import in_background
 from flask_noderpc.companion.batches import BatchSize
 from flask_noderpc.companion.http import UpstreamLimits
-from flask_noderpc.companion.pool import Upstreams
-from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.pool import NoUpstream, Upstreams
+from flask_noderpc.companion.reader import Misplaced, Reader
 from flask_noderpc.companion.throttle import Throttle
 from flask_noderpc.companion.upstream import Param, Upstream, call
 from flask_noderpc.errors import (
@@ -345,6 +346,87 @@ def test_all_are_tried_again_until_the_patience_ends() -> None:
     with raw_node(respond) as url:
         found = Upstreams([Reader(node_at(url))], PATIENCE)
         assert bytes(found.attempt(lambda reader: reader.node.raw("x"))) == b'"ready"'
+
+
+def test_a_silent_node_is_not_waited_for() -> None:
+    """Another one is asked beside it, and first from then on."""
+    released, asked = threading.Event(), list[bytes]()
+
+    def hang(peer: socket.socket, body: bytes) -> None:
+        asked.append(body)
+        released.wait()
+
+    with raw_node(hang) as silent, raw_node(results("found")) as works:
+        upstreams = Upstreams([Reader(node_at(url)) for url in (works, silent)])
+        for _ in range(6):
+            found = upstreams.attempt(lambda reader: reader.node.raw("x"))
+            assert bytes(found) == b'"found"'
+        released.set()
+    assert len(asked) == 1
+
+
+def test_what_takes_long_is_asked_of_one_node() -> None:
+    """Its answer may come later than another node would be asked."""
+    urls, asked = list[str](), threading.Event()
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        urls.append("asked")
+        asked.wait(2 * race.SILENT_S)
+        results("found")(peer, body)
+
+    with raw_node(respond) as url, raw_node(respond) as other:
+        upstreams = Upstreams([Reader(node_at(each)) for each in (url, other)])
+        found = upstreams.attempt(lambda reader: reader.node.raw("x"), alone=True)
+    assert bytes(found) == b'"found"'
+    assert len(urls) == 1
+
+
+REFUSAL = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"not available"}}'
+
+
+@pytest.mark.parametrize("turn", range(2))
+def test_a_refusal_counts_if_all_nodes_were_asked(turn: int) -> None:
+    """One that can't be reached may have what the other lacks; a caller who waits is told."""
+    with raw_node(sends(http(REFUSAL))) as lacks, raw_node(sends(b"")) as broken:
+        urls = (lacks, broken) if turn else (broken, lacks)
+        upstreams = Upstreams([Reader(node_at(url)) for url in urls], 0.1)
+        with pytest.raises(UpstreamUnavailable):
+            upstreams.attempt(lambda reader: reader.node.raw("x"))
+        upstreams.takes_refusals = True
+        with pytest.raises(UpstreamRefused, match="not available"):
+            upstreams.attempt(lambda reader: reader.node.raw("x"))
+
+
+def test_nodes_behind_one_gateway() -> None:
+    """Are numbered, as their paths are not shown; the same one is named once."""
+    urls = ("https://host/key-a", "https://host/key-b", "other:1")
+    names = [reader.name for reader in Upstreams.at(urls, "", LIMITS, 0.0).usable()]
+    assert names == ["https://host:443", "https://host:443 (2)", "http://other:1"]
+    with pytest.raises(ConfigurationError, match="twice"):
+        Upstreams.at((urls[0], "https://host:443/key-a"), "", LIMITS, 0.0)
+
+
+def test_an_answer_to_another_request_refuses_a_node_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A proxy may just have been moved to another machine."""
+
+    def misplaced(reader: Reader) -> None:
+        raise Misplaced(reader.name, "block is not that of height 5")
+
+    monkeypatch.setattr(pool, "_MISPLACED_S", 0.05)
+    with raw_node(results("found")) as url:
+        upstreams = Upstreams([Reader(node_at(url))], 0.0)
+        with pytest.raises(NoUpstream, match="height 5"):
+            upstreams.attempt(misplaced)
+        until(lambda: _is_usable(upstreams), "it is asked again")
+        assert upstreams.attempt(lambda reader: bytes(reader.node.raw("x"))) == b'"found"'
+
+
+def _is_usable(upstreams: Upstreams) -> bool:
+    with suppress(NoUpstream):
+        return bool(upstreams.usable())
+    return False
 
 
 def test_a_refused_call_is_no_reason_to_wait() -> None:

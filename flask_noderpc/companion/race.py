@@ -1,0 +1,50 @@
+"""The first answer of several nodes: the next is asked where one fails or is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .threads import started
+
+T = TypeVar("T")
+
+SILENT_S = 2.0
+"""Seconds after which a node that answers nothing is waited for no longer alone."""
+_LOOK_S = SILENT_S / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[T]):
+    """A request to one node."""
+
+    make: Callable[[], tuple[T] | None]
+    """Returns ``None`` if it fails."""
+    is_silent: Callable[[], bool]
+    """Returns true if the node answers neither it nor other requests."""
+
+
+def first_answer(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
+    """Make the attempts, each in a thread; return what is found first, ``None`` if all fail.
+
+    The next is made when those before have failed, or their node is silent; they go on.
+    """
+    running: set[Future[tuple[T] | None]] = set()
+    for attempt in attempts:
+        running.add(started(attempt.make, "noderpc-ask"))
+        while running and not attempt.is_silent():
+            done, running = wait(running, _LOOK_S, FIRST_COMPLETED)
+            if (found := _found(done)) is not None:
+                return found
+    while running:
+        done, running = wait(running, None, FIRST_COMPLETED)
+        if (found := _found(done)) is not None:
+            return found
+    return None
+
+
+def _found(done: Iterable[Future[tuple[T] | None]]) -> tuple[T] | None:
+    results = (each.result() for each in done)
+    return next((each for each in results if each is not None), None)
