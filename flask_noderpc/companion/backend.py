@@ -129,7 +129,6 @@ class CompanionBackend(StoreBackend):
     @cached_property
     def _forward(self) -> Upstreams:
         upstreams = self._connect_forward()
-        upstreams.takes_refusals = True
         upstreams.check = partial(check_chain, self.store, self._options.fetch.chain_id)
         upstreams.reserve, upstreams.refused_elsewhere = self.reserve, self._refused
         return upstreams

@@ -24,13 +24,14 @@ class ForwardUpstreams(Upstreams):
 
     def __init__(self, readers: Sequence[Reader], patience: float = 0.0) -> None:
         super().__init__(readers, patience)
+        self.takes_refusals = True
         self.refused_elsewhere: Callable[[], Mapping[str, str]] = dict
 
-    def attempt(self, action: Callable[[Reader], T]) -> T:
+    def attempt(self, action: Callable[[Reader], T], *, alone: bool = False) -> T:
         """Return as the base does; raise also :exc:`~flask_noderpc.errors.Busy` where too many
         of the server's threads wait."""
         with self.reserve():
-            return super().attempt(action)
+            return super().attempt(action, alone=alone)
 
     def usable(self) -> list[Reader]:
         """Return the readers that nobody has refused; raise :exc:`NoUpstream`."""

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -232,7 +232,7 @@ class Store(Location):
             raise
         return connection
 
-    def migrate(self) -> Iterator[int]:
+    def migrate(self) -> Generator[int, None, None]:
         """Migrate a store of version 0.1 in many short transactions; yield the number of blocks
         that are left, before the first and after each."""
         wal.check(self.real_file)
