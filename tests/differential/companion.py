@@ -43,16 +43,16 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
         with beside(node, version, scratch / "companion") as companion:
             height = _grow(node, companion)
             found = list(_of_scenario(version, node, companion, height))
-            stored = [
-                path for path in _stored(node, height) if modern_routes or "header" not in path
+            paths = [
+                path for path in stored(node, height) if modern_routes or "header" not in path
             ]
-            unequal = [path for path in stored if not _is_equal(path, node, companion)]
+            unequal = [path for path in paths if not is_equal(path, node, companion)]
     for one in found:
         print(one)
     for path in unequal:
         print("not the same bytes:", path)
     print(
-        f"{version.name}: {len(stored)} responses, {len(unequal)} differ;"
+        f"{version.name}: {len(paths)} responses, {len(unequal)} differ;"
         f" {len(found)} other differences"
     )
     return len(unequal) + len(found)
@@ -91,7 +91,7 @@ def _grow(node: Side, companion: Side) -> int:
     return height
 
 
-def _stored(node: Side, height: int) -> Iterator[str]:
+def stored(node: Side, height: int) -> Iterator[str]:
     """Return the paths of all that is proven."""
     for at in range(1, height):
         for route in _AT_HEIGHT:
@@ -105,7 +105,8 @@ def _stored(node: Side, height: int) -> Iterator[str]:
     yield from ("/genesis", "/genesis_chunked?chunk=0", "/abci_info", "/net_info")
 
 
-def _is_equal(path: str, node: Side, companion: Side) -> bool:
+def is_equal(path: str, node: Side, companion: Side) -> bool:
+    """Return true if both answer the same bytes."""
     request = Ask(path, path=path)
     theirs, own = (reply(side, request) for side in (node, companion))
     return (theirs.status, theirs.body) == (own.status, own.body)

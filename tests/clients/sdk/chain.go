@@ -1,0 +1,120 @@
+package main
+
+import (
+	"path/filepath"
+
+	runtimemodule "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
+	appv1alpha1 "cosmossdk.io/api/cosmos/app/v1alpha1"
+	authmodule "cosmossdk.io/api/cosmos/auth/module/v1"
+	bankmodule "cosmossdk.io/api/cosmos/bank/module/v1"
+	consensusmodule "cosmossdk.io/api/cosmos/consensus/module/v1"
+	distributionmodule "cosmossdk.io/api/cosmos/distribution/module/v1"
+	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
+	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
+	txconfig "cosmossdk.io/api/cosmos/tx/config/v1"
+	"cosmossdk.io/depinject"
+	"cosmossdk.io/depinject/appconfig"
+	"cosmossdk.io/log"
+	cmtcfg "github.com/cometbft/cometbft/config"
+	dbm "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	"github.com/cosmos/cosmos-sdk/runtime"
+	"github.com/cosmos/gogoproto/proto"
+
+	// Modules register themselves.
+	_ "github.com/cosmos/cosmos-sdk/x/auth"
+	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
+	_ "github.com/cosmos/cosmos-sdk/x/bank"
+	_ "github.com/cosmos/cosmos-sdk/x/consensus"
+	_ "github.com/cosmos/cosmos-sdk/x/distribution"
+	_ "github.com/cosmos/cosmos-sdk/x/mint"
+	_ "github.com/cosmos/cosmos-sdk/x/staking"
+)
+
+const (
+	name   = "sdkchain"
+	prefix = "cosmos"
+)
+
+// chain is the application, and what reads and writes its types.
+type chain struct {
+	*runtime.App
+	codec    codec.Codec
+	txs      client.TxConfig
+	registry codectypes.InterfaceRegistry
+}
+
+func newChain(given options, config *cmtcfg.Config, logger log.Logger) (*chain, error) {
+	chainID, err := chainIDOf(given, config)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		builder *runtime.AppBuilder
+		made    chain
+	)
+	wiring := depinject.Configs(
+		modules(given.rewards),
+		depinject.Supply(logger),
+		// Else it is chance whether the keeper of mint, which has the same methods, is taken.
+		depinject.BindInterface(
+			"github.com/cosmos/cosmos-sdk/x/mint/types/types.StakingKeeper",
+			"github.com/cosmos/cosmos-sdk/x/staking/keeper/*keeper.Keeper"),
+	)
+	err = depinject.Inject(wiring, &builder, &made.codec, &made.txs, &made.registry)
+	if err != nil {
+		return nil, err
+	}
+	db, err := dbm.NewDB("application", dbm.GoLevelDBBackend, filepath.Join(given.home, "data"))
+	if err != nil {
+		return nil, err
+	}
+	made.App = builder.Build(
+		db, nil, baseapp.SetChainID(chainID), baseapp.SetMinGasPrices(given.minGasPrices))
+	return &made, made.Load(true)
+}
+
+// modules says of what the application consists, and in which order its parts are called.
+func modules(rewards bool) depinject.Config {
+	order := &runtimemodule.Module{
+		AppName:       name,
+		PreBlockers:   []string{"auth"},
+		BeginBlockers: []string{"staking"},
+		EndBlockers:   []string{"staking"},
+		InitGenesis:   []string{"auth", "bank", "staking", "consensus"},
+		OverrideStoreKeys: []*runtimemodule.StoreKeyConfig{
+			{ModuleName: "auth", KvStoreKey: "acc"},
+		},
+	}
+	accounts := []*authmodule.ModuleAccountPermission{
+		{Account: "fee_collector"},
+		{Account: "bonded_tokens_pool", Permissions: []string{"burner", "staking"}},
+		{Account: "not_bonded_tokens_pool", Permissions: []string{"burner", "staking"}},
+	}
+	parts := map[string]proto.Message{}
+	if rewards {
+		order.BeginBlockers = []string{"mint", "distribution", "staking"}
+		order.InitGenesis = []string{
+			"auth", "bank", "distribution", "staking", "mint", "consensus"}
+		accounts = append(accounts,
+			&authmodule.ModuleAccountPermission{Account: "distribution"},
+			&authmodule.ModuleAccountPermission{Account: "mint", Permissions: []string{"minter"}})
+		parts["mint"] = &mintmodule.Module{}
+		parts["distribution"] = &distributionmodule.Module{}
+	}
+	parts["runtime"] = order
+	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}
+	parts["bank"] = &bankmodule.Module{}
+	parts["staking"] = &stakingmodule.Module{}
+	parts["consensus"] = &consensusmodule.Module{}
+	parts["tx"] = &txconfig.Config{}
+	config := &appv1alpha1.Config{}
+	for part, message := range parts {
+		config.Modules = append(config.Modules,
+			&appv1alpha1.ModuleConfig{Name: part, Config: appconfig.WrapAny(message)})
+	}
+	return appconfig.Compose(config)
+}

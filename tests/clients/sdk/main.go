@@ -1,0 +1,104 @@
+// Command sdkchain is a chain of the Cosmos SDK with one validator: auth, bank and staking, and
+// with -rewards mint and distribution.
+//
+//	sdkchain -home DIR [-mnemonic "…" …] [-rpc tcp://127.0.0.1:26657] [-commit 200ms] …
+//
+// A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
+// -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
+// chain's id, unless the home has config/priv_validator_key.json. Without -commit 10h, with which
+// a chain stands still after a restart, it makes blocks all the time.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are what the flags say.
+type options struct {
+	home         string
+	chainID      string
+	genesis      string
+	genesisTime  string
+	mnemonics    list
+	balance      string
+	bond         string
+	stake        int64
+	rewards      bool
+	initOnly     bool
+	rpc          string
+	p2p          string
+	minGasPrices string
+	commit       time.Duration
+	logLevel     string
+}
+
+// list is a flag that may be given several times.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(value string) error {
+	*l = append(*l, value)
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, parse()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func parse() options {
+	var given options
+	flag.StringVar(&given.home, "home", "", "folder of genesis, keys and stores")
+	flag.StringVar(&given.chainID, "chain-id", "sdk-test-1", "id of a new chain")
+	flag.StringVar(&given.genesis, "genesis", "", "genesis file of a new chain, made elsewhere")
+	flag.StringVar(&given.genesisTime, "genesis-time", "", "RFC 3339; by default now")
+	flag.Var(&given.mnemonics, "mnemonic", "of an account, several; the first bonds -stake")
+	flag.StringVar(&given.balance, "balance", "1000000000stake,1000000000token",
+		"what each account has")
+	flag.StringVar(&given.bond, "bond", "stake", "denomination that is bonded")
+	flag.Int64Var(&given.stake, "stake", 100_000_000, "bonded by the first account")
+	flag.BoolVar(&given.rewards, "rewards", false, "also mint and distribution")
+	flag.BoolVar(&given.initOnly, "init", false, "make the home and end")
+	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
+	flag.StringVar(&given.p2p, "p2p", "tcp://127.0.0.1:0", "address for peers")
+	flag.StringVar(&given.minGasPrices, "minimum-gas-prices", "0stake", "as 0.025stake")
+	flag.DurationVar(&given.commit, "commit", 200*time.Millisecond, "pause between blocks")
+	flag.StringVar(&given.logLevel, "log-level", "error", "of the node")
+	flag.Parse()
+	return given
+}
+
+func run(ctx context.Context, given options) error {
+	if given.home == "" {
+		return fmt.Errorf("-home is missing")
+	}
+	config, err := configOf(given)
+	if err != nil {
+		return err
+	}
+	logger := loggerOf(given)
+	made, err := newChain(given, config, logger)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	if err := prepare(given, config, made); err != nil {
+		return err
+	}
+	if given.initOnly {
+		return nil
+	}
+	return serve(ctx, config, made, logger)
+}

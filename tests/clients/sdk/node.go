@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"cosmossdk.io/log"
+	cmtcfg "github.com/cometbft/cometbft/config"
+	"github.com/cometbft/cometbft/node"
+	"github.com/cometbft/cometbft/p2p"
+	"github.com/cometbft/cometbft/privval"
+	"github.com/cometbft/cometbft/proxy"
+	"github.com/cometbft/cometbft/rpc/client/local"
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/server"
+	cmtlog "github.com/cosmos/cosmos-sdk/server/log"
+	genutiltypes "github.com/cosmos/cosmos-sdk/x/genutil/types"
+	"github.com/rs/zerolog"
+)
+
+func loggerOf(given options) log.Logger {
+	level, err := zerolog.ParseLevel(given.logLevel)
+	if err != nil {
+		level = zerolog.ErrorLevel
+	}
+	return log.NewLogger(os.Stderr, log.LevelOption(level), log.ColorOption(false))
+}
+
+func configOf(given options) (*cmtcfg.Config, error) {
+	config := cmtcfg.DefaultConfig().SetRoot(given.home)
+	config.Moniker = name
+	config.RPC.ListenAddress = given.rpc
+	config.P2P.ListenAddress = given.p2p
+	config.P2P.AddrBookStrict = false
+	config.Consensus.TimeoutCommit = given.commit
+	config.Consensus.SkipTimeoutCommit = false
+	return config, config.ValidateBasic()
+}
+
+// serve runs the node until it is told to end.
+func serve(ctx context.Context, config *cmtcfg.Config, made *chain, logger log.Logger) error {
+	key, err := p2p.LoadOrGenNodeKey(config.NodeKeyFile())
+	if err != nil {
+		return err
+	}
+	running, err := node.NewNode(
+		config,
+		privval.LoadFilePV(config.PrivValidatorKeyFile(), config.PrivValidatorStateFile()),
+		key,
+		proxy.NewLocalClientCreator(server.NewCometABCIWrapper(made)),
+		func() (*cmttypes.GenesisDoc, error) {
+			document, err := genutiltypes.AppGenesisFromFile(config.GenesisFile())
+			if err != nil {
+				return nil, err
+			}
+			return document.ToGenesisDoc()
+		},
+		cmtcfg.DefaultDBProvider,
+		node.DefaultMetricsProvider(config.Instrumentation),
+		cmtlog.CometLoggerWrapper{Logger: logger},
+	)
+	if err != nil {
+		return err
+	}
+	// cosmos.tx.v1beta1.Service simulates in the application, and asks the node for what is
+	// committed.
+	made.RegisterTxService(client.Context{}.
+		WithClient(local.New(running)).
+		WithCodec(made.codec).
+		WithInterfaceRegistry(made.registry).
+		WithTxConfig(made.txs))
+	if err := running.Start(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	if err := running.Stop(); err != nil {
+		return err
+	}
+	running.Wait()
+	return nil
+}

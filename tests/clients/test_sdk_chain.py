@@ -1,0 +1,75 @@
+"""CosmJS sends and reads through a companion of a chain of the Cosmos SDK, live."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..differential.companion import beside, is_equal
+from ..differential.sides import VERSIONS
+from ..faults.processes import is_long
+from ..helpers.require import require_program, skip_or_fail
+from ..helpers.until import until
+from .sdk_chain import (
+    SDK,
+    bank,
+    sdk_chain,
+    search_paths,
+    steps,
+    stored_paths,
+)
+
+SENT = [
+    "send, simulated before",
+    "send to an account that there is not",
+    "send more than there is",
+    "simulate what fails",
+    "a sequence of the future is refused",
+    "multi-send",
+    "delegate",
+    "two messages in one",
+    "send back",
+]
+
+
+@pytest.fixture
+def node() -> str:
+    """Node.js, with CosmJS beside the script."""
+    program = require_program("node")
+    if not (Path(__file__).parent / "cosmjs" / "node_modules").is_dir():
+        skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
+    return program
+
+
+@pytest.fixture(scope="module")
+def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chain's program, of NODERPC_SDKCHAIN or built: in minutes, so only in .ci/long."""
+    if given := os.environ.get("NODERPC_SDKCHAIN"):
+        return Path(given)
+    if not is_long():
+        pytest.skip("builds the Cosmos SDK: NODERPC_CAMPAIGN=long, or NODERPC_SDKCHAIN=program")
+    program = tmp_path_factory.mktemp("sdk") / "sdkchain"
+    command = [require_program("go"), "build", "-buildvcs=false", "-o", str(program), "."]
+    built = subprocess.run(command, cwd=SDK, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[-2000:]
+    return program
+
+
+def test_cosmjs_sends_and_reads_through_a_companion(
+    node: str, sdk_program: Path, tmp_path: Path
+) -> None:
+    """And all that is stored, and each search, is as the node has it."""
+    with (
+        sdk_chain(sdk_program, tmp_path / "home") as chain,
+        beside(chain, VERSIONS["0.38.25"], tmp_path / "companion") as companion,
+    ):
+        assert steps(bank(node, companion.url, "send")) == SENT
+        height = chain.height() + 2
+        until(lambda: companion.height() >= height, f"block {height}")
+
+        assert bank(node, companion.url, "read") == bank(node, chain.url, "read")
+        paths = [*stored_paths(chain, height), *search_paths(height)]
+        assert [path for path in paths if not is_equal(path, chain, companion)] == []
