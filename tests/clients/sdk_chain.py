@@ -9,14 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from click.testing import CliRunner
+
+from flask_noderpc.cli import main
+from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.settings import read_settings
+from flask_noderpc.testing.node import app_for, serve
+
 from ..differential.companion import stored
 from ..differential.http_client import Ask, Reply, ask
 from ..differential.sides import Side, running
 from ..helpers.ports import free_port
-from ..helpers.until import PATIENCE
+from ..helpers.until import PATIENCE, until
 
 SDK = Path(__file__).parent / "sdk"
 BANK = Path(__file__).parent / "cosmjs" / "bank.js"
+RECORDING = Path(__file__).parent.parent / "golden" / "sdk_0.53.8.json.gz"
+# The recorded blocks grow old.
+_PERIOD_S = 10**9
 
 # Well-known words, of the examples of BIP 39.
 MNEMONICS = (
@@ -109,6 +119,30 @@ def search_paths(height: int) -> Iterator[str]:
             for given in ({}, {"order_by": '"desc"', "per_page": "2", "page": "2"}):
                 yield _path(f"{route}_search", query=f'"{bounded}"', **given)
     yield _path("tx_search", query=f'"tx.height<{height}"', prove="true")
+
+
+@contextmanager
+def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -> Iterator[str]:
+    """Serve a companion, in this process, that has all blocks up to a height."""
+    given = {"upstream": node, "trust_period": _PERIOD_S, "upstream_timeout": PATIENCE}
+    backend = companion_from_settings(read_settings({}, given), store)
+    try:
+        backend.follow()
+        until(
+            lambda: backend.latest_height() >= height and backend.base_height() == 1,
+            f"blocks 1 to {height}",
+        )
+        with serve(app_for(backend, dialect=dialect)) as url:
+            yield url
+    finally:
+        backend.close()
+
+
+def imported(node: str, store: Path, height: int) -> None:
+    """Import the blocks up to a height by the command."""
+    command = ["import", node, "--database", str(store), "--to", str(height)]
+    ended = CliRunner().invoke(main, [*command, "--trust-period", "99999d"])
+    assert ended.exit_code == 0, ended.output
 
 
 def _path(route: str, **params: str) -> str:

@@ -1,4 +1,7 @@
-"""CosmJS sends and reads through a companion of a chain of the Cosmos SDK, live."""
+"""CosmJS sends and reads through a companion of a chain of the Cosmos SDK.
+
+Live, and over a recording of such a chain; the rest of that is in tests/companion.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from ..companion.recording import Recording, played
 from ..differential.companion import beside, is_equal
 from ..differential.sides import VERSIONS
 from ..faults.processes import is_long
 from ..helpers.require import require_program, skip_or_fail
 from ..helpers.until import until
 from .sdk_chain import (
+    RECORDING,
     SDK,
     bank,
+    followed,
     sdk_chain,
     search_paths,
     steps,
@@ -73,3 +79,20 @@ def test_cosmjs_sends_and_reads_through_a_companion(
         assert bank(node, companion.url, "read") == bank(node, chain.url, "read")
         paths = [*stored_paths(chain, height), *search_paths(height)]
         assert [path for path in paths if not is_equal(path, chain, companion)] == []
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+def test_cosmjs_reads_a_recorded_chain_through_a_companion(
+    dialect: str, node: str, tmp_path: Path
+) -> None:
+    """Of each dialect the same."""
+    recording = Recording.read(RECORDING)
+    with (
+        played(recording) as chain,
+        followed(chain, tmp_path / "chain.db", 1, dialect) as companion,
+    ):
+        printed = bank(node, companion, "read")
+
+    assert printed == recording.printed
+    # Three accounts, one that there is not, seven searches and what they found.
+    assert len(steps(printed)) == 1 + 3 + 1 + 7 + 7
