@@ -103,10 +103,12 @@ def blockchain(ctx: Context, params: HeightRange) -> ResultBlockchainInfo:
     if low < 0 or high < 0:
         raise ValueNotAllowed("heights must be non-negative")
     high = min(high or latest, latest)
-    low = max(low or 1, base, high - MAX_BLOCKS + 1)
-    if low > high:
+    low = max(low or 1, min(base, backend.lowest_readable()), high - MAX_BLOCKS + 1)
+    metas = backend.block_metas(low, high) if low <= high else ()
+    if not metas:
+        low = max(low, base)
         raise ValueNotAllowed(f"min height {low} can't be greater than max height {high}")
-    return ResultBlockchainInfo(latest, backend.block_metas(low, high))
+    return ResultBlockchainInfo(latest, metas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from ..domain.genesis import ConsensusParams
 from ..domain.network import BackfillProgress
 from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
-from ..errors import NotFound, NotReady, TxNotFound
+from ..errors import BlockNotFound, HeightNotAvailable, NotFound, NotReady, TxNotFound
+from ..protocol.comet.validate_basic import HASH_SIZE
 from ..signals import emit, results_refuted
 from . import shared_state
 from .agreement import check_chain
@@ -75,15 +76,13 @@ class CompanionBackend(StoreBackend):
         return self.store.location.path
 
     def is_final(self, height: int, *, results: bool) -> bool:
-        if height < self.base_height():
-            return False
         return not results or self._options.head_delay > 0 or height < self.latest_height()
 
     # What the store does not have yet.
 
     @cached_property
     def _older(self) -> OlderReads:
-        return OlderReads(self._forward)
+        return OlderReads(self._forward, self.store, self._options.fetch.unchecked)
 
     def lowest_readable(self) -> int:
         return self.initial_height()
@@ -104,8 +103,33 @@ class CompanionBackend(StoreBackend):
     def block_meta(self, height: int) -> BlockMeta:
         return self._read(height, super().block_meta, self._older.meta)
 
+    def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        base = self.base_height()
+        stored = super().block_metas(max(low, base), high) if high >= base else ()
+        if low >= base:
+            return stored
+        try:
+            top = min(high, base - 1)
+            return (*stored, *self._older.metas(low, top, HeightNotAvailable(low, base, high)))
+        except HeightNotAvailable:
+            return stored
+
+    def height_of(self, block_hash: bytes) -> int:
+        try:
+            return super().height_of(block_hash)
+        except BlockNotFound as missing:
+            if len(block_hash) != HASH_SIZE or self.base_height() <= self.initial_height():
+                raise
+            return self._older.height_of(block_hash, missing)
+
     def results(self, height: int) -> BlockResults:
-        return self._read(height, super().results, self._older.results)
+        try:
+            return super().results(height)
+        except NotFound as missing:
+            # Those of stored blocks may be missing, too.
+            if not self.initial_height() <= height < self.lowest_results():
+                raise
+            return self._older.results(height, missing)
 
     def commit(self, height: int) -> Commit:
         return self._read(height, super().commit, self._older.commit)

@@ -1,77 +1,242 @@
-"""Heights below the store's lowest one: as a node answers them, until they are stored."""
+"""Heights that the store lacks and a node has: read from it, and proven where that is near."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
-from ..domain.abci import BlockResults
-from ..domain.block import Block, BlockID, BlockMeta, Commit
+from ..backends.base.provenance import mark_unverified
+from ..backends.base.store import ChainStore
+from ..domain.abci import BlockResults, ExecTxResult
+from ..domain.block import Block, BlockID, BlockMeta, Commit, Header
 from ..domain.genesis import ConsensusParams
-from ..domain.responses import ResultTx
+from ..domain.responses import ResultBlock, ResultTx
 from ..domain.search import TxResult
 from ..domain.validator import ValidatorSet
-from ..errors import Busy, NotFound, UpstreamError, UpstreamMismatch
+from ..errors import Busy, NotFound, UpstreamError, UpstreamMismatch, UpstreamRefused
 from ..protocol.comet import hashes
+from ..protocol.comet.key_types import are_known
+from .growth import are_proven
+from .in_flight import ReadsInFlight
 from .pool import Upstreams
+from .proven_headers import ProvenHeaders
 from .reader import Reader
 
 T = TypeVar("T")
 
 
-class OlderReads:
-    """Reads of the nodes; they fit their request, and are not proven by anything.
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """What a node answered, and whether the header chain proves it."""
 
-    Each raises ``missing``, the error of the store, where no node has an answer.
+    value: T
+    is_proven: bool
+
+
+class _Headers(NamedTuple):
+    """The header of a height and the next one, proven."""
+
+    own: Header
+    above: Header
+
+
+class OlderReads:
+    """Reads of the nodes, proven by the headers down from the store's lowest block.
+
+    What is further down than those is marked as unverified. Each read raises ``missing``, the
+    error of the store, where no node has an answer, or only one that is refuted. ``unchecked``
+    are fields that the chain computes in its own way. Equal reads in flight are one.
     """
 
-    def __init__(self, upstreams: Upstreams) -> None:
-        self._upstreams = upstreams
+    def __init__(
+        self, upstreams: Upstreams, store: ChainStore, unchecked: frozenset[str] = frozenset()
+    ) -> None:
+        self._upstreams, self._store, self._unchecked = upstreams, store, unchecked
+        self._proven = ProvenHeaders(store)
+        self._reads = ReadsInFlight()
 
     def block(self, height: int, missing: NotFound) -> tuple[BlockID, Block]:
-        """Return a block, which has the hash that the node says."""
-        return self._read(lambda reader: _block(reader, height), missing)
+        """Return a block with its id."""
+        return self._read(
+            ("block", height), lambda reader: self._block(reader, height), missing
+        )
 
     def meta(self, height: int, missing: NotFound) -> BlockMeta:
-        """Return the header of a block, its size, and its number of transactions."""
-        return self._read(lambda reader: reader.metas(height, height)[0], missing)
+        """Return the header of a block, with a size and a number that are not proven."""
+        return self._read(("meta", height), lambda reader: self._meta(reader, height), missing)
+
+    def metas(self, low: int, high: int, missing: NotFound) -> tuple[BlockMeta, ...]:
+        """Return those of a range that a node has, highest first; nothing is proven."""
+        return self._read(
+            ("metas", low, high),
+            lambda reader: Found(tuple(reader.metas_down(low, high)), is_proven=False),
+            missing,
+        )
 
     def results(self, height: int, missing: NotFound) -> BlockResults:
-        """Return the results of a block."""
-        return self._read(lambda reader: reader.results(height), missing)
+        """Return the results of a block: code, data and gas are proven, and nothing else."""
+        return self._read(
+            ("results", height), lambda reader: self._results(reader, height), missing
+        )
 
     def commit(self, height: int, missing: NotFound) -> Commit:
         """Return the commit of a block."""
-        return self._read(lambda reader: reader.commit(height)[1], missing)
+        return self._read(
+            ("commit", height), lambda reader: self._commit(reader, height), missing
+        )
 
     def validators(self, height: int, missing: NotFound) -> ValidatorSet:
-        """Return the set of a height."""
-        return self._read(lambda reader: reader.validators(height), missing)
+        """Return the set of a height, with priorities that are not proven."""
+        return self._read(
+            ("validators", height), lambda reader: self._validators(reader, height), missing
+        )
 
     def params(self, height: int, missing: NotFound) -> ConsensusParams:
-        """Return the consensus parameters of a height."""
-        return self._read(lambda reader: reader.params(height), missing)
+        """Return the consensus parameters of a height: only limits of blocks are proven."""
+        return self._read(
+            ("params", height), lambda reader: self._params(reader, height), missing
+        )
 
     def tx(self, tx_hash: bytes, missing: NotFound) -> TxResult:
-        """Return a transaction, which has this hash."""
-        return self._read(lambda reader: _tx(reader, tx_hash), missing)
+        """Return a transaction that is in no block above the store's head."""
+        latest = self._store.latest_height()
+        return self._read(
+            ("tx", tx_hash, latest), lambda reader: self._tx(reader, tx_hash, latest), missing
+        )
 
-    def _read(self, action: Callable[[Reader], T], missing: NotFound) -> T:
+    def height_of(self, block_hash: bytes, missing: NotFound) -> int:
+        """Return the height of a block below the store's lowest one."""
+        return self._read(
+            ("height", block_hash), lambda reader: self._height(reader, block_hash), missing
+        )
+
+    def _read(
+        self, key: Hashable, action: Callable[[Reader], Found[T]], missing: NotFound
+    ) -> T:
         try:
-            return self._upstreams.attempt(action)
+            found = self._reads.get(key, lambda: self._upstreams.attempt(action))
         except (UpstreamError, Busy):
             raise missing from None
+        if not found.is_proven:
+            mark_unverified()
+        return found.value
+
+    def _headers(self, reader: Reader, height: int) -> _Headers | None:
+        """Return the headers that prove a height; ``None`` where it is too far down."""
+        own = self._proven.get(reader, height)
+        above = self._proven.get(reader, height + 1)
+        return _Headers(own, above) if own and above else None
+
+    def _block(self, reader: Reader, height: int) -> Found[tuple[BlockID, Block]]:
+        block_id, block = reader.block(height)
+        told = hashes.block_hashes(block)
+        if told.block_id.hash != block_id.hash:
+            raise UpstreamMismatch(reader.name, f"block {height} does not have its hash")
+        headers = self._headers(reader, height)
+        if headers is None:
+            return Found((block_id, block), is_proven=False)
+        linked = headers.above.last_block_id
+        is_proven = block_id == linked == told.block_id
+        # A block of other parts than CometBFT's has another part set, too.
+        if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
+            raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
+        return Found((block_id, block), is_proven)
+
+    def _meta(self, reader: Reader, height: int) -> Found[BlockMeta]:
+        (found,) = reader.metas(height, height)
+        headers = self._headers(reader, height)
+        if headers and (found.header, found.block_id) != (
+            headers.own,
+            headers.above.last_block_id,
+        ):
+            raise UpstreamMismatch(reader.name, f"header {height} is not the one of the chain")
+        return Found(found, headers is not None)
+
+    def _results(self, reader: Reader, height: int) -> Found[BlockResults]:
+        found = reader.results(height)
+        headers = self._headers(reader, height)
+        if headers and not are_proven(found, headers.above):
+            # After an upgrade honest nodes, too, decode old records in a wrong way.
+            raise UpstreamRefused(
+                reader.name, 0, f"header {height + 1} refutes the results of block {height}"
+            )
+        return Found(found, headers is not None)
+
+    def _commit(self, reader: Reader, height: int) -> Found[Commit]:
+        found = reader.commit(height)[1]
+        headers = self._headers(reader, height)
+        if headers and (found.block_id, hashes.commit_hash(found)) != (
+            headers.above.last_block_id,
+            headers.above.last_commit_hash,
+        ):
+            raise UpstreamMismatch(reader.name, f"commit {height} is not the one of the chain")
+        return Found(found, headers is not None)
+
+    def _validators(self, reader: Reader, height: int) -> Found[ValidatorSet]:
+        found = reader.validators(height)
+        own = self._proven.get(reader, height)
+        if own is None or "validators_hash" in self._unchecked or not are_known(found):
+            return Found(found, is_proven=False)
+        if hashes.validators_hash(found) != own.validators_hash:
+            raise UpstreamMismatch(reader.name, f"header {height} has other validators")
+        return Found(found, is_proven=True)
+
+    def _params(self, reader: Reader, height: int) -> Found[ConsensusParams]:
+        found = reader.params(height)
+        own = self._proven.get(reader, height)
+        if own is None or "consensus_hash" in self._unchecked:
+            return Found(found, is_proven=False)
+        if hashes.consensus_hash(found) != own.consensus_hash:
+            raise UpstreamMismatch(reader.name, f"header {height} has other parameters")
+        return Found(found, is_proven=True)
+
+    def _height(self, reader: Reader, block_hash: bytes) -> Found[int]:
+        block = reader.node.get(ResultBlock, "block_by_hash", hash=block_hash).block
+        if block is None:
+            raise UpstreamRefused(reader.name, 0, "no block has this hash")
+        if hashes.header_hash(block.header) != block_hash:
+            raise UpstreamMismatch(reader.name, "block_by_hash is a block of another hash")
+        height = block.header.height
+        if height >= self._store.base_height():
+            raise UpstreamRefused(reader.name, 0, f"block {height} is stored, or will be")
+        own = self._proven.get(reader, height)
+        if own is not None and hashes.header_hash(own) != block_hash:
+            raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
+        return Found(height, own is not None)
+
+    def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> Found[TxResult]:
+        told = reader.node.get(ResultTx, "tx", hash=tx_hash)
+        if hashes.tx_hash(told.tx) != tx_hash:
+            raise UpstreamMismatch(reader.name, "tx is not the one that was asked for")
+        if told.height > latest:
+            raise UpstreamRefused(reader.name, 0, f"block {told.height} is not stored yet")
+        found = TxResult(told.height, told.index, told.tx, told.tx_result)
+        return Found(found, self._is_in_block(reader, found))
+
+    def _is_in_block(self, reader: Reader, found: TxResult) -> bool:
+        """Return true if a transaction and its result are proven; raise if they are refuted."""
+        block, results = self._content(reader, found.height)
+        if not (block.is_proven and results.is_proven):
+            return False
+        txs, told = block.value[1].txs, results.value.tx_results
+        index = found.index
+        if not index < len(txs) == len(told) or txs[index] != found.tx:
+            raise UpstreamMismatch(reader.name, f"tx is not in block {found.height}")
+        if _proven_part(told[index]) != _proven_part(found.result):
+            raise UpstreamRefused(reader.name, 0, "tx has another result than its block")
+        return True
+
+    def _content(
+        self, reader: Reader, height: int
+    ) -> tuple[Found[tuple[BlockID, Block]], Found[BlockResults]]:
+        try:
+            stored = self._store.block(height), self._store.results(height)
+        except NotFound:
+            return self._block(reader, height), self._results(reader, height)
+        return Found(stored[0], is_proven=True), Found(stored[1], is_proven=True)
 
 
-def _block(reader: Reader, height: int) -> tuple[BlockID, Block]:
-    block_id, block = reader.block(height)
-    if hashes.header_hash(block.header) != block_id.hash:
-        raise UpstreamMismatch(reader.name, f"block {height} does not have its hash")
-    return block_id, block
-
-
-def _tx(reader: Reader, tx_hash: bytes) -> TxResult:
-    found = reader.node.get(ResultTx, "tx", hash=tx_hash)
-    if hashes.tx_hash(found.tx) != tx_hash:
-        raise UpstreamMismatch(reader.name, "tx is not the one that was asked for")
-    return TxResult(found.height, found.index, found.tx, found.tx_result)
+def _proven_part(result: ExecTxResult) -> bytes:
+    """Return the hash of what a header proves of a result."""
+    return hashes.results_hash([result])

@@ -167,6 +167,41 @@ class Reader:
             raise self._other("blockchain", low)
         return found
 
+    def metas_down(self, low: int, high: int) -> Sequence[BlockMeta]:
+        """Return the metas of a range of at most ``METAS`` heights, highest first; without the
+        lowest ones where the node has pruned them."""
+        found = self.node.get(
+            ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
+        ).block_metas
+        self._check_down(found, high)
+        return found
+
+    def headers_down(self, low: int, high: int) -> list[Header]:
+        """Return the headers of a range of any length, highest first; raise
+        ``UpstreamRefused`` where the node has pruned some."""
+        tops = range(high, low - 1, -METAS)
+        answers = self.node.ask(
+            [
+                call("blockchain", minHeight=max(low, top - METAS + 1), maxHeight=top)
+                for top in tops
+            ]
+        )
+        headers: list[Header] = []
+        for top, answer in zip(tops, answers, strict=True):
+            if isinstance(answer, UpstreamRefused):
+                raise answer
+            metas = self.node.load(ResultBlockchainInfo, "blockchain", answer).block_metas
+            self._check_down(metas, top)
+            headers += [meta.header for meta in metas]
+            if len(metas) < min(METAS, top - low + 1):
+                raise UpstreamRefused(self.name, 0, f"header {low} is not available")
+        return headers
+
+    def _check_down(self, metas: Sequence[BlockMeta], high: int) -> None:
+        heights = [meta.header.height for meta in metas]
+        if heights != list(range(high, high - len(metas), -1)):
+            raise self._other("blockchain", high)
+
     def header(self, height: int) -> Header:
         """Return one header."""
         (found,) = self.headers(height, height)

@@ -20,6 +20,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from ..backends.base import provenance
 from ..concurrency import next_turn
 from ..errors import (
     AnswerTooLarge,
@@ -145,7 +146,12 @@ class Dispatcher:
             reproducible = Reproducible(self, endpoint.route, answer.encoded, "get")
             cacheable = answer.cacheable and permissions.denial is None
             return Reply(
-                HTTPStatus.OK, answer.body, cacheable, answer.encoded.etag, reproducible
+                HTTPStatus.OK,
+                answer.body,
+                cacheable,
+                answer.encoded.etag,
+                reproducible,
+                answer.headers,
             )
         except Exception as error:
             self._propagate(error)
@@ -209,7 +215,8 @@ class Dispatcher:
         if first is not None and all(answer.denied for answer in answers):
             return self._denied(first, body)
         cacheable = self._is_cacheable(caller) and all(answer.cacheable for answer in answers)
-        return Reply(HTTPStatus.OK, body, cacheable)
+        headers = tuple(dict.fromkeys(each for answer in answers for each in answer.headers))
+        return Reply(HTTPStatus.OK, body, cacheable, headers=headers)
 
     def _is_cacheable(self, caller: _Caller) -> bool:
         # What one sender may read is not for another.
@@ -228,7 +235,13 @@ class Dispatcher:
         reproducible = (
             Reproducible(self, answer.route, answer.encoded, "post") if answer.route else None
         )
-        return Reply(HTTPStatus.OK, answer.body, cacheable, reproducible=reproducible)
+        return Reply(
+            HTTPStatus.OK,
+            answer.body,
+            cacheable,
+            reproducible=reproducible,
+            headers=answer.headers,
+        )
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
@@ -406,7 +419,7 @@ class Dispatcher:
         if cached is not None:
             return cached
         encoded = self._compute(caller, route, params)
-        if caller.chain_view.now() != version:
+        if caller.chain_view.now() != version or not encoded.is_verified:
             # A block was committed meanwhile: the version of the result is not known.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)
@@ -415,9 +428,12 @@ class Dispatcher:
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Before the read: a block that comes meanwhile may replace what was provisional.
         is_final = self._is_final(route, params)
+        provenance.begin_reads()
         answer = route.call(self._context_of(caller), params)
-        cacheable = is_final and route.cache.allows(params, answer)
-        return CachedResult(self._dialect.encode(answer), cacheable)
+        is_verified = not provenance.has_unverified()
+        cacheable = is_final and is_verified and route.cache.allows(params, answer)
+        encoded = self._dialect.encode(answer)
+        return CachedResult(encoded, cacheable, is_verified=is_verified)
 
     def _is_final(self, route: Route[Any], params: Params) -> bool:
         """Return true unless what is read at the given height may change."""

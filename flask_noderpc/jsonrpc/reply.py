@@ -59,6 +59,7 @@ def as_rpc_error(error: Exception) -> RPCError:
 
 
 _EMPTY_RESULT = CachedResult(b"")
+UNVERIFIED = "X-NodeRPC-Provenance", "unverified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Reply:
     """ETag of the result; empty where there is none."""
     reproducible: Reproducible | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """Further headers, of a host's refusal."""
+    """Further headers: of a host's refusal, or of what nothing proves."""
 
 
 class Answer(NamedTuple):
@@ -88,6 +89,11 @@ class Answer(NamedTuple):
     def cacheable(self) -> bool:
         """True if HTTP caches may store it."""
         return self.encoded.cacheable
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The header of what nothing proves."""
+        return () if self.encoded.is_verified else (UNVERIFIED,)
 
 
 @dataclass(frozen=True, slots=True)

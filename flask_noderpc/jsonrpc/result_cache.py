@@ -33,6 +33,8 @@ class CachedResult:
     """Complete body for a GET, of a cached result: copying a large one takes long."""
     params_bytes: int = 0
     """Approximate bytes of the parameters of a cached result."""
+    is_verified: bool = True
+    """False if it shows what nothing proves; such a result is not cached."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Return true if the result is valid for a version of the chain."""

@@ -30,7 +30,6 @@ from flask_noderpc.domain.abci import BlockResults, Event
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.errors import (
     ConfigurationError,
-    HeightNotAvailable,
     InvalidEvidence,
     NotReady,
     UpstreamUnavailable,
@@ -404,28 +403,6 @@ def test_answers_that_may_change_are_not_for_caches(
     reaches(followed, 21)
     assert is_cacheable(20)
     assert not is_cacheable(21)
-
-
-@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.38"])
-def test_heights_that_are_not_stored(dialect: str, companion: Companion) -> None:
-    """They are answered as the node does, which nobody may cache."""
-    with run_node(dialect=dialect) as node:
-        followed = companion(grown(node, 30).url, backfill_from=20)
-        followed.follow()
-        reaches(followed, 30, 20)
-        with serve(app_for(followed, dialect=dialect)) as own:
-            by_store = ("search", "by_hash", "blockchain")
-            found = [p for p in paths(node.chain) if not any(name in p for name in by_store)]
-            for path in found:
-                assert get(own + path) == get(node.url + path), path
-            for height, cacheable in ((19, False), (20, True)):
-                with urlopen(f"{own}/block?height={height}", timeout=PATIENCE) as response:
-                    assert ("Cache-Control" in response.headers) is cacheable
-            assert b"must be less than or equal to" in get(f"{own}/block?height=99")
-            assert followed.base_height() == 20
-    # The store's own error, as no node is there to ask.
-    with pytest.raises(HeightNotAvailable, match="lowest height is 20"):
-        followed.block(5)
 
 
 def test_a_large_genesis_is_asked_of_the_nodes(

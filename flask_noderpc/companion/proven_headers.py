@@ -1,0 +1,84 @@
+"""Headers below a store's lowest block, proven by the hashes from there downwards."""
+
+from __future__ import annotations
+
+import threading
+
+from ..backends.base.store import ChainStore
+from ..domain.block import Header
+from ..errors import Busy, UpstreamMismatch, UpstreamRefused
+from .in_flight import ReadsInFlight
+from .reader import Reader
+from .trust import links
+
+MAX_HEADERS = 1_000
+"""Headers that are read and kept at most, from the store's lowest one downwards."""
+
+# Two requests of as many calls as a node takes in one.
+_STEP = 400
+
+
+class ProvenHeaders:
+    """Reads headers down to the one that is asked for, and keeps them.
+
+    Safe to share among threads and greenlets.
+    """
+
+    def __init__(self, store: ChainStore) -> None:
+        self._store = store
+        self._reads = ReadsInFlight()
+        self._lock = threading.Lock()
+        # Without a gap below the store's lowest one.
+        self._headers: dict[int, Header] = {}
+
+    def get(self, reader: Reader, height: int) -> Header | None:
+        """Return the header of a height, proven; ``None`` where that would take too many.
+
+        Raise ``UpstreamMismatch`` for headers that are not those which the hashes name.
+        """
+        base = self._store.base_height()
+        if not base - MAX_HEADERS <= height <= self._store.latest_height():
+            return None
+        if height >= base:
+            return self._store.block_meta(height).header
+        try:
+            while (found := self._known(base).get(height)) is None:
+                self._extend(reader, base, height)
+        except (UpstreamRefused, Busy):
+            # The headers between the two can't be read now.
+            return None
+        return found
+
+    def _known(self, base: int) -> dict[int, Header]:
+        with self._lock:
+            if base - 1 not in self._headers:
+                self._headers = {}
+            return self._headers
+
+    def _extend(self, reader: Reader, base: int, height: int) -> None:
+        """Read the next headers below those that are known."""
+        known = self._known(base)
+        above = known[min(known)] if known else self._store.block_meta(base).header
+        low = max(height, above.height - _STEP)
+        # By its reader, which is refused for what is wrong.
+        headers = self._reads.get(
+            (reader.name, above.height, low), lambda: _linked(reader, low, above)
+        )
+        with self._lock:
+            # Unless another caller has read further.
+            if self._headers is known:
+                all_known = (*known.values(), *headers)
+                self._headers = {each.height: each for each in all_known if each.height < base}
+
+
+def _linked(reader: Reader, low: int, above: Header) -> list[Header]:
+    """Return the headers from below a proven one down to a height."""
+    found = reader.headers_down(low, above.height - 1)
+    for header in found:
+        if not links(header, above):
+            raise UpstreamMismatch(
+                reader.name,
+                f"its header {header.height} is not the one that header {above.height} names",
+            )
+        above = header
+    return found
