@@ -183,9 +183,13 @@ class CompanionBackend(StoreBackend):
     def evm_forward(self) -> ForwardedEvm | None:
         if self._connect_evm is None:
             return None
-        forwarded = self._connect_evm()
-        forwarded.reserve = self.reserve
-        return forwarded
+        nodes = self._connect_evm()
+        nodes.reserve, nodes.known_block = self.reserve, self._latest_block
+        return nodes
+
+    def _latest_block(self) -> tuple[int, bytes] | None:
+        height = self.latest_height()
+        return (height, self.hash_at(height)) if height else None
 
     # Lifecycle.
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from .. import jsoncodec
 from ..backends.base.capabilities import EvmForward
-from ..errors import Busy, EvmCallFailed, UpstreamUnavailable
+from ..errors import (
+    Busy,
+    EvmCallFailed,
+    UpstreamError,
+    UpstreamMismatch,
+    UpstreamUnavailable,
+    short_repr,
+)
 from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
@@ -39,6 +47,66 @@ class _Response(jsoncodec.Struct):
     error: dict[str, Any] | None = None
 
 
+KnownBlock = Callable[[], tuple[int, bytes] | None]
+"""Returns height and hash of a block of the chain, if there is one."""
+
+# A node may be replaced by that of another chain.
+_CHECK_S = 60.0
+
+
+class _Node:
+    """One node, whose chain is checked before it is asked, after an error and each minute."""
+
+    def __init__(self, url: str, limits: UpstreamLimits) -> None:
+        self._http = HttpClient(url, limits)
+        self._checked_at: float | None = None
+        self.close = self._http.close
+
+    def call(self, body: bytes, known: KnownBlock) -> bytes:
+        """Return the JSON of a result; raise ``UpstreamMismatch`` for another chain's node."""
+        try:
+            self._check(known)
+            return self._result(body)
+        except (UpstreamUnavailable, Busy):
+            self._checked_at = None
+            raise
+
+    def _result(self, body: bytes) -> bytes:
+        response: _Response = self._http.post(body, _Response)
+        if response.error is not None:
+            raise EvmCallFailed(response.error)
+        if not bytes(response.result):
+            raise self._http.unusable("a response has neither result nor error")
+        return bytes(response.result)
+
+    def _check(self, known: KnownBlock) -> None:
+        now, block = time.monotonic(), known()
+        if block is None or (self._checked_at and now - self._checked_at < _CHECK_S):
+            return
+        height, block_hash = block
+        told = self._hash_at(height)
+        if told is not None and told.lower() != f"0x{block_hash.hex()}":
+            raise UpstreamMismatch(
+                self._http.name,
+                f"its block {height} is {short_repr(told)}, and that of the store"
+                f" 0x{block_hash.hex()}: it is a node of another chain",
+            )
+        self._checked_at = now
+
+    def _hash_at(self, height: int) -> str | None:
+        """Return the hash of a block as the node tells it; ``None`` if it has none."""
+        params = jsoncodec.Raw(jsoncodec.encode([hex(height), False]))
+        try:
+            found = self._result(jsoncodec.encode(_Request("eth_getBlockByNumber", params)))
+        except EvmCallFailed:
+            # It is behind, or has pruned that block.
+            return None
+        block = jsoncodec.decode(found)
+        # Ethermint, cosmos/evm: the hash of CometBFT's header.
+        told = block.get("hash") if isinstance(block, dict) else None
+        return None if told is None else str(told)
+
+
 class ForwardedEvm(EvmForward):
     """The EVM JSON-RPC of several nodes; the next is asked where one fails.
 
@@ -46,12 +114,14 @@ class ForwardedEvm(EvmForward):
     """
 
     def __init__(self, urls: Sequence[str], limits: UpstreamLimits) -> None:
-        self._nodes = [HttpClient(url, limits) for url in urls]
+        self._nodes = [_Node(url, limits) for url in urls]
         self._first = 0
         # The thread of each call is occupied already.
         self._reads = ReadsInFlight(nullcontext)
         self.reserve: Reserve = nullcontext
         """Occupies the thread of a request while a node is asked."""
+        self.known_block: KnownBlock = lambda: None
+        """A block by which nodes of other chains are told; there is none at first."""
 
     def call(self, method: str, params: bytes) -> bytes:
         with self.reserve():
@@ -65,8 +135,8 @@ class ForwardedEvm(EvmForward):
         for offset in range(len(self._nodes)):
             place = (self._first + offset) % len(self._nodes)
             try:
-                found = _result(self._nodes[place], body)
-            except (UpstreamUnavailable, Busy, EvmCallFailed) as error:
+                found = self._nodes[place].call(body, self.known_block)
+            except (UpstreamError, Busy, EvmCallFailed) as error:
                 if isinstance(error, EvmCallFailed) and not _NO_STATE.search(error.text):
                     raise
                 failures.append(error)
@@ -81,12 +151,3 @@ class ForwardedEvm(EvmForward):
         """Close the connections."""
         for node in self._nodes:
             node.close()
-
-
-def _result(node: HttpClient, body: bytes) -> bytes:
-    response: _Response = node.post(body, _Response)
-    if response.error is not None:
-        raise EvmCallFailed(response.error)
-    if not bytes(response.result):
-        raise node.unusable("a response has neither result nor error")
-    return bytes(response.result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +17,12 @@ from flask import Flask
 from flask_noderpc.companion.evm import ForwardedEvm
 from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.http import UpstreamLimits
-from flask_noderpc.errors import ConfigurationError, EvmCallFailed, UpstreamUnavailable
+from flask_noderpc.errors import (
+    ConfigurationError,
+    EvmCallFailed,
+    UpstreamMismatch,
+    UpstreamUnavailable,
+)
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 from flask_noderpc.settings import read_settings
@@ -202,6 +208,44 @@ def test_another_node_is_asked_where_one_fails() -> None:
     assert caught.value.error["data"] == "0xaa"
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):
         _called(dead)
+
+
+BLOCK = 7, bytes.fromhex("ab" * 32)
+
+
+@contextmanager
+def block_node(block_hash: str | None, asked: list[str]) -> Iterator[str]:
+    """Run a node that has one block, or none, and answers all else with ``0x1``."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        method = json.loads(body)["method"]
+        asked.append(method)
+        block = None if block_hash is None else {"hash": block_hash}
+        found = block if method == "eth_getBlockByNumber" else "0x1"
+        peer.sendall(http(json.dumps({"jsonrpc": "2.0", "id": 1, "result": found}).encode()))
+
+    with raw_node(respond) as url:
+        yield url
+
+
+def test_a_node_of_another_chain_is_refused() -> None:
+    """It gets no call; one that is behind is believed, and asked again later."""
+    asked: list[str] = []
+    with (
+        block_node("0x" + "cd" * 32, asked) as other,
+        block_node("0x" + "AB" * 32, []) as same,
+        block_node(None, []) as behind,
+    ):
+
+        def called(*urls: str) -> bytes:
+            with closing(ForwardedEvm(urls, LIMITS)) as nodes:
+                nodes.known_block = lambda: BLOCK
+                return nodes.call("eth_getBalance", b"[]")
+
+        assert called(same) == called(behind) == called(other, same) == b'"0x1"'
+        with pytest.raises(UpstreamMismatch, match=r"its block 7 is '0xcdcd.* another chain"):
+            called(other)
+    assert set(asked) == {"eth_getBlockByNumber"}
 
 
 def test_the_settings_name_what_they_need() -> None:
