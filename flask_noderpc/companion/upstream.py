@@ -135,6 +135,12 @@ class Upstream:
             raise found
         return found
 
+    def takes_any_id(self) -> bool:
+        """Return true if the node answers a call whose id is no whole number."""
+        call = {"jsonrpc": "2.0", "id": 0.5, "method": "health", "params": {}}
+        found = self._answer(self._http.post(jsoncodec.encode(call), _Response))
+        return not isinstance(found, UpstreamRefused)
+
     def takes_batch(self, count: int) -> bool:
         """Return true if the node answers so many calls in one body."""
         calls = [Call("health", {}).encode(number) for number in range(count)]

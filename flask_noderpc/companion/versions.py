@@ -31,8 +31,11 @@ def dialect_of(node: Upstream) -> Dialect:
     status = _members(node, "status")
     version = str(_member(_member(status, "node_info"), "version") or "")
     parts = version.removeprefix("v").split("-")[0].split(".")
-    name = _BY_VERSION.get(".".join(parts[:2])) or _BY_VERSION.get(parts[0])
-    return dialect_named(name or _by_shape(node))
+    name = _BY_VERSION.get(".".join(parts[:2])) or _BY_VERSION.get(parts[0]) or _by_shape(node)
+    if name == "comet-0.39" and not node.takes_any_id():
+        # Version 0.40.0 tells that it is 0.39.0; its ids are whole numbers.
+        name = "comet-0.40"
+    return dialect_named(name)
 
 
 def _by_shape(node: Upstream) -> str:

@@ -1,0 +1,39 @@
+"""The dialect of a node, by what it tells and by how it answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.testing.node import run_node
+from flask_noderpc.wire.dialects import DIALECTS
+
+from .conftest import LIMITS
+from .test_follow import grown
+
+NAMES = [name for name in DIALECTS if name.startswith("comet")]
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        *((DIALECTS[name].node_version, name) for name in NAMES),
+        # CometBFT 0.40.0, built by go install.
+        ("0.39.0", "comet-0.40"),
+        ("0.39.0", "comet-0.39"),
+        # Forks tell versions of their own.
+        *(("6.1-fork", name) for name in NAMES),
+        ("v0.38.17-sei", "comet-0.38"),
+    ],
+)
+def test_the_dialect_of_a_node(
+    version: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DIALECTS, name, replace(DIALECTS[name], node_version=version))
+    with run_node(dialect=name) as node:
+        grown(node, 1)
+        found = Upstream(node.url, limits=LIMITS)
+        assert found.dialect.name == name
+        found.close()
