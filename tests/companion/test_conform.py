@@ -19,6 +19,7 @@ from flask_noderpc.testing.node import run_node
 from .conftest import LIMITS, Serve, node_of
 from .raw_node import http, raw_node, sends
 from .test_follow import grown
+from .test_import import NODES
 from .test_lies import Liar
 
 
@@ -33,7 +34,7 @@ def found(url: str, *words: str) -> dict[str, Any]:
     return {name: each["value"] for name, each in shown.items()}
 
 
-@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+@pytest.mark.parametrize("dialect", NODES)
 def test_the_bounds_of_a_node(dialect: str) -> None:
     """Whole, and pruned."""
     with run_node(dialect=dialect) as node:

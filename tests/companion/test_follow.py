@@ -43,7 +43,7 @@ from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Companion, Serve, node_of
 from .raw_node import raw_node, results
-from .test_import import get, paths
+from .test_import import NODES, get, paths
 from .test_lies import Liar
 
 
@@ -73,7 +73,7 @@ def grown(node: Node, count: int) -> Node:
     return node
 
 
-@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
+@pytest.mark.parametrize("dialect", NODES)
 def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Companion) -> None:
     """Byte for byte, below the head at which it was found and above."""
     with run_node(dialect=dialect) as node:
