@@ -6,7 +6,6 @@ no probe runs a search that reads more than one height.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from ..protocol.comet import hashes
 from .growth import are_proven
 from .light import SignedBlock, check_signed
 from .reader import Reader
-from .ticker import Ticker
+from .subscription import reason_against
 from .trust import TrustOptions, prove
 
 _CHECKED_HEIGHTS = 10
@@ -164,16 +163,8 @@ def _largest_batch(node: Probed) -> Finding:
 
 
 def _websocket(node: Probed) -> Finding:
-    stopped = threading.Event()
-    ticker = Ticker([node.reader.node.address], stopped)
-    ticker.start()
-    try:
-        heard = ticker.wait(_WEBSOCKET_S)
-    finally:
-        stopped.set()
-        ticker.close()
-    note = "" if heard else "no answer to a subscription: a proxy may not pass websockets"
-    return Finding("websocket", heard, note, is_good=heard)
+    reason = reason_against(node.reader.node.address, _WEBSOCKET_S)
+    return Finding("websocket", not reason, reason, is_good=not reason)
 
 
 def _missing_methods(node: Probed) -> Finding:

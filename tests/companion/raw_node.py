@@ -14,33 +14,46 @@ Respond = Callable[[socket.socket, bytes], None]
 
 
 @contextmanager
-def raw_node(respond: Respond) -> Iterator[str]:
-    """Serve requests until the end of the block; its URL."""
+def raw_node(respond: Respond, *, whole_request: bool = False) -> Iterator[str]:
+    """Serve requests until the end of the block; its URL.
+
+    ``respond`` is given the body alone, unless it wants the ``whole_request``.
+    """
+    read = _request if not whole_request else _head
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=_accept, args=(listener, respond), daemon=True).start()
+        threading.Thread(target=_accept, args=(listener, read, respond), daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         # Wakes the thread that accepts.
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
 
 
-def _accept(listener: socket.socket, respond: Respond) -> None:
+Read = Callable[[socket.socket], bytes]
+
+
+def _accept(listener: socket.socket, read: Read, respond: Respond) -> None:
     with suppress(OSError):
         while True:
             peer, _ = listener.accept()
-            threading.Thread(target=_serve, args=(peer, respond), daemon=True).start()
+            threading.Thread(target=_serve, args=(peer, read, respond), daemon=True).start()
 
 
-def _serve(peer: socket.socket, respond: Respond) -> None:
+def _serve(peer: socket.socket, read: Read, respond: Respond) -> None:
     with peer, suppress(OSError):
-        respond(peer, _request(peer))
+        respond(peer, read(peer))
+
+
+def _head(peer: socket.socket) -> bytes:
+    """Return a request without a body."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        text += peer.recv(65536)
+    return text
 
 
 def _request(peer: socket.socket) -> bytes:
     """Return the body of a request."""
-    text = b""
-    while b"\r\n\r\n" not in text:
-        text += peer.recv(65536)
+    text = _head(peer)
     head, _, body = text.partition(b"\r\n\r\n")
     size = next(
         int(line.split(b":")[1])

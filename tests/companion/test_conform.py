@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from wsproto import ConnectionType, WSConnection
+from wsproto import events as frames
 
 from flask_noderpc.cli import main
+from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.conform import Probed
 from flask_noderpc.companion.conform import conform as probe
 from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.subscription import reason_against
 from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import run_node
+from tests.helpers.until import PATIENCE
 
 from .conftest import LIMITS, Serve, node_of
-from .raw_node import http, raw_node, sends
+from .raw_node import Respond, http, raw_node, sends
 from .test_follow import grown
 from .test_import import NODES
 from .test_lies import Liar
@@ -80,3 +86,49 @@ def test_the_time_of_all_probes_is_bounded() -> None:
     with run_node(dialect="comet-0.38") as node:
         findings = probe(Probed(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0))
     assert {each.note for each in findings} == {"not probed: the time was over"}
+
+
+def _websocket_server(answer: str) -> Respond:
+    """Take a handshake, and answer what comes then."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        websocket = WSConnection(ConnectionType.SERVER)
+        websocket.receive_data(body)
+        for _ in websocket.events():
+            peer.sendall(websocket.send(frames.AcceptConnection()))
+        peer.recv(65_536)
+        peer.sendall(websocket.send(frames.TextMessage(answer)))
+        peer.recv(1)
+
+    return respond
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ('{"jsonrpc":"2.0","id":1,"result":{}}', ""),
+        ('{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}', "is refused"),
+        ('{"jsonrpc":"2.0","id":1,"result":null}', "is none"),
+        ('{"jsonrpc":"2.0","id":7,"result":{}}', "is none"),
+        ('{"type":"welcome"}', "is none"),
+        ("<html>", "is none"),
+    ],
+)
+def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:
+    """Its answer is read: any message does not do."""
+    with raw_node(_websocket_server(answer), whole_request=True) as url:
+        found = reason_against(Address.parse(url), PATIENCE)
+    assert (reason in found) if reason else found == ""
+
+
+def test_a_websocket_that_is_none() -> None:
+    """A handshake that is refused, a silent node, and none at all."""
+    with raw_node(sends(http(b"", "403 Forbidden")), whole_request=True) as url:
+        assert "answered with 403" in reason_against(Address.parse(url), PATIENCE)
+
+    def hang(peer: socket.socket, body: bytes) -> None:
+        peer.recv(1)
+
+    with raw_node(hang, whole_request=True) as url:
+        assert "no answer" in reason_against(Address.parse(url), 0.05)
+    assert "no websocket" in reason_against(Address.parse("127.0.0.1:1"), PATIENCE)

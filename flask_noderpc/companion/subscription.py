@@ -1,0 +1,102 @@
+"""A subscription to new blocks, to see if a node's websocket takes any."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+
+from wsproto import ConnectionType, WSConnection
+from wsproto import events as frames
+from wsproto.utilities import ProtocolError
+
+from .. import jsoncodec
+from ..errors import short_repr
+from .address import Address
+
+_CALL = {"method": "subscribe", "params": {"query": "tm.event='NewBlock'"}}
+_SUBSCRIBE = jsoncodec.encode({"jsonrpc": "2.0", "id": 1, **_CALL}).decode()
+_MAX_CHARS = 100_000
+
+
+class _Answer(jsoncodec.Struct):
+    id: object = None
+    result: dict[str, object] | None = None
+    error: object = None
+
+
+def reason_against(address: Address, seconds: float) -> str:
+    """Return why a node takes no subscription, within some seconds; empty if it does."""
+    deadline = time.monotonic() + seconds
+    try:
+        with _connected(address, deadline) as sock:
+            text = _answer(sock, address, deadline)
+        found: _Answer = jsoncodec.decode(text.encode(), _Answer)
+    except TimeoutError:
+        return "no answer to a subscription: a proxy may not pass websockets"
+    except jsoncodec.NotJSON as error:
+        return f"the answer to a subscription is none: {error}"
+    except (OSError, ProtocolError) as error:
+        return f"no websocket: {error or type(error).__name__}"
+    if found.error:
+        return f"a subscription is refused: {short_repr(found.error)}"
+    if found.result is None or found.id != 1:
+        return f"the answer to a subscription is none: {short_repr(text)}"
+    return ""
+
+
+def _answer(sock: socket.socket, address: Address, deadline: float) -> str:
+    """Return the text that comes first; raise ``ConnectionError`` for a socket that closes."""
+    websocket = WSConnection(ConnectionType.CLIENT)
+    sock.sendall(websocket.send(_request(address)))
+    text = ""
+    for data in _received(sock, deadline):
+        websocket.receive_data(data or None)
+        for event in websocket.events():
+            if isinstance(event, frames.AcceptConnection):
+                sock.sendall(websocket.send(frames.TextMessage(_SUBSCRIBE)))
+            elif isinstance(event, frames.Ping):
+                sock.sendall(websocket.send(event.response()))
+            elif isinstance(event, frames.RejectConnection):
+                raise ConnectionError(f"the handshake is answered with {event.status_code}")
+            elif isinstance(event, frames.TextMessage):
+                text = (text + event.data)[:_MAX_CHARS]
+                if event.message_finished:
+                    return text
+    raise ConnectionError("it was closed")
+
+
+def _received(sock: socket.socket, deadline: float) -> Iterator[bytes]:
+    data = b"begun"
+    while data:
+        sock.settimeout(_left(deadline))
+        data = sock.recv(65_536)
+        yield data
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _connected(address: Address, deadline: float) -> socket.socket:
+    sock = socket.create_connection((address.host, address.port), _left(deadline))
+    if address.scheme != "https":
+        return sock
+    try:
+        sock.settimeout(_left(deadline))
+        return ssl.create_default_context().wrap_socket(sock, server_hostname=address.host)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _request(address: Address) -> frames.Request:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    headers = [(name.encode(), value.encode()) for name, value in address.headers.items()]
+    return frames.Request(
+        f"{host}:{address.port}", address.websocket_path, extra_headers=headers
+    )
