@@ -40,7 +40,8 @@ class WireField(fields.Field[Any]):
 
     ``get`` reads the value from the object if it is not a plain attribute. ``omit_empty``
     omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits
-    only ``None``. Only members that may be omitted may be missing when an object is loaded.
+    only ``None``. Only members that may be omitted may be missing when an object is loaded,
+    and those with ``may_be_missing``, which forks omit.
     A ``dump_only`` member follows from others and is not loaded.
     """
 
@@ -59,11 +60,13 @@ class WireField(fields.Field[Any]):
         nullable: bool = False,
         omit_empty: bool = False,
         omit_none: bool = False,
+        may_be_missing: bool = False,
         **options: Any,
     ) -> None:
-        if omit_empty or omit_none:
-            options["load_default"] = self.zero if omit_empty else None
-        super().__init__(required=not (omit_empty or omit_none), **options)
+        is_optional = omit_empty or omit_none or may_be_missing
+        if is_optional:
+            options["load_default"] = self.zero if omit_empty or may_be_missing else None
+        super().__init__(required=not is_optional, **options)
         self.get = get
         self.nullable = nullable
         self.omit_empty = omit_empty

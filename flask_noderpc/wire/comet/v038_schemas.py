@@ -106,17 +106,17 @@ class BareEvent(WireSchema):
 
 
 class ExecTxResult(WireSchema):
-    """Result of CheckTx or an execution, with all fields."""
+    """Result of CheckTx or an execution, with all fields; Sei's nodes leave out zeros."""
 
     domain = abci.ExecTxResult
-    code = Number()
-    data = Base64OrNull()
-    log = Text()
-    info = Text()
-    gas_wanted = IntString()
-    gas_used = IntString()
-    events = ListOf(Event)
-    codespace = Text()
+    code = Number(may_be_missing=True)
+    data = Base64OrNull(may_be_missing=True)
+    log = Text(may_be_missing=True)
+    info = Text(may_be_missing=True)
+    gas_wanted = IntString(may_be_missing=True)
+    gas_used = IntString(may_be_missing=True)
+    events = ListOf(Event, may_be_missing=True)
+    codespace = Text(may_be_missing=True)
 
 
 class Version(WireSchema):
