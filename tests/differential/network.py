@@ -77,7 +77,7 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
 def _compare(version: Version, net: Net, companion: Side, height: int) -> list[str]:
     bodies = [path for path in stored(net.side, height) if _has_route(version, path)]
     unequal_bodies = [path for path in bodies if not is_equal(path, net.side, companion)]
-    others = [path for path in (*_ONCE, *_searches()) if _has_route(version, path)]
+    others = [path for path in (*_ONCE, *searches()) if _has_route(version, path)]
     found = [one for path in others for one in _by_field(version, path, net.side, companion)]
     print(
         f"{version.name}: {height} heights, {len(bodies)} bodies,"
@@ -138,7 +138,8 @@ def is_equal(path: str, node: Side, companion: Side) -> bool:
     return (theirs.status, theirs.body) == (own.status, own.body)
 
 
-def _searches() -> Iterator[str]:
+def searches() -> Iterator[str]:
+    """The paths of searches, in both orders, with several pages."""
     for query in _TX_QUERIES:
         for order in ("asc", "desc"):
             for page in (1, 2):
