@@ -58,19 +58,22 @@ class History:
     def _chain(self) -> ChainBackend:
         return cast(ChainBackend, RemoteChain(self.net.side, self.net.version))
 
-    def small(self) -> None:
+    def small(self, prefix: bytes = b"") -> None:
         """Data and changes of the set; in an old version a failure and an offence, too.
 
-        For a single validator, whose power is above 20. That of 0.38 doesn't survive an offence
-        of a validator that an older one has stored.
+        Those of another ``prefix`` are others. The application of 0.38 doesn't survive an
+        offence of a validator that an older one has stored.
         """
         for tx in TXS:
-            self.net.send(tx)
-        self.net.send(self._power_of(_silent(0), 7), self._power_of(_silent(1), 1))
+            self.net.send(prefix + tx)
+        self.net.send(
+            self._power_of(_silent(0), 7 + len(prefix)),
+            self._power_of(_silent(1), 1 + len(prefix)),
+        )
         if not self.net.version.is_modern:
             self.net.send(b"val:x!1")
             self.offend(self._double_vote(0))
-        few = (b"few=%d" % number for number in range(3))
+        few = (b"%sfew=%d" % (prefix, number) for number in range(3))
         self.net.send(self._power_of(_silent(0), 0), *few)
 
     def first(self) -> None:

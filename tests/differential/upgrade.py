@@ -77,7 +77,7 @@ def upgrade(net: Net, version: Version, binary: Path, scratch: Path) -> None:
 def _play(net: Net) -> int:
     """Go on in the version that the net has now."""
     net.send(b"since=upgrade")
-    History(net).small()
+    History(net).small(b"new ")
     return net.settle()
 
 
