@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -75,8 +75,11 @@ def beside(node: Side, version: Version | None, folder: Path) -> Iterator[Side]:
         height = node.height()
 
         def is_complete() -> bool:
-            sync = side.call("status")["sync_info"]
-            return sync["earliest_block_height"] == "1" and side.height() >= height
+            # An error until the first block has been fetched.
+            with suppress(AssertionError):
+                sync = side.call("status")["sync_info"]
+                return sync["earliest_block_height"] == "1" and side.height() >= height
+            return False
 
         until(is_complete, f"blocks 1 to {height}")
         yield side

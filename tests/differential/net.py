@@ -84,6 +84,8 @@ def real_net(binary: Path, version: Version, folder: Path, count: int = 4) -> It
         net = Net(version, nodes)
         net.side.settle()
         until(lambda: _is_connected(net), "all peers know each other")
+        # A companion begins with a block that has another one above it.
+        net.send(b"second=block")
         yield net
 
 

@@ -96,11 +96,12 @@ def compare(
 
 
 def _restart(net: Net, number: int) -> None:
-    """Kill the node in the midst of blocks."""
+    """Kill the node as soon as it has made a block, which its companion is reading then."""
     net.send(b"restart=%d" % number)
-    for way in range(3):
-        tx = base64.b64encode(b"midst%d=%d" % (way, number)).decode()
-        net.side.call("broadcast_tx_async", tx=tx)
+    height = net.side.height()
+    for tx in (b"midst%d=%d" % (each, number) for each in range(3)):
+        net.side.call("broadcast_tx_sync", tx=base64.b64encode(tx).decode())
+    until(lambda: net.side.height() > height, f"block {height + 1}")
     net.nodes[0].stop()
     net.nodes[0].start()
 
