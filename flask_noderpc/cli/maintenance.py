@@ -80,6 +80,8 @@ def verify(store: ChainStore, first: int = 0) -> None:
             click.echo(
                 f"not looked at when stored: {field} of {count} blocks between {low} and {high}"
             )
+        if origin := store.genesis_source():
+            click.echo(f"not verified: the genesis document, from {origin.source}")
         for field, (count, low, high) in store.all_unchecked().items():
             click.echo(
                 f"not verified: {field} of {count} blocks between {low} and {high}, which this"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..domain.block import BlockMeta
-from ..domain.genesis import GenesisChunk
+from ..domain.genesis import GenesisChunk, GenesisSource
 from ..domain.network import NetInfo
 from ..domain.responses import (
     Empty,
@@ -17,6 +17,7 @@ from ..domain.responses import (
     ValidatorInfo,
 )
 from ..errors import GenesisNotAvailable, GenesisTooLarge, NotFound, ValueNotAllowed
+from ..jsoncodec import Raw
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.key_types import address
@@ -74,15 +75,22 @@ def net_info(ctx: Context, params: NoParams) -> NetInfo:
     return ctx.backend.network.net_info()
 
 
-def genesis(ctx: Context, params: NoParams) -> ResultGenesis:
+def genesis(ctx: Context, params: NoParams) -> ResultGenesis | Raw:
     """The genesis document, if it fits one chunk."""
+    source = _own_source(ctx)
+    if source is not None:
+        if source.total > 1:
+            raise GenesisTooLarge(source.total * GENESIS_CHUNK_BYTES, GENESIS_CHUNK_BYTES)
+        return Raw(b'{"genesis":' + ctx.backend.genesis_chunk(0) + b"}")
     try:
         size = len(_encoded_genesis(ctx))
     except GenesisNotAvailable:
-        # One that is not stored has several chunks.
+        # One that is not stored yet, or is too large for that.
         first = ctx.backend.network.genesis_chunk(0)
         if first is None:
             raise
+        if first.total == 1:
+            return Raw(b'{"genesis":' + first.content + b"}")
         size = first.total * GENESIS_CHUNK_BYTES
     if size > GENESIS_CHUNK_BYTES:
         raise GenesisTooLarge(size, GENESIS_CHUNK_BYTES)
@@ -98,6 +106,10 @@ class ChunkParams(Params):
 
 def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
     """One chunk of the genesis document."""
+    source = _own_source(ctx)
+    if source is not None:
+        _check_chunk(params.chunk, source.total)
+        return GenesisChunk(params.chunk, source.total, ctx.backend.genesis_chunk(params.chunk))
     try:
         document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
     except GenesisNotAvailable:
@@ -106,11 +118,23 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
             raise
         return chunk
     total = -(-len(document) // size)
-    if params.chunk >= total:
-        # CometBFT: its error names one chunk less.
-        raise ValueNotAllowed(f"there are {total} chunks, {params.chunk} is invalid")
+    _check_chunk(params.chunk, total)
     start = params.chunk * size
     return GenesisChunk(params.chunk, total, document[start : start + size])
+
+
+def _own_source(ctx: Context) -> GenesisSource | None:
+    """Return the origin of a document that a node sent in chunks, in the dialect that is
+    served, or too large to be made anew."""
+    found = ctx.backend.genesis_source()
+    is_own = found is not None and (found.dialect == ctx.settings.dialect or found.total > 1)
+    return found if is_own else None
+
+
+def _check_chunk(number: int, total: int) -> None:
+    if number >= total:
+        # CometBFT: its error names one chunk less.
+        raise ValueNotAllowed(f"there are {total} chunks, {number} is invalid")
 
 
 def _encoded_genesis(ctx: Context) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..backends.base.store import MAY_BE_UNCHECKED, ChainStore
-from ..domain.genesis import ConsensusParams, Genesis
+from ..domain.genesis import ConsensusParams
 from ..domain.validator import ValidatorSet
 from ..errors import (
     ConfigurationError,
@@ -52,7 +52,6 @@ class _State:
     validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet]
     params: ConsensusParams
     initial_height: int
-    genesis: Genesis | None
 
 
 def begin(
@@ -91,8 +90,6 @@ def _init(
         state.validators,
         state.params,
     )
-    if state.genesis is not None and state.genesis.chain_id == chain_id:
-        store.set_genesis(state.genesis)
 
 
 def _state_after(reader: Reader, trusted: SignedBlock, trust: TrustOptions) -> _State:
@@ -117,10 +114,7 @@ def _state_after(reader: Reader, trusted: SignedBlock, trust: TrustOptions) -> _
     if hashes.consensus_hash(params) != header.consensus_hash:
         raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the parameters")
     sets = own, following.validators, last
-    found = reader.genesis_or_height()
-    if isinstance(found, int):
-        return _State(sets, params, found, None)
-    return _State(sets, params, found.initial_height, found)
+    return _State(sets, params, reader.initial_height())
 
 
 def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:

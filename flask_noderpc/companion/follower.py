@@ -16,6 +16,7 @@ from .agreement import agree, check_chain
 from .background import in_background
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
+from .genesis import GenesisThread
 from .growth import Growth
 from .history import History
 from .lease import LeaseTaken, held_lease
@@ -128,12 +129,15 @@ class Follower:
             ticker.start()
             comparison = Comparison(self._store, self._upstreams, ended)
             comparison.start()
+            genesis = GenesisThread(self._store, self._upstreams, ended)
+            genesis.start()
             try:
                 self._follow_head(lease, ticker, comparison)
             finally:
                 ended.set()
                 ticker.close()
                 comparison.close()
+                genesis.close()
                 filling.join()
 
     def _store_refused(self) -> None:

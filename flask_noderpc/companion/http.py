@@ -117,7 +117,12 @@ class HttpClient:
         except jsoncodec.NotJSON as error:
             raise self.unusable(f"no JSON-RPC response: {error}") from None
 
-    def _exchange(self, body: bytes, timeout: float) -> str:
+    def head_of(self, body: bytes, size: int) -> bytes:
+        """Return the first bytes of the response to a body; the rest is not received."""
+        with self._throttle.admitted(1, self.limits.patience):
+            return self._exchange(body, self.limits.timeout, size).encode()
+
+    def _exchange(self, body: bytes, timeout: float, most: int = 0) -> str:
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -130,12 +135,15 @@ class HttpClient:
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, timeout), read=timeout),
             )
             try:
-                answer = self._body(response)
+                answer = self._body(response, most)
             except BaseException:
                 # Its connection can't be used again.
                 response.close()
                 raise
-            response.release_conn()
+            if most:
+                response.close()
+            else:
+                response.release_conn()
         except (HTTPError, OSError) as error:
             raise self.unusable(_reason(error, timeout)) from None
         self._check(response, answer)
@@ -144,7 +152,8 @@ class HttpClient:
         except UnicodeDecodeError:
             raise self.unusable("no JSON-RPC response: it is not UTF-8") from None
 
-    def _body(self, response: urllib3.BaseHTTPResponse) -> bytearray:
+    def _body(self, response: urllib3.BaseHTTPResponse, most: int) -> bytearray:
+        """Return the body, or its first bytes if ``most`` is not 0."""
         body = bytearray()
         while piece := response.read1(_PIECE):
             body += piece
@@ -154,6 +163,8 @@ class HttpClient:
                     f"a response of more than {self.limits.max_bytes} bytes"
                     " (--upstream-max-bytes raises that)",
                 )
+            if 0 < most <= len(body):
+                break
         return body
 
     def _check(self, response: urllib3.BaseHTTPResponse, body: bytearray) -> None:

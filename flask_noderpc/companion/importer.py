@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from ..backends.base.store import ChainStore
-from ..errors import ConfigurationError
+from ..errors import Busy, ConfigurationError, UpstreamError
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
+from .genesis import fetch_genesis
 from .growth import Growth
 from .history import History, Progress
 from .lease import held_lease
 from .pool import Upstreams
+
+log = logging.getLogger("flask_noderpc.companion")
 
 
 class Importer:
@@ -61,4 +65,11 @@ class Importer:
             base = self._store.base_height()
             if base > self._first:
                 self._history.fill(base - 1, self._first, progress)
+            self._fetch_genesis()
         return self._store.base_height(), self._store.latest_height()
+
+    def _fetch_genesis(self) -> None:
+        try:
+            fetch_genesis(self._store, self._upstreams)
+        except (UpstreamError, Busy) as error:
+            log.warning("the genesis document is not stored: %s", error)

@@ -127,6 +127,10 @@ class Upstream:
             raise found
         return found
 
+    def head_of(self, asked: Call, size: int) -> bytes:
+        """Return the first bytes of the response to a call, which may be long."""
+        return self._http.head_of(jsoncodec.encode(asked.encode(0)), size)
+
     def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
         """Return the JSON of the result of a call with parameters by their places."""
         call = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}

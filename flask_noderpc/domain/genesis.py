@@ -113,3 +113,15 @@ class GenesisChunk:
     chunk: int
     total: int
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisSource:
+    """Origin of a genesis document whose chunks are stored as a node sent them."""
+
+    total: int
+    """Number of chunks."""
+    dialect: str
+    """Dialect of the node."""
+    source: str
+    """Name of the node."""

@@ -9,24 +9,30 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from flask import Flask
 
 from flask_noderpc import NodeRPC
+from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.cli import main
+from flask_noderpc.cometbft import info
+from flask_noderpc.companion import genesis
 from flask_noderpc.companion.backend import CompanionBackend
-from flask_noderpc.companion.pool import NoUpstream
+from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import HeightNotAvailable, UpstreamUnavailable
 from flask_noderpc.extension import mounts
 from flask_noderpc.signals import results_refuted
 from flask_noderpc.testing import SampleChain, make_chain
-from flask_noderpc.testing.node import app_for, serve
+from flask_noderpc.testing.node import app_for, run_node, serve
 from flask_noderpc.web import threads
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Companion, Serve, node_of
 from .raw_node import raw_node
-from .test_follow import reaches, reason
+from .test_follow import grown, reaches, reason
+from .test_import import get
 from .test_lies import LIES, Liar
 
 
@@ -193,4 +199,57 @@ def test_subscribers_to_results_that_are_refuted(
         client.close()
     until(lambda: heights == [31], "the signal")
     lines = app.test_client().get("/metrics").text.splitlines()
+    assert 'noderpc_backfill_blocks{chain="sample-chain",of="left"} 0.0' in lines
+    assert 'noderpc_backfill_seconds_left{chain="sample-chain"} 0.0' in lines
     assert 'noderpc_refuted_results_total{chain="sample-chain"} 1.0' in lines
+
+
+@pytest.mark.parametrize("size", [200, info.GENESIS_CHUNK_BYTES])
+def test_the_genesis_is_not_in_the_way_of_blocks(
+    size: int, companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chunks are stored byte for byte after the first blocks; until then they are asked of
+    the nodes, and ``noderpc verify`` says that nothing proves them."""
+    monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", size)
+    allowed = threading.Event()
+    fetch = genesis.fetch_genesis
+
+    def wait(store: ChainStore, upstreams: Upstreams) -> None:
+        allowed.wait(PATIENCE)
+        fetch(store, upstreams)
+
+    monkeypatch.setattr(genesis, "fetch_genesis", wait)
+    paths = ["/genesis", *(f"/genesis_chunked?chunk={number}" for number in range(9))]
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        reaches(followed, 5)
+        theirs = [get(node.url + path) for path in paths]
+        assert theirs[1] != theirs[2]
+        with serve(app_for(followed, dialect="comet-0.38")) as own:
+            assert followed.store.genesis_source() is None
+            assert [get(own + path) for path in paths] == theirs
+            allowed.set()
+            until(lambda: followed.store.genesis_source() is not None, "the genesis")
+            assert [get(own + path) for path in paths] == theirs
+    with serve(app_for(followed, dialect="comet-0.38")) as own:
+        assert [get(own + path) for path in paths] == theirs
+    followed.close()
+    verified = CliRunner().invoke(main, ["verify", followed.path])
+    assert f"not verified: the genesis document, from {node.url}" in verified.output
+
+
+def test_a_genesis_that_is_too_large_is_forwarded(
+    companion: Companion, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store stays small."""
+    monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 200)
+    monkeypatch.setattr(genesis, "MAX_CHUNKS", 2)
+    with run_node(dialect="comet-0.38") as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        until(lambda: "more than 2 chunks: it is not stored" in caplog.text, "the warning")
+        with serve(app_for(followed, dialect="comet-0.38")) as own:
+            path = "/genesis_chunked?chunk=1"
+            assert get(own + path) == get(node.url + path)
+        assert followed.store.genesis_source() is None

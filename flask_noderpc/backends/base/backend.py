@@ -11,9 +11,10 @@ import time
 from functools import cached_property
 
 from ...domain.block import Evidence, LightClientAttackEvidence
+from ...domain.genesis import GenesisSource
 from ...domain.network import BackfillProgress
 from ...domain.validator import ED25519, PublicKey, Validator
-from ...errors import NotFound
+from ...errors import GenesisNotAvailable, NotFound
 from .application import ApplicationAccess
 from .capabilities import (
     Control,
@@ -101,6 +102,15 @@ class ChainBackend(SearchedChain):
         """Return the number of refutations of results, and the heights of those after number
         ``number``; by default results are final."""
         return number, ()
+
+    def genesis_source(self) -> GenesisSource | None:
+        """Return where the chunks of the genesis document are from, if they are stored as
+        another node sent them; by default they are not."""
+        return None
+
+    def genesis_chunk(self, number: int) -> bytes:
+        """Return such a chunk; raise :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
+        raise GenesisNotAvailable
 
     def backfill_progress(self) -> BackfillProgress | None:
         """Return the progress of a backfill from other nodes; by default there is none."""

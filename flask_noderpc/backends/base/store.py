@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from ... import jsoncodec
 from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit, Evidence, Header
-from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.validator import ValidatorSet
 from ...errors import (
     ConfigurationError,
+    GenesisNotAvailable,
     InvalidBlock,
     NotSupported,
     ValueNotAllowed,
@@ -329,6 +331,25 @@ class ChainStore(ChainBackend, BlockWriter):
     def metadata(self, name: str) -> bytes | None:
         """Return what :meth:`set_metadata` stored; ``None`` if it did not."""
         return None
+
+    def set_genesis_chunks(self, source: GenesisSource, chunks: Sequence[bytes]) -> None:
+        """Store the genesis document as a node sent it; nothing proves it."""
+        for number, chunk in enumerate(chunks):
+            self.set_metadata(f"genesis.{number}", chunk)
+        # Last: with it they are complete.
+        self.set_metadata("genesis", jsoncodec.encode(source))
+
+    def genesis_source(self) -> GenesisSource | None:
+        """Return where the document is from."""
+        found = self.metadata("genesis")
+        return jsoncodec.decode(found, GenesisSource) if found else None
+
+    def genesis_chunk(self, number: int) -> bytes:
+        """Return a chunk of it."""
+        found = self.metadata(f"genesis.{number}")
+        if found is None:
+            raise GenesisNotAvailable
+        return found
 
     def settle(self) -> None:
         """Wait until the transactions that this process submitted are stored, or refused."""

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
-from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from .application import ApplicationAccess
@@ -111,6 +111,12 @@ class StoreBackend(ChainBackend):
 
     def genesis(self) -> Genesis:
         return self.store.genesis()
+
+    def genesis_source(self) -> GenesisSource | None:
+        return self.store.genesis_source()
+
+    def genesis_chunk(self, number: int) -> bytes:
+        return self.store.genesis_chunk(number)
 
     def chain_id(self) -> str:
         return self.store.chain_id()

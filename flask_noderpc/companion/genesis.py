@@ -1,0 +1,90 @@
+"""The genesis document: fetched after the first blocks, and stored as a node sent it.
+
+Nothing proves it. It is forwarded until it is stored, and for good where it is too large.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from ..backends.base.store import ChainStore
+from ..domain.genesis import Genesis, GenesisSource
+from ..errors import BackendError
+from .pool import Upstreams
+from .reader import Reader
+
+log = logging.getLogger("flask_noderpc.companion")
+
+MAX_CHUNKS = 16
+"""Chunks of 16 MB that are stored."""
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    source: GenesisSource
+    chunks: tuple[bytes, ...]
+    document: Genesis | None
+    """Decoded, if it is one chunk."""
+
+
+def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
+    """Store the genesis document unless it is stored.
+
+    Raise as :meth:`Upstreams.attempt` does.
+    """
+    if store.genesis_source() is not None:
+        return
+    (found,) = upstreams.attempt(lambda reader: (_fetched(reader),))
+    if found is None:
+        log.warning(
+            "the genesis document has more than %d chunks: it is not stored", MAX_CHUNKS
+        )
+        return
+    known, document = (store.chain_id(), store.initial_height()), found.document
+    # For Ethereum's block 0, and for dialects other than the node's.
+    if document is not None and (document.chain_id, document.initial_height) == known:
+        store.set_genesis(document)
+    store.set_genesis_chunks(found.source, found.chunks)
+
+
+def _fetched(reader: Reader) -> _Fetched | None:
+    first = reader.genesis_chunk(0)
+    if first.total > MAX_CHUNKS:
+        return None
+    document = reader.genesis_of(first.content) if first.total == 1 else None
+    rest = (reader.genesis_chunk(number).content for number in range(1, first.total))
+    source = GenesisSource(first.total, reader.node.dialect.name, reader.name)
+    return _Fetched(source, (first.content, *rest), document)
+
+
+class GenesisThread:
+    """Fetches the genesis document in a thread of its own until it is stored or ``ended``."""
+
+    def __init__(self, store: ChainStore, upstreams: Upstreams, ended: threading.Event) -> None:
+        self._store, self._upstreams, self._ended = store, upstreams, ended
+        self._thread = threading.Thread(target=self._run, name="noderpc-genesis", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the thread, after ``ended`` is set."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._ended.is_set():
+            try:
+                fetch_genesis(self._store, self._upstreams)
+            except BackendError as error:
+                log.info("the genesis document is not there yet: %s", error)
+            except Exception:
+                log.exception("the genesis document is not fetched")
+            else:
+                return
+            self._ended.wait(pause)
+            pause = min(2 * pause, _MAX_PAUSE_S)
