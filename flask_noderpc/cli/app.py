@@ -12,7 +12,7 @@ from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 
 from ..server.flags import GroupedCommand, given_settings, host_flags
-from ..settings import SETTINGS
+from ..settings import SETTINGS, shown_setting
 from .maintenance import CannotStart, backup, follow, from_height, prune, run, verify
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def show_config() -> None:
         for row in SETTINGS:
             value = getattr(mount.settings, row.name)
             mark = " " if value == row.default else "*"
-            click.echo(f"{mark} {row.key} = {value!r}")
+            click.echo(f"{mark} {row.key} = {shown_setting(row, value)}")
 
 
 def _embedded() -> EmbeddedChain:

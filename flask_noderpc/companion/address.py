@@ -25,9 +25,11 @@ class Address:
     """Path and query, which may hold a key."""
     user: str | None = field(default=None, repr=False)
     """User and password of HTTP's basic authentication."""
+    header: str = field(default="", repr=False)
+    """A header of each request, as ``Authorization: Bearer …``."""
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str, header: str = "") -> Address:
         """Parse ``http://host:port``, ``https://…``, ``tcp://…`` or ``host:port``.
 
         Raise :exc:`~flask_noderpc.errors.ConfigurationError`, without the text's credentials.
@@ -42,7 +44,7 @@ class Address:
         # A slash ends the host: the rest of a password would be a path, which is logged.
         if not url.hostname or "@" in url.path:
             raise _invalid(scheme)
-        return cls(scheme, url.hostname, port, _path(url), _user(url))
+        return cls(scheme, url.hostname, port, _path(url), _user(url), header)
 
     @property
     def name(self) -> str:
@@ -52,10 +54,13 @@ class Address:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of HTTP's basic authentication, if there is any."""
-        if self.user is None:
-            return {}
-        return {"Authorization": "Basic " + b64encode(self.user.encode()).decode()}
+        """Headers with credentials, if there are any; the URL's own are sent where both are
+        for ``Authorization``."""
+        name, _, value = self.header.partition(":")
+        found = {name.title(): value.strip()} if name else {}
+        if self.user is not None:
+            found["Authorization"] = "Basic " + b64encode(self.user.encode()).decode()
+        return found
 
     @property
     def websocket_path(self) -> str:

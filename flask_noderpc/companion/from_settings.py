@@ -13,6 +13,7 @@ from ..domain.time import SECOND
 from ..errors import Busy, ConfigurationError, UpstreamError
 from ..settings import Settings
 from ..wire.dialects import dialect_named
+from .address import Address
 from .agreement import check_stored
 from .backend import CompanionBackend
 from .beginning import FetchOptions
@@ -39,13 +40,17 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
     """
     limits = _limits(settings, patience)
-    return Upstreams.at(settings.upstream, settings.upstream_dialect, limits, patience)
+    return Upstreams.at(_addresses(settings), settings.upstream_dialect, limits, patience)
+
+
+def _addresses(settings: Settings) -> list[Address]:
+    return [Address.parse(url, settings.upstream_header) for url in settings.upstream]
 
 
 def _forward_of(settings: Settings) -> ForwardUpstreams:
     # A caller waits: each node is tried once.
     limits = _limits(settings, 0.0)
-    return ForwardUpstreams.at(settings.upstream, settings.upstream_dialect, limits, 0.0)
+    return ForwardUpstreams.at(_addresses(settings), settings.upstream_dialect, limits, 0.0)
 
 
 def _limits(settings: Settings, patience: float) -> UpstreamLimits:

@@ -68,8 +68,8 @@ class HttpClient:
     :exc:`~flask_noderpc.errors.Busy` beyond its budget.
     """
 
-    def __init__(self, url: str, limits: UpstreamLimits, name: str = "") -> None:
-        self.address = Address.parse(url)
+    def __init__(self, url: str | Address, limits: UpstreamLimits, name: str = "") -> None:
+        self.address = url if isinstance(url, Address) else Address.parse(url)
         self.name = name or self.address.name
         hide_path(self.address.path)
         self.limits = limits

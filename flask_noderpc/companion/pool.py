@@ -77,14 +77,18 @@ class Upstreams:
 
     @classmethod
     def at(
-        cls, urls: Sequence[str], dialect: str, limits: UpstreamLimits, patience: float
+        cls,
+        urls: Sequence[str | Address],
+        dialect: str,
+        limits: UpstreamLimits,
+        patience: float,
     ) -> Self:
         """Return the upstreams of these URLs, which are not asked yet; raise
         :exc:`~flask_noderpc.errors.ConfigurationError`."""
-        names = names_of([Address.parse(url) for url in urls])
+        addresses = [url if isinstance(url, Address) else Address.parse(url) for url in urls]
         nodes = [
-            Upstream(url, dialect=dialect, limits=limits, name=name)
-            for url, name in zip(urls, names, strict=True)
+            Upstream(address, dialect=dialect, limits=limits, name=name)
+            for address, name in zip(addresses, names_of(addresses), strict=True)
         ]
         return cls([Reader(node) for node in nodes], patience)
 

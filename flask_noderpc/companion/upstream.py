@@ -19,6 +19,7 @@ from ..errors import (
 from ..wire.dialect import Dialect
 from ..wire.dialects import dialect_named
 from . import versions
+from .address import Address
 from .batches import BatchSize
 from .http import DEFAULT_LIMITS, HttpClient, TooLarge, UpstreamLimits
 
@@ -85,7 +86,7 @@ class Upstream:
 
     def __init__(
         self,
-        url: str,
+        url: str | Address,
         *,
         dialect: str = "",
         limits: UpstreamLimits = DEFAULT_LIMITS,

@@ -148,6 +148,8 @@ def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     if row.kind is URLS:
         # Of several nodes each has a flag of its own.
         more |= {"multiple": True, "callback": more.get("callback", _joined)}
+    if row.kind.is_secret:
+        more |= {"callback": more.get("callback", not_on_command_line)}
     return click.option(
         *row.flags, row.name, default=None, is_flag=False, metavar=row.kind.label, **more
     )
@@ -157,6 +159,20 @@ def _joined(
     context: click.Context, option: click.Parameter, values: Sequence[str]
 ) -> str | None:
     return ",".join(values) or None
+
+
+def not_on_command_line(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    """Refuse credentials that the list of processes would show."""
+    source = context.get_parameter_source(str(option.name))
+    if value and source is ParameterSource.COMMANDLINE and not value.startswith("@"):
+        raise click.UsageError(
+            f"{option.opts[0]} would be visible in the list of processes: set"
+            f" {PREFIX}{str(option.name).upper()}, or name a file that has it,"
+            f" {option.opts[0]} @FILE"
+        )
+    return value
 
 
 class GroupedCommand(click.Command):

@@ -28,6 +28,7 @@ __all__ = [
     "no_setting",
     "read_settings",
     "settings_of",
+    "shown_setting",
     "similar_setting",
 ]
 
@@ -48,6 +49,11 @@ def no_setting(key: str) -> str:
     like = similar_setting(key.removeprefix(PREFIX))
     hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
     return f"{key} is no setting; {hint}"
+
+
+def shown_setting(row: Setting, value: object) -> str:
+    """Return the text of a setting's value, without credentials."""
+    return "'…'" if row.kind.is_secret and value else repr(value)
 
 
 def read_settings(
@@ -77,5 +83,6 @@ def read_settings(
             values[row.name] = row.read(given)
         except ValueError as error:
             source = (written or {}).get(row.name, row.key)
-            raise ConfigurationError(f"{source} = {short_repr(given)}: {error}") from None
+            shown = "" if row.kind.is_secret else f" = {short_repr(given)}"
+            raise ConfigurationError(f"{source}{shown}: {error}") from None
     return Settings(**values)

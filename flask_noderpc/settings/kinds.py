@@ -21,6 +21,9 @@ class Kind:
     label: str
     """The value as it stands after a flag; empty for a switch, which needs none."""
     read: Callable[[object], Any]
+    is_secret: bool = False
+    """True of credentials: shown nowhere, and refused as a flag, which a list of processes
+    shows."""
 
 
 def _text(value: object) -> str:
@@ -159,7 +162,26 @@ def _period(value: object) -> float:
     return number
 
 
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: ?[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_FILE_BYTES = 65_536
+
+
+def _header(value: object) -> str:
+    text = _text(value)
+    if text.startswith("@"):
+        try:
+            with open(text[1:], encoding="ascii") as file:
+                text = file.read(_FILE_BYTES).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+            raise ValueError(f"the file can't be read: {reason}") from None
+    if not _HEADER.fullmatch(text):
+        raise ValueError("a header is needed, as 'Authorization: Bearer …'; or @FILE with one")
+    return text
+
+
 TEXT = Kind("TEXT", _text)
+HEADER = Kind("HEADER", _header, is_secret=True)
 CHAIN_ID = Kind("TEXT", lambda value: check_chain_id(_text(value)))
 ADDRESSES = Kind("ADDRESS,...", _text)
 PATH = Kind("PATH", _path)

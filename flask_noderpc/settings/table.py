@@ -13,6 +13,7 @@ from .kinds import (
     BYTES,
     CHAIN_ID,
     COUNT,
+    HEADER,
     NAMES,
     OPTIONAL_PATH,
     ORIGINS,
@@ -152,6 +153,13 @@ class Settings:
         "",
         TEXT,
         "Dialect of the nodes; read from their version when not given.",
+    )
+    upstream_header: str = setting(
+        "companion",
+        "",
+        HEADER,
+        "Header of each request to the nodes of NODERPC_UPSTREAM, as"
+        " ``Authorization: Bearer …`` or ``x-api-key: …``, or ``@FILE`` with one.",
     )
     upstream_timeout: float = setting(
         "companion", 10.0, SECONDS, "Seconds of a request to a node."

@@ -13,15 +13,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flask_noderpc.cli import main
 from flask_noderpc.companion import pool, race
 from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.background import in_background
 from flask_noderpc.companion.batches import BatchSize
+from flask_noderpc.companion.from_settings import upstreams_of
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reader import Misplaced, Reader
@@ -35,7 +40,8 @@ from flask_noderpc.errors import (
     UpstreamRefused,
     UpstreamUnavailable,
 )
-from flask_noderpc.testing.node import run_node
+from flask_noderpc.settings import read_settings
+from flask_noderpc.testing.node import run_node, serve
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import LIMITS
@@ -262,6 +268,46 @@ def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFix
         node_at(f"{url}/v1/KEY?apikey=KEY").raw("status")
     assert "POST /…" in caplog.text
     assert "KEY" not in caplog.text
+
+
+def test_credentials_in_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They come from the environment or a file, and are sent with each request."""
+    caplog.set_level(logging.DEBUG)
+    file = tmp_path / "header"
+    file.write_text("x-api-key: KEY\n")
+    sent: list[str] = []
+
+    def answer(environ: dict[str, str], start: Callable[..., object]) -> list[bytes]:
+        sent.append(environ["HTTP_X_API_KEY"])
+        start("200 OK", [])
+        return [b'{"jsonrpc":"2.0","id":0,"result":{}}']
+
+    app = Flask("node")
+    app.wsgi_app = answer  # type: ignore[assignment, method-assign]
+    with serve(app) as url:
+        given = {"upstream": (url,), "upstream_header": f"@{file}"}
+        (reader,) = upstreams_of(read_settings({}, given), 0.0).usable()
+        reader.node.raw("status")
+    assert sent == ["KEY"]
+    assert "KEY" not in f"{reader.node.address!r} {caplog.text}"
+
+
+@pytest.mark.parametrize("header", ["KEY", "KEY: a\nb: c", "KEY:", "@/none/KEY"])
+def test_a_header_that_is_none(header: str) -> None:
+    """The error does not show it."""
+    with pytest.raises(ConfigurationError, match="NODERPC_UPSTREAM_HEADER: ") as raised:
+        read_settings({"NODERPC_UPSTREAM_HEADER": header}, {})
+    assert "KEY" not in str(raised.value)
+
+
+@pytest.mark.parametrize("command", [["follow", "--upstream"], ["import"]])
+def test_a_header_on_the_command_line(command: list[str]) -> None:
+    """All users of the machine would see it; the cure is named."""
+    flags = ["http://127.0.0.1:1", "--upstream-header", "x-api-key: KEY"]
+    result = CliRunner().invoke(main, [*command, *flags])
+    assert result.exit_code == 2
+    assert "set NODERPC_UPSTREAM_HEADER, or name a file" in result.output
+    assert "KEY" not in result.output.replace("NODERPC_UPSTREAM_HEADER", "")
 
 
 def test_a_slash_in_a_password_is_no_path() -> None:
