@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool
 from ..backends.base.evidence import EvidencePool
-from ..backends.base.store import ChainStore
+from ..backends.base.store import FULL, ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit
@@ -216,6 +216,9 @@ class CompanionBackend(StoreBackend):
         lease = self.store.lease_state()
         if lease.last_error:
             raise NotReady(lease.last_error)
+        if not self.store.has_free_space():
+            # The process that follows has no space to store why it does not.
+            raise NotReady(f"{self.path}: {FULL}")
         if self.latest_height() == 0:
             raise NotReady("no block of the chain has been fetched yet")
         if lease.expires + _PATIENCE_NS < time.time_ns():

@@ -1,10 +1,12 @@
-"""Events of results, which no hash proves: compared with those of all other nodes."""
+"""Parts of results that no hash proves: compared with those of all other nodes."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from contextlib import suppress
+from typing import Any
 
 from ..backends.base.store import ChainStore
 from ..domain.abci import BlockResults, Event
@@ -14,9 +16,16 @@ from .pool import Upstreams
 
 log = logging.getLogger("flask_noderpc.companion")
 
+# The same difference is logged again after so long.
+_LOG_EACH_S = 600.0
+# ABCI: log and info may differ from node to node.
+_MAY_DIFFER = {"logs", "infos"}
+# CometBFT 0.38: state/store.go adds it to events that were stored by versions before.
+_MODES = (b"BeginBlock", b"EndBlock")
+
 
 class Comparison:
-    """Compares the events of followed blocks in a thread of its own, the latest one first.
+    """Compares results of blocks in a thread of its own: the latest, and samples of older ones.
 
     A difference is logged: who is wrong is not known. ``ended`` ends it.
     """
@@ -24,7 +33,8 @@ class Comparison:
     def __init__(self, store: ChainStore, upstreams: Upstreams, ended: threading.Event) -> None:
         self._store, self._upstreams, self._ended = store, upstreams, ended
         self._changed = threading.Event()
-        self._height = 0
+        self._waiting: dict[str, int] = {}
+        self._logged: dict[tuple[str, ...], float] = {}
         self._thread = threading.Thread(target=self._run, name="noderpc-compare", daemon=True)
 
     def start(self) -> None:
@@ -32,8 +42,15 @@ class Comparison:
         self._thread.start()
 
     def add(self, height: int) -> None:
-        """Compare a height soon; one that is still waiting is left out."""
-        self._height = height
+        """Compare a new height soon; one that is still waiting is left out."""
+        self._add("new", height)
+
+    def add_older(self, height: int) -> None:
+        """Compare a height of the backfill, in the same way."""
+        self._add("older", height)
+
+    def _add(self, kind: str, height: int) -> None:
+        self._waiting[kind] = height
         self._changed.set()
 
     def close(self) -> None:
@@ -48,24 +65,68 @@ class Comparison:
     def _compare_each(self) -> None:
         while self._changed.wait() and not self._ended.is_set():
             self._changed.clear()
+            for kind in ("new", "older"):
+                height = self._waiting.pop(kind, 0)
+                if height and not self._ended.is_set():
+                    self._compare_if_there(height)
+
+    def _compare_if_there(self, height: int) -> None:
+        try:
             with suppress(UpstreamError, Busy, NotFound):
                 if len(self._upstreams.usable()) > 1:
-                    self._compare(self._height)
+                    self._compare(height)
+        except Exception:
+            log.exception("the results of block %d are not compared", height)
 
     def _compare(self, height: int) -> None:
-        stored = _events(self._store.results(height))
+        stored = unproven(self._store.results(height))
         told = self._upstreams.ask_all(
-            lambda reader: (reader.name, _events(reader.results(height)))
+            lambda reader: (reader.name, unproven(reader.results(height)))
         )
-        for name, events in told:
-            if events != stored:
-                log.error(
-                    "block %d: the events that %s tells are not those that are stored,"
-                    " and nothing proves either",
-                    height,
-                    name,
-                )
+        dialects = {reader.node.known_dialect for reader in self._upstreams.usable()}
+        for name, parts in told:
+            differing = [part for part in stored if parts[part] != stored[part]]
+            if differing:
+                self._log(height, name, differing, of_versions=len(dialects) > 1)
+
+    def _log(self, height: int, name: str, parts: list[str], *, of_versions: bool) -> None:
+        key, now = (name, *parts), time.monotonic()
+        if now - self._logged.get(key, -_LOG_EACH_S) < _LOG_EACH_S:
+            return
+        self._logged[key] = now
+        level = logging.WARNING if _MAY_DIFFER.issuperset(parts) else logging.ERROR
+        log.log(
+            # Those of other versions show old records in ways of their own.
+            logging.INFO if of_versions else level,
+            "block %d: the %s that %s tells are not those that are stored, and nothing proves"
+            " either",
+            height,
+            " and ".join(parts),
+            name,
+        )
 
 
-def _events(results: BlockResults) -> list[tuple[Event, ...]]:
-    return [results.block_events, *(each.events for each in results.tx_results)]
+def unproven(results: BlockResults) -> dict[str, Any]:
+    """Return what no hash proves, as nodes of all versions tell it."""
+    txs = results.tx_results
+    return {
+        "events": [_plain(results.block_events), *(_plain(each.events) for each in txs)],
+        "codespaces": [each.codespace for each in txs],
+        "logs": [each.log for each in txs],
+        "infos": [each.info for each in txs],
+    }
+
+
+def _plain(events: tuple[Event, ...]) -> list[tuple[str, list[tuple[bytes, bytes]]]]:
+    """Return types, keys and values, without what versions add and leave out."""
+    return [
+        (
+            event.type,
+            [
+                (each.key, each.value)
+                for each in event.attributes
+                if each.index or each.key != b"mode" or each.value not in _MODES
+            ],
+        )
+        for event in events
+    ]

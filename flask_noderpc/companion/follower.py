@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
-from ..errors import Busy, NodeRPCError, StoreError, UpstreamError, UpstreamRefused
+from ..errors import (
+    BackendError,
+    Busy,
+    NodeRPCError,
+    StoreError,
+    UpstreamError,
+    UpstreamRefused,
+)
 from . import shared_state
 from .agreement import agree, check_chain
 from .background import in_background
@@ -62,6 +69,7 @@ class Follower:
         self._stopped = upstreams.stopped
         self._refusals = self._refuted = 0
         self._tell_refuted = tell_refuted
+        self._compare_older: Callable[[int], None] = lambda height: None
         self._dialect = ""
         upstreams.on_refused = self._store_refused
         fetch = options.fetch
@@ -117,6 +125,8 @@ class Follower:
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
             ended = threading.Event()
+            comparison = Comparison(self._store, self._upstreams, ended)
+            self._compare_older = comparison.add_older
             filling = threading.Thread(
                 target=self._fill_in_background,
                 args=(ended,),
@@ -127,7 +137,6 @@ class Follower:
             addresses = [reader.node.address for reader in self._upstreams.usable()]
             ticker = Ticker(addresses, ended)
             ticker.start()
-            comparison = Comparison(self._store, self._upstreams, ended)
             comparison.start()
             genesis = GenesisThread(self._store, self._upstreams, ended)
             genesis.start()
@@ -141,7 +150,10 @@ class Follower:
                 filling.join()
 
     def _store_refused(self) -> None:
-        shared_state.set_refused(self._store, self._upstreams.refused)
+        try:
+            shared_state.set_refused(self._store, self._upstreams.refused)
+        except BackendError as error:
+            log.warning("other processes do not know which nodes are refused: %s", error)
 
     def _note_refuted(self) -> None:
         self._refuted, heights = self._store.refuted_since(self._refuted)
@@ -204,8 +216,8 @@ class Follower:
         low = max(self._options.lowest, store.initial_height())
         pause = _FIRST_PAUSE_S
         while not ended.is_set() and (base := store.base_height()) > low:
-            shown = ShownProgress(store, base - low)
             try:
+                shown = ShownProgress(store, base - low, self._compare_older)
                 reached = history.fill(base - 1, low, shown.add)
                 if reached > low and not ended.is_set():
                     log.info("the nodes have no blocks below %d: the backfill ends", reached)

@@ -49,7 +49,11 @@ def held_lease(store: ChainStore, stopped: threading.Event | None = None) -> Ite
     finally:
         ended.set()
         thread.join()
-        store.release_lease(lease, reason)
+        try:
+            store.release_lease(lease, reason)
+        except BackendError as error:
+            # It lapses; the error with which the block ended is the one to know.
+            log.warning("the lease can't be released: %s", error)
 
 
 def _acquired(store: ChainStore, stopped: threading.Event) -> Lease:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from ..backends.base.store import ChainStore
 from ..domain.network import BackfillProgress
@@ -12,19 +13,27 @@ from . import shared_state
 log = logging.getLogger("flask_noderpc.companion.progress")
 
 _STORE_EACH_S, _LOG_EACH_S = 1.0, 30.0
+# Blocks for each that is compared with those of other nodes.
+_SAMPLE_EACH = 1_000
 
 
 class ShownProgress:
-    """Counts the blocks of a backfill of which ``missing`` are to be stored."""
+    """Counts the blocks of a backfill of which ``missing`` are to be stored.
 
-    def __init__(self, store: ChainStore, missing: int) -> None:
+    ``sample`` is called with the height of one in a thousand.
+    """
+
+    def __init__(self, store: ChainStore, missing: int, sample: Callable[[int], None]) -> None:
         self._store, self._missing, self._done = store, missing, 0
+        self._sample = sample
         self._began = self._logged = self._stored = time.monotonic()
         shared_state.set_backfill(store, BackfillProgress(left=missing))
 
     def add(self, count: int) -> None:
         """Count blocks that were stored."""
-        self._done += count
+        before, self._done = self._done, self._done + count
+        if before // _SAMPLE_EACH < self._done // _SAMPLE_EACH:
+            self._sample(self._store.base_height())
         now, left = time.monotonic(), self._missing - self._done
         shown = BackfillProgress(self._done, left, self._done / max(0.001, now - self._began))
         if now - self._stored >= _STORE_EACH_S or left <= 0:

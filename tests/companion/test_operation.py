@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +14,17 @@ import pytest
 from click.testing import CliRunner
 from flask import Flask
 
-from flask_noderpc import NodeRPC
-from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc import NodeRPC, SQLiteBackend
+from flask_noderpc.backends.base.store import FULL, ChainStore
+from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.cli import main
 from flask_noderpc.cometbft import info
-from flask_noderpc.companion import genesis
+from flask_noderpc.companion import genesis, lease, progress
 from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.companion.comparison import Comparison, unproven
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
-from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.errors import HeightNotAvailable, UpstreamUnavailable
+from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute
+from flask_noderpc.errors import HeightNotAvailable, StoreError, UpstreamUnavailable
 from flask_noderpc.extension import mounts
 from flask_noderpc.signals import results_refuted
 from flask_noderpc.testing import SampleChain, make_chain
@@ -253,3 +257,107 @@ def test_a_genesis_that_is_too_large_is_forwarded(
             path = "/genesis_chunked?chunk=1"
             assert get(own + path) == get(node.url + path)
         assert followed.store.genesis_source() is None
+
+
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every write fail until the end of the block."""
+
+    def refuse(self: Writer, work: object) -> None:
+        raise StoreError(f"{FULL}: make space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "run", refuse)
+        patch.setattr(SQLiteBackend, "has_free_space", lambda self: False)
+        yield
+
+
+def test_a_full_disk(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """/readyz has the cause, what is stored is read, and it goes on when there is space."""
+    monkeypatch.setattr(lease, "_SECONDS", 0.5)
+    inner = node_of(chain, 30)
+    url = serve_node(inner)
+    followed, serving = companion(url), companion(url)
+    followed.follow()
+    reaches(followed, 30)
+    with full_disk(monkeypatch):
+        inner.append_block(*chain.blocks[30:40])
+        until(lambda: "nothing was written" in caplog.text, "the error")
+        for each in (followed, serving):
+            assert "nothing was written" in reason(each)
+            assert each.block(30)[1] == chain.blocks[29].block
+    reaches(followed, 40)
+    until(lambda: not reason(serving), "readiness")
+    assert followed.store.verify() == 40
+
+
+def _changed(results: BlockResults, **changes: str) -> BlockResults:
+    txs = tuple(replace(each, **changes) for each in results.tx_results)  # type: ignore[arg-type]
+    return replace(results, tx_results=txs)
+
+
+@pytest.mark.parametrize("member", ["log", "info", "codespace"])
+def test_what_no_hash_covers_is_compared(
+    member: str,
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of samples of the backfill, too; of those whose log alone differs it is a warning."""
+    monkeypatch.setattr(progress, "_SAMPLE_EACH", 10)
+    lying = Liar(node_of(chain))
+    lying.of_results = lambda results: (
+        _changed(results, **{member: "other"}) if results.height < 60 else results
+    )
+    followed = companion(serve_node(lying), serve_node(node_of(chain)))
+    followed.follow()
+    text = f"the {member}s that http"
+    until(lambda: text in caplog.text, "the difference")
+    found = next(each for each in caplog.records if text in each.getMessage())
+    assert found.levelname == ("ERROR" if member == "codespace" else "WARNING")
+
+
+def test_nodes_of_several_versions_are_compared_without_an_alarm(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They tell the same events, in shapes of their own."""
+    compared: list[int] = []
+    compare = Comparison._compare
+
+    def count(self: Comparison, height: int) -> None:
+        compare(self, height)
+        compared.append(height)
+
+    monkeypatch.setattr(Comparison, "_compare", count)
+    nodes = node_of(chain, 40), node_of(chain, 40)
+    urls = serve_node(nodes[0], "comet-0.34"), serve_node(nodes[1], "comet-1.0")
+    followed = companion(*urls)
+    followed.follow()
+    reaches(followed, 40)
+    for block in chain.blocks[40:44]:
+        for node in nodes:
+            node.append_block(block)
+    until(lambda: bool(compared), "a comparison")
+    assert "are not those that are stored" not in caplog.text
+
+
+def test_attributes_that_versions_add() -> None:
+    """A node that was upgraded to 0.38 adds the mode to the events of old blocks."""
+    added = EventAttribute(b"mode", b"BeginBlock", index=False)
+    plain = Event("mint", (EventAttribute(b"amount", b"5"),))
+    merged = Event("mint", (EventAttribute(b"amount", b"5", index=False), added))
+    results = BlockResults(5, begin_block_events=(plain,))
+    other = BlockResults(5, end_block_events=(merged,))
+    assert unproven(results) == unproven(other)
