@@ -1,4 +1,4 @@
-"""kill -9 of a process that follows a growing chain: the next one goes on from there."""
+"""kill -9 of a process that follows or imports a chain: the next one goes on from there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import sys
 from flask_noderpc.cli import main
 from flask_noderpc.companion import lease
 
-lease._SECONDS, lease._WAIT_S = 0.5, 5.0
+lease._SECONDS, lease._WAIT_S = 0.5, 60.0
 main(sys.argv[1:])
 """
 
@@ -68,5 +68,34 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
             assert follower.wait() == 0
             assert store.verify() == height
             for at in range(1, height + 1):
+                assert store.block(at) == node.chain.block(at)
+                assert store.results(at) == node.chain.results(at)
+
+
+def test_a_killed_import_goes_on(tmp_path: Path) -> None:
+    """Downwards from the header that it trusted first, and upwards to what has come since."""
+    path = tmp_path / "copy.db"
+    with run_node(dialect="comet-0.38") as node:
+        _grow(node, 300)
+        command = [sys.executable, "-c", FOLLOW, "import", node.url]
+        command += ["--database", str(path), "--trust-period", "99999d"]
+
+        def begin() -> subprocess.Popen[bytes]:
+            with (tmp_path / "log").open("ab") as log:
+                return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+        for moment in range(MOMENTS):
+            importing = begin()
+            # At any moment: while it starts, trusts a header, or stores a chunk.
+            time.sleep(random.Random(moment).uniform(0, 3))
+            _grow(node, 2)
+            importing.kill()
+            importing.wait()
+        last = node.chain.latest_height() - 1
+        assert begin().wait() == 0, (tmp_path / "log").read_text()
+        with closing(SQLiteBackend(path)) as store:
+            assert (store.base_height(), store.latest_height()) == (1, last)
+            assert store.verify() == last
+            for at in range(1, last + 1):
                 assert store.block(at) == node.chain.block(at)
                 assert store.results(at) == node.chain.results(at)
